@@ -1,0 +1,267 @@
+"""The only backward driver of the package: fold row statistics over blocks, then pull the gradient back over blocks.
+
+    fold      s = logits.block(rows, columns)         for every block: each statistic takes it in
+    head      statistics -> row values, by hand with its derivative
+    pull      s again, g = sum over statistics of slope * d statistic / d s, and the logits take g in
+
+No n x m array ever exists: memory beyond inputs and gradients is O(n + m + block^2). The blocks of the second pass
+are recomputed; that is the price of not storing them.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array
+
+from nceref.errors import InputError
+from nceref.plan import Comparison, Plan
+from nceref.rows import Term
+from nceref.similarity import Gradients, merge
+
+Array = Any
+_BLOCK: ContextVar[int] = ContextVar("block", default=512)
+
+
+@contextmanager
+def config(*, block: int) -> Iterator[None]:
+    """Set the side of the square blocks, within a ``with`` statement; results change by rounding only.
+
+    Parameters
+    ----------
+    block : int
+        At least 1. Memory beyond inputs and gradients is a few arrays of block x block numbers.
+    """
+    if not isinstance(block, int) or isinstance(block, bool) or block < 1:
+        msg = f"`block` must be an integer >= 1, got {block!r}"
+        raise InputError(msg)
+    token = _BLOCK.set(block)
+    try:
+        yield
+    finally:
+        _BLOCK.reset(token)
+
+
+def _spans(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def _steps(comparison: Comparison) -> tuple[int, int]:
+    """Height and width of a block."""
+    block, m = _BLOCK.get(), comparison.logits.shape[1]
+    return (max(1, block * block // m), m) if comparison.whole_rows else (block, block)
+
+
+def _blocks(comparison: Comparison, terms: dict[str, Term]) -> Iterator[tuple[slice, slice]]:
+    """The blocks that at least one of the terms touches."""
+    (n, m), (height, width) = comparison.logits.shape, _steps(comparison)
+    for rows in _spans(n, height):
+        for columns in _spans(m, width):
+            flipped = {"rows": (rows, columns), "columns": (columns, rows)}
+            if any(term.pattern.touches(*flipped[term.along]) for term in terms.values()):
+                yield rows, columns
+
+
+def _oriented(along: str, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
+    return (s, rows, columns) if along == "rows" else (array_namespace(s).matrix_transpose(s), columns, rows)
+
+
+def _starts(comparison: Comparison, term: Term) -> dict[int, Any]:
+    """An empty state of the term's statistic for every span of rows (or of columns)."""
+    axis = ("rows", "columns").index(term.along)
+    like = comparison.logits.like
+    zeros = array_namespace(like).zeros(comparison.logits.shape[axis], dtype=like.dtype, device=device(like))
+    return {span.start: term.statistic.start(zeros[span]) for span in _spans(zeros.shape[0], _steps(comparison)[axis])}
+
+
+def _fold(comparison: Comparison) -> dict[str, Array]:
+    """The statistics of one comparison."""
+    states = {name: _starts(comparison, term) for name, term in comparison.terms.items()}
+    for rows, columns in _blocks(comparison, dict(comparison.terms)):
+        block = comparison.logits.block(rows, columns)
+        for name, term in comparison.terms.items():
+            s, r, c = _oriented(term.along, block, rows, columns)
+            mask = term.pattern.mask(r, c, s)
+            if mask is not False:
+                weight = term.pattern.weight(r, c)
+                states[name][r.start] = term.statistic.fold(states[name][r.start], s, mask, weight)
+    return {name: _joined(comparison.terms[name], parts) for name, parts in states.items()}
+
+
+def _joined(term: Term, parts: dict[int, Any]) -> Array:
+    out = [term.statistic.finish(state) for state in parts.values()]
+    return out[0] if len(out) == 1 else array_namespace(*out).concat(out, axis=0)
+
+
+def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Array]) -> Gradients:
+    """Gradients of one comparison, given d value / d statistic."""
+    gradient = comparison.logits.gradient()
+    active = {name: term for name, term in comparison.terms.items() if name in slopes}
+    for rows, columns in _blocks(comparison, active):
+        g = _block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
+        if g is not None:
+            gradient.add(rows, columns, g)
+    return gradient.finish()
+
+
+def _block_slope(
+    terms: dict[str, Term], block: Array, rows: slice, columns: slice, stats: Any, slopes: Any
+) -> Array | None:
+    """D value / d logits on one block; None where no statistic reaches it."""
+    total = None
+    for name, term in terms.items():
+        s, r, c = _oriented(term.along, block, rows, columns)
+        mask = term.pattern.mask(r, c, s)
+        if mask is False:
+            continue
+        pulled = term.statistic.pull(slopes[name][r, ...], stats[name][r, ...], s, mask, term.pattern.weight(r, c))
+        g, _, _ = _oriented(term.along, pulled, r, c)
+        total = g if total is None else total + g
+    return total
+
+
+def statistics(plan: Plan) -> dict[str, Array]:
+    """All row statistics of a plan, by name."""
+    return {name: stat for comparison in plan.comparisons for name, stat in _fold(comparison).items()}
+
+
+def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
+    """What each row is multiplied by before the rows are added up."""
+    xp = array_namespace(rows)
+    w = xp.ones_like(rows) if plan.anchor_weights is None else xp.astype(plan.anchor_weights, rows.dtype)
+    if plan.counted is not None:
+        w = xp.where(plan.counted(stats), w, 0.0)
+    if reduction != "mean":
+        return w
+    total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
+    if total == 0:
+        msg = "no anchor is left to average over: every anchor lacks a positive or has weight 0"
+        raise InputError(msg)
+    return w / total
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One forward pass: row values, the weights of the rows under the reduction, and what the pullback needs."""
+
+    plan: Plan
+    stats: dict[str, Array]
+    rows: Array
+    weights: Array
+    head_pull: Any
+
+    def value(self, reduction: str) -> Any:
+        """The reduced value, a Python float for NumPy; the weighted rows for "none"."""
+        weighted = self.weights * self.rows
+        if reduction == "none":
+            return weighted
+        return as_scalar(array_namespace(weighted).sum(weighted))
+
+    def slopes(self, cotangent: Array | None = None) -> dict[str, Any]:
+        """D value / d statistic, and / d scalar where the head reads one."""
+        return self.head_pull(self.weights if cotangent is None else self.weights * cotangent)
+
+    def gradients(self, cotangent: Array | None = None) -> Gradients:
+        """Gradients of the value, or of <cotangent, rows>, by input name."""
+        slopes = self.slopes(cotangent)
+        total: Gradients = {}
+        for comparison in self.plan.comparisons:
+            own = {name: slopes.pop(name) for name in comparison.terms if name in slopes}
+            merge(total, _pull(comparison, self.stats, own))
+        merge(total, slopes)
+        return {name: as_scalar(g) for name, g in total.items()}
+
+
+def evaluate(plan: Plan, reduction: str) -> Evaluation:
+    """Fold the statistics and apply the head; `rows` must come out finite."""
+    stats = statistics(plan)
+    rows, head_pull = plan.head(stats)
+    xp = array_namespace(rows)
+    if not bool(xp.all(xp.isfinite(rows))):
+        msg = (
+            f"the logits leave the range of {rows.dtype}: lower the scale, raise the temperature, normalize, "
+            "or pass float64 arrays"
+        )
+        raise InputError(msg)
+    return Evaluation(plan, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
+
+
+def as_scalar(x: Any) -> Any:
+    """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
+    return float(x) if isinstance(x, float | np.floating) or (is_numpy_array(x) and x.ndim == 0) else x
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """What people plot and argue about, for a batch small enough to look at; all but `rows` are (n, m).
+
+    Attributes
+    ----------
+    rows : array
+        Row values of the loss.
+    logits : array
+        After temperature, scale and offsets. PaCo: the contrast candidates, then the centers; NCE: one column, data
+        rows first.
+    taking_part : array of bool
+        Pairs that enter any statistic.
+    probabilities : array
+        Softmax of the logits over the pairs of the row that take part.
+    slopes : array
+        D value / d logits under the reduction "mean".
+    relative_penalties : array
+        Each repelled pair's share of the repulsion of its row; 0 in a row without any.
+    """
+
+    rows: Array
+    logits: Array
+    taking_part: Array
+    probabilities: Array
+    slopes: Array
+    relative_penalties: Array
+
+
+LARGEST_ANATOMY = 4_000_000
+
+
+def anatomy(plan: Plan) -> Anatomy:
+    """Dense view of a plan; refuses more than four million pairs."""
+    for comparison in plan.comparisons:
+        if math.prod(comparison.logits.shape) > LARGEST_ANATOMY:
+            msg = f"the anatomy would hold {comparison.logits.shape} pairs; pass a batch of at most 2000 rows"
+            raise InputError(msg)
+    evaluation = evaluate(plan, "mean")
+    slopes = evaluation.slopes()
+    views = [_dense(comparison, evaluation.stats, slopes) for comparison in plan.comparisons]
+    xp = array_namespace(evaluation.rows)
+    s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
+    exponent = xp.where(part, s, -xp.inf)
+    top = xp.max(exponent, axis=1, keepdims=True)
+    mass = xp.exp(exponent - xp.where(top == -xp.inf, 0.0, top))
+    return Anatomy(evaluation.rows, s, part, _shares(mass), g, _shares(xp.where(g > 0, g, 0.0)))
+
+
+def _shares(x: Array) -> Array:
+    xp = array_namespace(x)
+    total = xp.sum(x, axis=1, keepdims=True)
+    return x / xp.where(total > 0, total, 1.0)
+
+
+def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
+    """Logits, d value / d logits, and which pairs take part."""
+    n, m = comparison.logits.shape
+    rows, columns = slice(0, n), slice(0, m)
+    s = comparison.logits.block(rows, columns)
+    xp = array_namespace(s)
+    active = {name: term for name, term in comparison.terms.items() if name in slopes}
+    g = _block_slope(active, s, rows, columns, stats, slopes)
+    part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
+    for term in active.values():
+        view, r, c = _oriented(term.along, s, rows, columns)
+        mask = term.pattern.mask(r, c, view)
+        covered = xp.full(view.shape, mask is None, device=device(s)) if mask is None or mask is False else mask
+        part = part | _oriented(term.along, covered, r, c)[0]
+    return s, xp.zeros_like(s) if g is None else g, part

@@ -1,0 +1,1 @@
+"""One loss per file: formula, statistics, head, properties, sources."""

@@ -1,0 +1,99 @@
+"""Alignment: mean distance between positive pairs, to a power.
+
+L_i = |x_i - y_i|^a
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.formulas import rows
+from nceref.layouts import Everyone
+from nceref.parameters import NORMALIZE
+from nceref.plan import Comparison, Plan
+from nceref.rows import Sum, Term
+from nceref.similarity import PairedDistance, embed
+from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
+
+
+def formula(m, x, y, *, exponent, normalize):
+    """Euclidean distance of each pair, to the power `exponent`."""
+    x, y = rows(m, x, normalize), rows(m, y, normalize)
+    squares = [sum((a - b) * (a - b) for a, b in zip(x_i, y_i, strict=True)) for x_i, y_i in zip(x, y, strict=True)]
+    return [d2 ** (exponent / 2) for d2 in squares]
+
+
+def plan(x, y, *, exponent, normalize):
+    """One column of squared distances; nothing is compared across pairs."""
+    logits = PairedDistance(embed(normalize, x=x), embed(normalize, y=y))
+    return Plan((Comparison(logits, {"distance": Term(Sum(), Everyone())}),), lambda stats: _head(stats, exponent))
+
+
+def _head(stats, exponent):
+    """(d^2)^(a/2); its slope a/2 (d^2)^(a/2 - 1) is set to 0 where x = y and a < 2."""
+    d2 = stats["distance"]
+    xp = array_namespace(d2)
+    apart = d2 > 0
+    at_zero = 1.0 if exponent == 2 else 0.0
+    slope = xp.where(apart, exponent / 2 * xp.where(apart, d2, 1.0) ** (exponent / 2 - 1), at_zero)
+
+    def pull(c):
+        return {"distance": c * slope}
+
+    return d2 ** (exponent / 2), pull
+
+
+def _touching(inputs):
+    """Whether a pair coincides to rounding, where the distance itself has no gradient."""
+    import numpy as np
+
+    x, y = (np.asarray(inputs[name], dtype=np.float64) for name in ("x", "y"))
+    if inputs["normalize"] == "l2":
+        x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
+    gap = np.linalg.norm(x - y, axis=1)
+    size = np.linalg.norm(x, axis=1) + np.linalg.norm(y, axis=1)
+    return bool(inputs["exponent"] < 2 and np.any(gap <= 1e-6 * size))
+
+
+def _cosine(losses, rng):
+    x, y = rng.standard_normal((2, 5, 3))
+    x, y = (v / (v * v).sum(axis=1, keepdims=True) ** 0.5 for v in (x, y))
+    return losses.alignment(x, y), (2 - 2 * (x * y).sum(axis=1)).mean()
+
+
+LOSS = Loss(
+    name="alignment",
+    summary="Mean distance of positive pairs to a power: what pulls views together.",
+    text="L_i = |x_i - y_i|^a",
+    latex=r"L_i = \lVert x_i - y_i\rVert_2^{\alpha}",
+    gradient="dL_i/dx_i = a |x_i - y_i|^(a-2) (x_i - y_i) = -dL_i/dy_i",
+    parameters=(
+        Array("x", ("N", "D"), "Embeddings; row i and row i of `y` are a positive pair."),
+        Array("y", ("N", "D"), "Embeddings of the other view."),
+        Scalar(
+            "exponent", r"\alpha", "Power of the distance.", default=2.0, low=0.0, constant=True, typical=(1.0, 3.0),
+        ),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("ssnl/align_uniform", "align_uniform/__init__.py, align_loss", "authors' code"),
+        Source("Wang & Isola 2020", "L_align (a reading note)", "third-party code"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant", "scale_invariant",
+        "view_swap_invariant",
+    }),
+    relations=(Relation("alignment", "2 - 2 cos on the unit sphere", _cosine),),
+    expectations=(
+        Expectation(
+            "chance", "2 for a = 2", "independent uniform rows have mean similarity 0",
+            lambda s: 2.0 if s.exponent == 2 else None,
+        ),
+        Expectation("collapse", "0", "all rows equal: the minimum (NC-5)", lambda s: 0.0),
+        Expectation("optimum", "0", "x_i = y_i", lambda s: 0.0),
+        Expectation("lower bound", "0", "a distance", lambda s: 0.0),
+        Expectation("upper bound", "2^a", "antipodal pairs", lambda s: 2.0**s.exponent),
+    ),
+    kinks=(Kink("contact", "x_i = y_i with exponent < 2", "0", _touching),),
+    notes="Collapse is a minimum: alignment alone is solved by a constant encoder.",
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""CLIP: InfoNCE in both directions between images and texts.
+
+L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import sigmoid, softplus
+from nceref.layouts import Except, Only, itself
+from nceref.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import times
+from nceref.spec import Array, Expectation, Loss, Relation, Source
+
+
+def formula(m, image, text, *, logit_scale, normalize):
+    """Rows of images against texts first, then rows of texts against images."""
+    x, y = rows(m, image, normalize), rows(m, text, normalize)
+    out = []
+    for anchors, candidates in ((x, y), (y, x)):
+        for i, a in enumerate(anchors):
+            p = [m.exp(logit_scale * dot(a, b)) for b in candidates]
+            out.append(-m.log(p[i] / sum(p)))
+    return out
+
+
+def plan(image, text, *, logit_scale, normalize):
+    """One matrix of logits, reduced along rows and along columns."""
+    own = itself(image.shape[0])
+    logits = two_towers(normalize, times(logit_scale, "logit_scale"), image=image, text=text)
+    terms = {
+        "negatives": Term(LogSumExp(), Except(own)),
+        "negatives_of_text": Term(LogSumExp(), Except(own), along="columns"),
+        "positive": Term(Sum(), Only(own)),
+    }
+    return Plan((Comparison(logits, terms),), _head)
+
+
+def _head(stats):
+    """softplus(negatives - positive) in both directions; the positive is the same number."""
+    xp = array_namespace(stats["positive"])
+    gap = xp.stack([stats["negatives"], stats["negatives_of_text"]]) - stats["positive"][None, :]
+    missed = sigmoid(gap)
+
+    def pull(c):
+        g = c * missed
+        return {"negatives": g[0, :], "negatives_of_text": g[1, :], "positive": -(g[0, :] + g[1, :])}
+
+    return softplus(gap), pull
+
+
+def _half_sum(losses, rng):
+    x, y = rng.standard_normal((2, 5, 3))
+    both = losses.info_nce(x, y, temperature=0.1) + losses.info_nce(y, x, temperature=0.1)
+    return losses.clip(x, y, logit_scale=10.0), both / 2
+
+
+LOSS = Loss(
+    name="clip",
+    summary="Symmetric InfoNCE between two towers; a logit scale multiplies the similarities.",
+    text="L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]",
+    latex=r"L = \frac1{2N}\sum_{i=1}^{N}\Big[-\log\frac{e^{t\,x_i\cdot y_i}}{\sum_j e^{t\,x_i\cdot y_j}}"
+    r" - \log\frac{e^{t\,x_i\cdot y_i}}{\sum_j e^{t\,x_j\cdot y_i}}\Big]",
+    gradient="dL/dl = (softmax_rows + softmax_columns - 2 I) / 2N,  dL/dt = sum (dL/dl) x.y",
+    parameters=(
+        Array("image", ("N", "D"), "Image embeddings; row i belongs to text i."),
+        Array("text", ("N", "D"), "Text embeddings."),
+        LOGIT_SCALE,
+        NORMALIZE,
+    ),
+    sources=(
+        Source("openai/CLIP", "model.py, forward and logit_scale", "authors' code"),
+        Source("mlfoundations/open_clip", "src/open_clip/loss.py, ClipLoss", "authors' code"),
+        Source("ledger of claims", "CLIP-1, G-5", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
+    }),
+    rows="(2, N), images first",
+    relations=(Relation("info_nce", "half the sum of InfoNCE in both directions, T = 1 / logit_scale", _half_sum),),
+    expectations=(
+        Expectation(
+            "chance", "log(N - 1) + log 0F1(; D/2; t^2/4), without D: log N",
+            "independent uniform rows and many pairs (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+        ),
+        Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
+        Expectation(
+            "optimum", "log(1 + (N-1) e^(-t N / (N-1)))", "aligned simplex, D >= N - 1 (SC-8, GR-2)",
+            lambda s: s.simplex(s.n, s.n - 1),
+        ),
+        Expectation("lower bound", "log(1 + (N-1) e^(-2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)),
+        Expectation("upper bound", "log(1 + (N-1) e^(2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)),
+    ),
+    notes="A bias added to all logits cancels in the softmax: a dropped logit bias is invisible here, not in SigLIP.",
+)  # fmt: skip

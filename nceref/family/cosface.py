@@ -1,0 +1,96 @@
+"""CosFace: cross-entropy of scaled cosines to class weights, with a margin taken off the target's cosine.
+
+L_i = -log( exp(s (cos theta_y - m)) / (exp(s (cos theta_y - m)) + sum_{k != y} exp(s cos theta_k)) )
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import sigmoid, softplus
+from nceref.layouts import Except, Index, Only
+from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import times
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+
+
+def formula(m, embeddings, class_weights, target, *, margin, scale, normalize):
+    """The margin lowers the target's cosine before the softmax."""
+    x, w = rows(m, embeddings, normalize), rows(m, class_weights, normalize)
+    out = []
+    for x_i, y in zip(x, target, strict=True):
+        cosines = [dot(x_i, w_k) for w_k in w]
+        cosines[y] = cosines[y] - margin
+        p = [m.exp(scale * c) for c in cosines]
+        out.append(-m.log(p[y] / sum(p)))
+    return out
+
+
+def plan(embeddings, class_weights, target, *, margin, scale, normalize):
+    """Scaled cosines; the margin is the head's business, since only the target feels it."""
+    logits = two_towers(normalize, times(scale, "scale"), embeddings=embeddings, class_weights=class_weights)
+    own = (Index(target),)
+    terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
+    return Plan((Comparison(logits, terms),), _head(margin, scale), constant=scale * margin)
+
+
+def _head(margin, scale):
+    """softplus(negatives - positive + s m)."""
+
+    def head(stats):
+        gap = stats["negatives"] - stats["positive"] + scale * margin
+        missed = sigmoid(gap)
+
+        def pull(c):
+            g = c * missed
+            return {"negatives": g, "positive": -g, "scale": margin * array_namespace(g).sum(g)}
+
+        return softplus(gap), pull
+
+    return head
+
+
+def _no_margin(losses, rng):
+    x, w, y = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), rng.integers(0, 4, 5)
+    return losses.cosface(x, w, y, margin=0.0, scale=8.0), losses.arcface(x, w, y, margin=0.0, scale=8.0)
+
+
+LOSS = Loss(
+    name="cosface",
+    summary="Cross-entropy of scaled cosines with a margin subtracted from the target's cosine.",
+    text="L_i = -log( e^(s (cos theta_y - m)) / (e^(s (cos theta_y - m)) + sum_{k!=y} e^(s cos theta_k)) )",
+    latex=r"L_i = -\log\frac{e^{s(\cos\theta_{y_i}-m)}}{e^{s(\cos\theta_{y_i}-m)} + \sum_{k\ne y_i} e^{s\cos\theta_k}}",
+    gradient="dL_i/dcos theta_k = s (p_k - [k = y])",
+    parameters=(
+        EMBEDDINGS,
+        CLASS_WEIGHTS,
+        TARGET,
+        Scalar(
+            "margin", "m", "Subtracted from the target's cosine.", default=0.35, low=0.0, low_closed=True,
+            constant=True, typical=(0.1, 0.5),
+        ),
+        SCALE,
+        NORMALIZE,
+    ),
+    sources=(
+        Source("deepinsight/insightface", "recognition/arcface_torch losses, CosFace (a copy)", "third-party code"),
+        Source("ledger of claims", "ARC-1 with the margin on the cosine", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+    }),
+    relations=(Relation("arcface", "both are the same without a margin", _no_margin),),
+    expectations=(
+        Expectation(
+            "collapse", "log(1 + (C-1) e^(s m))", "all cosines equal",
+            lambda s: s.softplus(s.log(s.classes - 1) + s.scale * s.margin),
+        ),
+        Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+    ),
+    example={"C": 4, "scale": 8.0},
+)  # fmt: skip

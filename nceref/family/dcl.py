@@ -1,0 +1,77 @@
+"""Decoupled contrastive loss: NT-Xent with the positive taken out of the denominator.
+
+L_i = -s_ip / T + log sum_{j not in {i, p}} exp(s_ij / T)
+"""
+
+from nceref.comparisons import two_views
+from nceref.formulas import dot, rows
+from nceref.heads import difference
+from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.plan import Plan
+from nceref.spec import Expectation, Loss, Relation, Source
+
+
+def formula(m, z1, z2, *, temperature, normalize):
+    """-log of the positive's exponential over the sum of the negatives' exponentials."""
+    z, n = rows(m, z1 + z2, normalize), len(z1)
+    out = []
+    for i, z_i in enumerate(z):
+        p = [m.exp(dot(z_i, z_j) / temperature) for z_j in z]
+        partner = (i + n) % (2 * n)
+        out.append(-m.log(p[partner] / sum(p_j for j, p_j in enumerate(p) if j not in (i, partner))))
+    return out
+
+
+def plan(z1, z2, *, temperature, normalize):
+    """As NT-Xent, with a difference for a head."""
+    return Plan((two_views("dcl", z1, z2, temperature, normalize, least=2),), difference)
+
+
+def _unit_weights(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    return losses.dcl(z1, z2, temperature=0.3), losses.dclw(z1, z2, temperature=0.3, sigma=1e18)
+
+
+def _below(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    return losses.dcl(z1, z2, temperature=0.3), losses.nt_xent(z1, z2, temperature=0.3)
+
+
+LOSS = Loss(
+    name="dcl",
+    summary="NT-Xent without the positive in the denominator: the positive's pull does not fade.",
+    text="L_i = -s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T)",
+    latex=r"L_i = -\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau}",
+    gradient="dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T",
+    parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
+    sources=(
+        Source("raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py (adds the two one-way means)", "third-party code"),
+        Source("ledger of claims", "DCL-1", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous", "view_swap_invariant",
+    }),
+    rows="(2N,), view 1 first",
+    relations=(
+        Relation("dclw", "DCLW with a flat weighting (sigma to infinity)", _unit_weights),
+        Relation("nt_xent", "never above NT-Xent", _below, "<="),
+    ),
+    expectations=(
+        Expectation(
+            "chance", "log(2N - 2) + log 0F1(; D/2; 1/(4 T^2)), without D: log(2N - 2)",
+            "independent uniform rows and many negatives (WI-2, WI-3)", lambda s: s.chance(2 * s.n - 2, own=0),
+        ),
+        Expectation("collapse", "log(2N - 2)", "all similarities equal (NC-5)", lambda s: s.log(2 * s.n - 2)),
+        Expectation(
+            "optimum", "log(2N - 2) - N / ((N-1) T)", "aligned views on a simplex, D >= N - 1 (SC-8, DCL-1)",
+            lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
+        ),
+        Expectation("lower bound", "log(2N - 2) - 2/T", "cosines in [-1, 1] (DCL-1)", lambda s: s.log(2 * s.n - 2) - 2 / s.temperature),
+        Expectation("upper bound", "log(2N - 2) + 2/T", "cosines in [-1, 1] (DCL-1)", lambda s: s.log(2 * s.n - 2) + 2 / s.temperature),
+    ),
+    sign="either sign: a well-trained batch is negative, and that is no bug",
+)  # fmt: skip

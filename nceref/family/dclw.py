@@ -1,0 +1,90 @@
+"""DCL with von Mises-Fisher weights on the positives: well-aligned pairs pull less.
+
+    L_i = -w_i s_ip / T + log sum_{j not in {i, p}} exp(s_ij / T),    w_i = 2 - exp(s_ip / sigma) / mean(exp(s_p / sigma))
+
+The weights are constants: no gradient flows through them.
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.comparisons import two_views
+from nceref.formulas import dot, rows
+from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.plan import Plan
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+
+
+def formula(m, z1, z2, *, temperature, sigma, normalize):
+    """DCL whose positive is multiplied by a detached weight."""
+    z, n = rows(m, z1 + z2, normalize), len(z1)
+    mass = [m.exp(m.detach(dot(z[i], z[i + n])) / sigma) for i in range(n)]
+    weights = [2 - mass_i / (sum(mass) / n) for mass_i in mass]
+    out = []
+    for i, z_i in enumerate(z):
+        partner = (i + n) % (2 * n)
+        negatives = [m.exp(dot(z_i, z_j) / temperature) for j, z_j in enumerate(z) if j not in (i, partner)]
+        out.append(-m.detach(weights[i % n]) * dot(z_i, z[partner]) / temperature + m.log(sum(negatives)))
+    return out
+
+
+def plan(z1, z2, *, temperature, sigma, normalize):
+    """As DCL, with weighted positives."""
+    comparison = two_views("dclw", z1, z2, temperature, normalize, least=2)
+    return Plan((comparison,), lambda stats: _head(stats, temperature / sigma))
+
+
+def _head(stats, sharpness):
+    """Negatives - w positive; the weights have no slope."""
+    negatives, positive = stats["negatives"], stats["positive"]
+    xp = array_namespace(positive)
+    exponent = sharpness * positive
+    mass = xp.exp(exponent - xp.max(exponent))
+    weights = 2 - mass / xp.mean(mass)
+
+    def pull(c):
+        return {"negatives": c, "positive": -c * weights}
+
+    return negatives - weights * positive, pull
+
+
+def _flat(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    return losses.dclw(z1, z2, temperature=0.3, sigma=1e18), losses.dcl(z1, z2, temperature=0.3)
+
+
+LOSS = Loss(
+    name="dclw",
+    summary="DCL with positives weighted down where they already agree; the weights are constants.",
+    text="L_i = -w_i s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),  w_i = 2 - exp(s_ip/sigma) / mean_k exp(s_kp/sigma)",
+    latex=r"L_i = -w_i\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau},\qquad"
+    r" w_i = 2 - \frac{e^{z_i\cdot z_{p(i)}/\sigma}}{\frac1N\sum_k e^{z_k\cdot z_{p(k)}/\sigma}}",
+    gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w",
+    parameters=(
+        Z1,
+        Z2,
+        TEMPERATURE,
+        Scalar("sigma", r"\sigma", "Width of the weighting.", default=0.5, low=0.0, constant=True, typical=(0.3, 1.0)),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py, DCLW (2 - softmax, not 2 - N softmax)", "third-party code"),
+        Source("nidl documentation", "DCLWLoss, weighting with the mean over the batch", "third-party code"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
+        "view_swap_invariant",
+    }),
+    rows="(2N,), view 1 first",
+    relations=(Relation("dcl", "a flat weighting (sigma to infinity) is DCL", _flat),),
+    expectations=(
+        Expectation("collapse", "log(2N - 2)", "all similarities equal: every weight is 1 (NC-5)", lambda s: s.log(2 * s.n - 2)),
+        Expectation(
+            "optimum", "log(2N - 2) - N / ((N-1) T) for equal weights", "aligned views on a simplex (SC-8, DCL-1)",
+            lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
+        ),
+    ),
+    sign="either sign: a well-trained batch is negative, and that is no bug",
+    notes="A weight may be negative: a pair much better aligned than the batch mean is pushed apart.",
+)  # fmt: skip

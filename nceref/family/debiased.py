@@ -1,0 +1,101 @@
+"""Debiased contrastive loss: the positives that hide among the negatives are subtracted in expectation.
+
+    L_i = -log( e^+ / (e^+ + Ng) ),    Ng = max( (sum_j e^{s_ij/T} - prior n e^+) / (1 - prior), n e^{-1/T} )
+
+with e^+ = exp(s_ip / T) and n = 2N - 2 negatives.
+"""
+
+from nceref.comparisons import two_views
+from nceref.formulas import dot, rows
+from nceref.heads import corrected_negatives
+from nceref.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.plan import Plan
+from nceref.spec import Expectation, Kink, Loss, Relation, Source
+
+
+def formula(m, z1, z2, *, temperature, positive_prior, normalize):
+    """The estimate of the true negatives is clamped from below at n e^(-1/T)."""
+    z, n = rows(m, z1 + z2, normalize), len(z1)
+    out = []
+    for i, z_i in enumerate(z):
+        partner = (i + n) % (2 * n)
+        p = [m.exp(dot(z_i, z_j) / temperature) for z_j in z]
+        negatives = [p_j for j, p_j in enumerate(p) if j not in (i, partner)]
+        count = len(negatives)
+        estimate = (sum(negatives) - positive_prior * count * p[partner]) / (1 - positive_prior)
+        floor = count * m.exp(-1 / temperature)
+        kept = estimate if m.above(estimate, floor) else floor
+        out.append(-m.log(p[partner] / (p[partner] + kept)))
+    return out
+
+
+def plan(z1, z2, *, temperature, positive_prior, normalize):
+    """As NT-Xent, with the correction in the head."""
+    comparison = two_views("debiased", z1, z2, temperature, normalize, least=2)
+    head = corrected_negatives(temperature, positive_prior, 2 * z1.shape[0] - 2)
+    return Plan((comparison,), head, constant=1 / temperature)
+
+
+def on_clamp(inputs, concentration=0.0):
+    """Whether the estimate of a row is within rounding of its floor; for `hcl` with its concentration."""
+    import numpy as np
+
+    z = np.concatenate([inputs["z1"], inputs["z2"]]).astype(np.float64)
+    if inputs["normalize"] == "l2":
+        z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    n, t, prior = len(z) // 2, inputs["temperature"], inputs["positive_prior"]
+    s = z @ z.T / t
+    partner = (np.arange(2 * n) + n) % (2 * n)
+    own = (np.arange(2 * n)[:, None] == np.arange(2 * n)) | (partner[:, None] == np.arange(2 * n))
+    s_p, negatives = s[np.arange(2 * n), partner], np.where(own, -np.inf, s)
+    up, level = ((negatives * k if k else np.where(own, -np.inf, 0.0)) for k in (1 + concentration, concentration))
+    log_mass = np.log(2 * n - 2) + np.logaddexp.reduce(up, axis=1) - np.logaddexp.reduce(level, axis=1)
+    left = log_mass - np.logaddexp(
+        np.log(2 * n - 2) - 1 / t + np.log1p(-prior), (np.log(prior) if prior else -np.inf) + np.log(2 * n - 2) + s_p
+    )
+    return bool(np.any(np.abs(left) < 256 * np.finfo(inputs["z1"].dtype).eps * (1 + np.max(np.abs(s)))))
+
+
+def _no_prior(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    return losses.debiased(z1, z2, temperature=0.3, positive_prior=0.0), losses.nt_xent(z1, z2, temperature=0.3)
+
+
+def _no_concentration(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    return losses.debiased(z1, z2, temperature=0.3), losses.hcl(z1, z2, temperature=0.3, concentration=0.0)
+
+
+LOSS = Loss(
+    name="debiased",
+    summary="NT-Xent whose negatives are corrected for samples of the anchor's own class among them.",
+    text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (sum_j e^(s_ij/T) - prior n e^+) / (1 - prior), n e^(-1/T) )",
+    latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
+    r" - \tau^+ n\, e^{s_{ip}/\tau}}{1-\tau^+},\ n\, e^{-1/\tau}\Big\},\quad n = 2N-2",
+    gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T) off the clamp, 0 on it",
+    parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
+    sources=(
+        Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),
+        Source("ledger of claims", "DEB-1", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "scale_invariant", "view_swap_invariant",
+    }),
+    rows="(2N,), view 1 first",
+    relations=(
+        Relation("nt_xent", "prior 0 is NT-Xent", _no_prior),
+        Relation("hcl", "HCL with concentration 0", _no_concentration),
+    ),
+    expectations=(
+        Expectation("collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)),
+        Expectation(
+            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
+            lambda s: s.cosine_bound(2 * s.n - 2, -2),
+        ),
+    ),
+    kinks=(Kink("clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp", on_clamp),),
+    notes="On the clamp the negatives get no gradient; the temperature keeps the derivative of the floor.",
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""InfoNCE restricted to the hardest negatives: the upper quantile of each row.
+
+L_i = -log( exp(s_ii / T) / (exp(s_ii / T) + sum_{j in top k} exp(s_ij / T)) ),    k = ceil(fraction (N - 1))
+"""
+
+import math
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import softmax_one_positive
+from nceref.layouts import Hardest, Only, itself
+from nceref.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import divided_by
+from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
+
+
+def kept(fraction, negatives):
+    """How many negatives stay: ceil(fraction * negatives), at least one if there is one."""
+    # Rounding to 9 digits first: 0.7 * 10 is 7.000000000000001 in floating point.
+    return min(negatives, max(1, math.ceil(round(float(fraction) * negatives, 9))))
+
+
+def formula(m, queries, keys, *, temperature, fraction, normalize):
+    """-log softmax of the own key among itself and the hardest negatives; ties go to the lower index."""
+    q, k = rows(m, queries, normalize), rows(m, keys, normalize)
+    out = []
+    for i, q_i in enumerate(q):
+        s = [dot(q_i, k_j) for k_j in k]
+        negatives = sorted((j for j in range(len(k)) if j != i), key=lambda j: (-m.real(s[j]), j))
+        hardest = negatives[: kept(m.real(fraction), len(negatives))]
+        p = [m.exp(s[j] / temperature) for j in (i, *hardest)]
+        out.append(-m.log(p[0] / sum(p)))
+    return out
+
+
+def plan(queries, keys, *, temperature, fraction, normalize):
+    """InfoNCE with another pattern of negatives."""
+    n = queries.shape[0]
+    logits = two_towers(normalize, divided_by(temperature), queries=queries, keys=keys)
+    hardest = Hardest(itself(n), kept(fraction, n - 1))
+    terms = {"negatives": Term(LogSumExp(), hardest), "positive": Term(Sum(), Only(itself(n)))}
+    return Plan((Comparison(logits, terms),), softmax_one_positive)
+
+
+def _tied(inputs):
+    """Whether the last kept and the first dropped negative of a row are equal to rounding."""
+    import numpy as np
+
+    q, k = (np.asarray(inputs[name], dtype=np.float64) for name in ("queries", "keys"))
+    if inputs["normalize"] == "l2":
+        q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, k))
+    s = q @ k.T
+    count, eps = kept(inputs["fraction"], len(s) - 1), float(np.finfo(inputs["queries"].dtype).eps)
+    if count >= len(s) - 1:
+        return False
+    ranked = -np.sort(-s[~np.eye(len(s), dtype=bool)].reshape(len(s), -1), axis=1)
+    scale = np.linalg.norm(q, axis=1) * np.max(np.linalg.norm(k, axis=1))
+    return bool(np.any(ranked[:, count - 1] - ranked[:, count] <= 64 * eps * scale))
+
+
+def _everything(losses, rng):
+    q, k = rng.standard_normal((2, 5, 3))
+    return losses.hard_contrastive(q, k, temperature=0.3, fraction=1.0), losses.info_nce(q, k, temperature=0.3)
+
+
+def _fewer(losses, rng):
+    q, k = rng.standard_normal((2, 5, 3))
+    return losses.hard_contrastive(q, k, temperature=0.3, fraction=0.5), losses.info_nce(q, k, temperature=0.3)
+
+
+LOSS = Loss(
+    name="hard_contrastive",
+    summary="InfoNCE over the hardest negatives only: an upper quantile of each row.",
+    text="L_i = -log( exp(s_ii/T) / (exp(s_ii/T) + sum_{j in top k} exp(s_ij/T)) ),  k = ceil(fraction (N-1))",
+    latex=r"L_i = -\log\frac{e^{s_{ii}/\tau}}{e^{s_{ii}/\tau} + \sum_{j\ne i,\ s_{ij}\ge s_i^{(\alpha)}} e^{s_{ij}/\tau}}",
+    gradient="as InfoNCE on the kept set, 0 on the other negatives",
+    parameters=(
+        QUERIES,
+        KEYS,
+        TEMPERATURE,
+        Scalar(
+            "fraction", r"\alpha", "Share of the negatives that is kept, the most similar ones.", low=0.0, high=1.0,
+            high_closed=True, constant=True, typical=(0.2, 0.8),
+        ),
+        NORMALIZE,
+    ),
+    sources=(Source("Wang & Liu 2021", "eq. (8), (9)", "paper"),),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous", "convex_in_logits",
+    }),
+    relations=(
+        Relation("info_nce", "fraction 1 is InfoNCE", _everything),
+        Relation("info_nce", "never above InfoNCE at the same temperature", _fewer, "<="),
+    ),
+    expectations=(
+        Expectation(
+            "collapse", "log(1 + k)", "all similarities equal (NC-5)", lambda s: s.log(1 + kept(s.fraction, s.n - 1)),
+        ),
+        Expectation(
+            "lower bound", "log(1 + k e^(-2/T))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(kept(s.fraction, s.n - 1), -2),
+        ),
+        Expectation(
+            "upper bound", "log(1 + k e^(2/T))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(kept(s.fraction, s.n - 1), 2),
+        ),
+    ),
+    kinks=(
+        Kink(
+            "quantile tie", "the last kept and the first dropped negative are equally similar",
+            "the one with the lower index is kept", _tied,
+        ),
+    ),
+    example={"fraction": 0.5},
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""Contrastive loss with hard negative samples: debiased, with negatives weighted by exp(concentration s / T).
+
+    Ng = max( (n sum_j e^{(1+b) s_ij/T} / sum_j e^{b s_ij/T} - prior n e^+) / (1 - prior), n e^{-1/T} )
+
+The weights are not constants: the gradient flows through them, so an easy negative may even be attracted.
+"""
+
+import math
+
+from nceref.comparisons import two_views
+from nceref.family.debiased import on_clamp
+from nceref.formulas import dot, rows
+from nceref.heads import corrected_negatives
+from nceref.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.plan import Plan
+from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
+
+
+def formula(m, z1, z2, *, temperature, positive_prior, concentration, normalize):
+    """Importance weights of the negatives have mean 1; the estimate is clamped from below."""
+    z, n = rows(m, z1 + z2, normalize), len(z1)
+    out = []
+    for i, z_i in enumerate(z):
+        partner = (i + n) % (2 * n)
+        s = [dot(z_i, z_j) / temperature for z_j in z]
+        negatives = [s_j for j, s_j in enumerate(s) if j not in (i, partner)]
+        count, positive = len(negatives), m.exp(s[partner])
+        importance = [m.exp(concentration * s_j) for s_j in negatives]
+        weighted = sum(w * m.exp(s_j) for w, s_j in zip(importance, negatives, strict=True)) / (sum(importance) / count)
+        estimate = (weighted - positive_prior * count * positive) / (1 - positive_prior)
+        floor = count * m.exp(-1 / temperature)
+        kept = estimate if m.above(estimate, floor) else floor
+        out.append(-m.log(positive / (positive + kept)))
+    return out
+
+
+def plan(z1, z2, *, temperature, positive_prior, concentration, normalize):
+    """Two log-sum-exps over the same negatives."""
+    exponents = {"negatives": 1 + concentration, "negatives_level": concentration}
+    comparison = two_views("hcl", z1, z2, temperature, normalize, least=2, **exponents)
+    count = 2 * z1.shape[0] - 2
+    head = _head(corrected_negatives(temperature, positive_prior, count), count)
+    return Plan((comparison,), head, constant=1 / temperature)
+
+
+def _head(debiased, count):
+    """The debiased head on log n + lse((1 + b) s) - lse(b s)."""
+
+    def head(stats):
+        weighted = math.log(count) + stats["negatives"] - stats["negatives_level"]
+        rows, inner = debiased({"negatives": weighted, "positive": stats["positive"]})
+
+        def pull(c):
+            slopes = inner(c)
+            return {**slopes, "negatives_level": -slopes["negatives"]}
+
+        return rows, pull
+
+    return head
+
+
+def _plain(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    left = losses.hcl(z1, z2, temperature=0.3, concentration=0.0, positive_prior=0.0)
+    return left, losses.nt_xent(z1, z2, temperature=0.3)
+
+
+LOSS = Loss(
+    name="hcl",
+    summary="Debiased contrastive loss with importance weights on hard negatives.",
+    text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (n sum_j e^((1+b)s_ij/T) / sum_j e^(b s_ij/T) - prior n e^+)"
+    " / (1 - prior), n e^(-1/T) )",
+    latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+N_g},\qquad N_g = \max\Big\{\frac1{1-\tau^+}\Big(n"
+    r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
+    gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T),  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior)",
+    parameters=(
+        Z1,
+        Z2,
+        TEMPERATURE,
+        PRIOR,
+        Scalar(
+            "concentration", r"\beta", "How much harder negatives count; 0: debiased.", default=1.0, low=0.0,
+            low_closed=True, constant=True, typical=(0.5, 1.5),
+        ),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("joshr17/HCL", "image/main.py, criterion, estimator 'hard'", "authors' code"),
+        Source("ledger of claims", "HCL-1, G-6", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant",
+        "scale_invariant", "view_swap_invariant",
+    }),
+    rows="(2N,), view 1 first",
+    relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
+    expectations=(
+        Expectation("collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)),
+        Expectation(
+            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
+            lambda s: s.cosine_bound(2 * s.n - 2, -2),
+        ),
+    ),
+    kinks=(
+        Kink(
+            "clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp",
+            lambda inputs: on_clamp(inputs, inputs["concentration"]),
+        ),
+    ),
+    notes="On the clamp the negatives get no gradient: with well-aligned views whole batches sit on it.",
+)  # fmt: skip

@@ -1,0 +1,96 @@
+"""InfoNCE: one direction, in-batch or explicit negatives.
+
+    L_i = -log( exp(q_i.k_i / T) / sum_j exp(q_i.k_j / T) )
+
+With explicit negatives the sum runs over the own key and the negatives only: other samples' keys are left out.
+"""
+
+from nceref.comparisons import one_positive, two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import softmax_one_positive
+from nceref.layouts import Everyone, Only, itself
+from nceref.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import divided_by
+from nceref.spec import Array, Expectation, Loss, Relation, Source
+
+
+def formula(m, queries, keys, negatives, *, temperature, normalize):
+    """-log softmax of the own key among the candidates."""
+    q, k = rows(m, queries, normalize), rows(m, keys, normalize)
+    others = None if negatives is None else rows(m, negatives, normalize)
+    out = []
+    for i, q_i in enumerate(q):
+        candidates = k if others is None else [k[i], *others]
+        p = [m.exp(dot(q_i, k_j) / temperature) for k_j in candidates]
+        out.append(-m.log(p[i if others is None else 0] / sum(p)))
+    return out
+
+
+def plan(queries, keys, negatives, *, temperature, normalize):
+    """Queries against keys; with explicit negatives, two comparisons of the same queries."""
+    n, factor = queries.shape[0], divided_by(temperature)
+    own = two_towers(normalize, factor, queries=queries, keys=keys)
+    if negatives is None:
+        return Plan((Comparison(own, one_positive(n)),), softmax_one_positive)
+    others = two_towers(normalize, factor, queries=queries, negatives=negatives)
+    positive = Comparison(own, {"positive": Term(Sum(), Only(itself(n)))})
+    return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
+
+
+def _softmax(losses, rng):
+    q, k = (x / (x * x).sum(axis=1, keepdims=True) ** 0.5 for x in rng.standard_normal((2, 5, 3)))
+    return losses.info_nce(q, k, temperature=0.3), losses.cross_entropy(q @ k.T, range(5), temperature=0.3)
+
+
+def _queue(losses, rng):
+    q, k, queue = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((7, 3))
+    return losses.info_nce(q, k, queue, temperature=0.3), losses.moco(q, k, queue, temperature=0.3)
+
+
+LOSS = Loss(
+    name="info_nce",
+    summary="InfoNCE: each query must pick its own key among all keys, or among explicit negatives.",
+    text="L_i = -log( exp(q_i.k_i/T) / sum_j exp(q_i.k_j/T) )",
+    latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{\sum_{j=1}^{N} e^{q_i\cdot k_j/\tau}}",
+    gradient="dL_i/ds_ij = (P_ij - [j = i]) / T;  dL_i/dT = (s_ii - E_P[s_i]) / T^2",
+    parameters=(
+        QUERIES,
+        KEYS,
+        Array("negatives", ("M", "D"), "Candidates that are nobody's positive; None: the other keys.", required=False),
+        TEMPERATURE,
+        NORMALIZE,
+    ),
+    sources=(
+        Source("Wang & Liu 2021", "eq. (1), (2), (4)", "paper"),
+        Source("source 001", "second form of the loss", "source text"),
+        Source("source 002", "L_contrast", "source text"),
+        Source("source 004", "(1)", "source text"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous",
+    }),
+    relations=(
+        Relation("cross_entropy", "in-batch InfoNCE is cross-entropy of the cosines with target i", _softmax),
+        Relation("moco", "explicit negatives give MoCo's value", _queue),
+    ),
+    expectations=(
+        Expectation(
+            "chance", "log(N - 1) + log 0F1(; D/2; 1/(4 T^2)), without D: log N",
+            "independent uniform rows and many negatives (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+        ),
+        Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
+        Expectation(
+            "optimum", "log(1 + (N-1) e^(-N / ((N-1) T)))", "aligned simplex, D >= N - 1 (SC-8, GR-2)",
+            lambda s: s.simplex(s.n, s.n - 1),
+        ),
+        Expectation("lower bound", "log(1 + (N-1) e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)),
+        Expectation("upper bound", "log(1 + (N-1) e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)),
+    ),
+    notes="One pair and no negatives: the softmax has one candidate and the loss is 0.",
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""MoCo: InfoNCE whose negatives are a queue of keys from earlier batches; keys and queue are constants.
+
+L_i = -log( exp(q_i.k_i / T) / (exp(q_i.k_i / T) + sum_{k in queue} exp(q_i.k / T)) )
+"""
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import softmax_one_positive
+from nceref.layouts import Everyone, Only, itself
+from nceref.parameters import NORMALIZE, QUERIES, TEMPERATURE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import divided_by
+from nceref.spec import Array, Expectation, Loss, Relation, Source
+
+
+def formula(m, queries, keys, queue, *, temperature, normalize):
+    """-log softmax of the own key among itself and the queue."""
+    q, k = rows(m, queries, normalize), rows(m, keys, normalize)
+    negatives = rows(m, queue, normalize)
+    out = []
+    for q_i, k_i in zip(q, k, strict=True):
+        p = [m.exp(dot(q_i, k_j) / temperature) for k_j in (k_i, *negatives)]
+        out.append(-m.log(p[0] / sum(p)))
+    return out
+
+
+def plan(queries, keys, queue, *, temperature, normalize):
+    """Own pairs, and queries against the queue; only the queries and the temperature get a gradient."""
+    factor, constants = divided_by(temperature), ("keys", "queue")
+    own = two_towers(normalize, factor, constants=constants, queries=queries, keys=keys)
+    others = two_towers(normalize, factor, constants=constants, queries=queries, queue=queue)
+    positive = Comparison(own, {"positive": Term(Sum(), Only(itself(queries.shape[0])))})
+    return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
+
+
+def _explicit(losses, rng):
+    q, k, queue = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((7, 3))
+    return losses.moco(q, k, queue, temperature=0.3), losses.info_nce(q, k, queue, temperature=0.3)
+
+
+LOSS = Loss(
+    name="moco",
+    summary="InfoNCE against a queue of old keys; no gradient through keys or queue.",
+    text="L_i = -log( exp(q_i.k_i/T) / (exp(q_i.k_i/T) + sum_{k in queue} exp(q_i.k/T)) )",
+    latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{e^{q_i\cdot k_i/\tau} + \sum_{k\in\text{queue}} e^{q_i\cdot k/\tau}}",
+    gradient="dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only",
+    parameters=(
+        QUERIES,
+        Array("keys", ("N", "D"), "Key i is the positive of query i, from the momentum encoder; a constant.", constant=True),
+        Array("queue", ("K", "D"), "Keys of earlier batches, the negatives; a constant.", constant=True),
+        TEMPERATURE,
+        NORMALIZE,
+    ),
+    sources=(
+        Source("facebookresearch/moco", "moco/builder.py, forward", "authors' code"),
+        Source("source 001", "first form of the loss", "source text"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous",
+    }),
+    relations=(Relation("info_nce", "the value of InfoNCE with the queue as explicit negatives", _explicit),),
+    expectations=(
+        Expectation(
+            "chance", "log K + log 0F1(; D/2; 1/(4 T^2)), without D: log(K + 1)",
+            "independent uniform rows and a long queue (WI-2, WI-3)", lambda s: s.chance(s.queue),
+        ),
+        Expectation("collapse", "log(K + 1)", "all similarities equal (NC-5)", lambda s: s.log(s.queue + 1)),
+        Expectation("lower bound", "log(1 + K e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, -2)),
+        Expectation("upper bound", "log(1 + K e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, 2)),
+    ),
+    notes="If the queue holds a query's own key, that key is a negative as well as the positive.",
+)  # fmt: skip

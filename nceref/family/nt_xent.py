@@ -1,0 +1,90 @@
+"""NT-Xent (SimCLR): two views of N samples, 2N anchors, each with one positive and 2N - 2 negatives.
+
+L_i = -log( exp(s_ip / T) / sum_{j != i} exp(s_ij / T) ),    p the other view of i
+"""
+
+from nceref.comparisons import two_views
+from nceref.formulas import dot, rows
+from nceref.heads import softmax_one_positive, softplus
+from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.plan import Plan
+from nceref.spec import Expectation, Loss, Relation, Source
+
+
+def formula(m, z1, z2, *, temperature, normalize):
+    """-log softmax of the other view among everything but the anchor itself."""
+    z, n = rows(m, z1 + z2, normalize), len(z1)
+    out = []
+    for i, z_i in enumerate(z):
+        p = [m.exp(dot(z_i, z_j) / temperature) for z_j in z]
+        out.append(-m.log(p[(i + n) % (2 * n)] / sum(p[:i] + p[i + 1 :])))
+    return out
+
+
+def plan(z1, z2, *, temperature, normalize):
+    """All rows against all rows."""
+    return Plan((two_views("nt_xent", z1, z2, temperature, normalize),), softmax_one_positive)
+
+
+def _decoupled(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    dcl = losses.dcl(z1, z2, temperature=0.3, reduction="none")
+    return losses.nt_xent(z1, z2, temperature=0.3, reduction="none"), softplus(dcl)
+
+
+def _unlabelled(losses, rng):
+    z = rng.standard_normal((5, 2, 3))
+    return losses.nt_xent(z[:, 0], z[:, 1], temperature=0.3), losses.supcon_out(z, temperature=0.3)
+
+
+def _homogeneous(losses, rng):
+    z1, z2 = rng.standard_normal((2, 5, 3))
+    _, g = losses.nt_xent.value_and_grad(z1, z2, temperature=0.3, normalize="none")
+    return (z1 * g["z1"]).sum() + (z2 * g["z2"]).sum(), -2 * 0.3 * g["temperature"]
+
+
+LOSS = Loss(
+    name="nt_xent",
+    summary="NT-Xent of SimCLR: the other view among all rows of both views but the anchor.",
+    text="L_i = -log( exp(s_ip/T) / sum_{j!=i} exp(s_ij/T) ),  p the other view of i, 2N anchors",
+    latex=r"L_i = -\log\frac{e^{z_i\cdot z_{p(i)}/\tau}}{\sum_{j\ne i} e^{z_i\cdot z_j/\tau}},\qquad i=1,\dots,2N",
+    gradient="dL_i/ds_ij = (P_ij - [j = p]) / T; a row is anchor and candidate: dL/dZ = (G + G') Z",
+    parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
+    sources=(
+        Source("google-research/simclr", "objective.py (returns the sum of both directions)", "authors' code"),
+        Source("Khosla et al. 2020", "eq. (1)", "paper"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous", "view_swap_invariant",
+    }),
+    rows="(2N,), view 1 first",
+    relations=(
+        Relation("dcl", "row = softplus(DCL row)", _decoupled),
+        Relation("supcon_out", "SupCon of two views without labels", _unlabelled),
+        Relation("nt_xent", "<z, dL/dz> = -2 T dL/dT without normalization", _homogeneous),
+    ),
+    expectations=(
+        Expectation(
+            "chance", "log(2N - 2) + log 0F1(; D/2; 1/(4 T^2)), without D: log(2N - 1)",
+            "independent uniform rows and many negatives (WI-2, WI-3)", lambda s: s.chance(2 * s.n - 2),
+        ),
+        Expectation("collapse", "log(2N - 1)", "all similarities equal (NC-5)", lambda s: s.log(2 * s.n - 1)),
+        Expectation(
+            "optimum", "log(1 + 2(N-1) e^(-N / ((N-1) T)))", "aligned views on a simplex, D >= N - 1 (SC-8)",
+            lambda s: s.simplex(s.n, 2 * s.n - 2),
+        ),
+        Expectation(
+            "lower bound", "log(1 + (2N-2) e^(-2/T))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(2 * s.n - 2, -2),
+        ),
+        Expectation(
+            "upper bound", "log(1 + (2N-2) e^(2/T))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(2 * s.n - 2, 2),
+        ),
+    ),
+    notes="The mean runs over 2N anchors; the authors' TensorFlow code returns twice that. One pair alone gives 0.",
+)  # fmt: skip

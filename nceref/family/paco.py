@@ -1,0 +1,209 @@
+"""PaCo: supervised contrast with class centers among the candidates, samples weighted by alpha.
+
+    L_i = -sum_{p in P(i)} alpha log( e^{s_ip/T} / E_i ) - log( e^{c_y.f_i} / E_i )
+    E_i = sum_{a != i} e^{s_ia/T} + sum_k q_k e^{c_k.f_i}
+
+The sum form is the paper's; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.errors import InputError
+from nceref.formulas import dot, rows
+from nceref.heads import sigmoid, softplus
+from nceref.layouts import Except, Index, Only, OtherLabel, SameLabel, itself
+from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, QUEUE_LABELS, TEMPERATURE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, PositiveSet, Sum, Term
+from nceref.similarity import Dot, Offset, at_least_single, divided_by, embed
+from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scalar, Source
+
+
+def formula(
+    m, embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features, center_bias,
+    form, normalize,
+):  # fmt: skip
+    """Weighted -log softmax over positives and the own center, among everything."""
+    z = rows(m, embeddings + (queue or []), normalize)
+    names = labels + (queue_labels or [])
+    features, classes = center_features or embeddings, range(len(centers))
+    prior, bias = class_prior or [1 for _ in classes], center_bias or [0 for _ in classes]
+    out = []
+    for i, y in enumerate(labels):
+        contrast = [m.exp(dot(z[i], z_a) / temperature) for z_a in z]
+        center = [prior[k] * m.exp(dot(centers[k], features[i]) + bias[k]) for k in classes]
+        everyone = sum(contrast[:i] + contrast[i + 1 :]) + sum(center)
+        positives = [a for a in range(len(z)) if a != i and names[a] == y]
+        row = -m.log(center[y] / everyone) - sum(alpha * m.log(contrast[p] / everyone) for p in positives)
+        out.append(row if form == "sum" else row / (1 + alpha * len(positives)))
+    return out
+
+
+def plan(
+    embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features, center_bias,
+    form, normalize,
+):  # fmt: skip
+    """Contrast and centers are two comparisons of the same anchors."""
+    contrast = _contrast(embeddings, labels, queue, queue_labels, temperature, normalize)
+    named = {"embeddings": embeddings} if center_features is None else {"center_features": center_features}
+    _check_width(named, centers)
+    logits = Dot(embed("none", **named), embed("none", centers=centers), offset=_offset(class_prior, center_bias))
+    own = (Index(labels),)
+    terms = {"center_negatives": Term(LogSumExp(), Except(own)), "center_positive": Term(Sum(), Only(own))}
+    return Plan((contrast, Comparison(logits, terms)), lambda stats: _head(stats, alpha, form))
+
+
+def _contrast(embeddings, labels, queue, queue_labels, temperature, normalize):
+    xp = array_namespace(embeddings)
+    if (queue is None) != (queue_labels is None):
+        msg = "`queue` and `queue_labels` go together; pass both or neither"
+        raise InputError(msg)
+    anchors = embed(normalize, embeddings=embeddings)
+    candidates, names = anchors, labels
+    if queue is not None:
+        candidates = embed(normalize, ("queue",), embeddings=embeddings, queue=queue)
+        names = xp.concat([labels, xp.astype(queue_labels, labels.dtype)])
+    positives = SameLabel(labels, names, itself(embeddings.shape[0]))
+    terms = {
+        "negatives": Term(LogSumExp(), OtherLabel(labels, names)),
+        "positives": Term(PositiveSet(), positives),
+    }
+    return Comparison(Dot(anchors, candidates, divided_by(temperature)), terms)
+
+
+def _check_width(features, centers):
+    for name, x in features.items():
+        if x.shape[1] != centers.shape[1]:
+            msg = f"`centers` must be (C, {x.shape[1]}) to match `{name}`, got {centers.shape}"
+            raise InputError(msg)
+
+
+def _offset(prior, bias):
+    """Log prior + bias on every center; only the bias gets a gradient."""
+    if prior is None:
+        return None if bias is None else Offset(at_least_single(bias), "center_bias", bias)
+    xp = array_namespace(prior)
+    total = float(xp.sum(at_least_single(prior)))
+    if abs(total - 1) > 1e-3:
+        msg = f"`class_prior` must add up to 1, got {total:.6g}; divide counts by their sum (here it matters)"
+        raise InputError(msg)
+    log_prior = xp.log(at_least_single(prior))
+    return Offset(log_prior) if bias is None else Offset(log_prior + at_least_single(bias), "center_bias", bias)
+
+
+def _head(stats, alpha, form):
+    """W lse(everyone) - weighted positives, as W (softplus(negatives - positives) + positives - their weighted mean)."""
+    positives, center = stats["positives"], stats["center_positive"]
+    xp = array_namespace(center)
+    count, has = positives[:, 2], positives[:, 2] > 0
+    mass = 1 + alpha * count
+    peak = xp.logaddexp(positives[:, 0], center)
+    level = (center + alpha * count * xp.where(has, positives[:, 1], 0.0)) / mass
+    gap = xp.logaddexp(stats["negatives"], stats["center_negatives"]) - peak
+    outer = mass if form == "sum" else xp.ones_like(mass)
+    missed, all_mass = sigmoid(gap), peak + softplus(gap)
+
+    def pull(c):
+        g = c * outer
+        by_positives = g * sigmoid(-gap) * xp.exp(positives[:, 0] - peak)
+        share = alpha * count / mass * g
+        return {
+            "negatives": g * xp.exp(stats["negatives"] - all_mass),
+            "center_negatives": g * xp.exp(stats["center_negatives"] - all_mass),
+            "positives": xp.stack([by_positives - share, share], axis=1),
+            "center_positive": g * (xp.exp(center - peak) - 1 / mass) - g * missed * xp.exp(center - peak),
+        }
+
+    return outer * (softplus(gap) + (peak - level)), pull
+
+
+def decomposition(stats, arguments):
+    """Rows of L_sup, L_supcon (a sum over positives) and L_extra: L = L_sup + alpha L_supcon + L_extra.
+
+    L_extra = -log P_sup - alpha K log P_supcon. In the normalized form each part is divided by 1 + alpha K.
+    """
+    positives, center, alpha = stats["positives"], stats["center_positive"], arguments["alpha"]
+    xp = array_namespace(center)
+    count, has = positives[:, 2], positives[:, 2] > 0
+    peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
+    log_contrast = xp.logaddexp(stats["negatives"], positives[:, 0])
+    log_odds = log_contrast - xp.logaddexp(stats["center_negatives"], center)
+    rows = {
+        "L_sup": softplus(stats["center_negatives"] - center),
+        "L_supcon": count * (softplus(stats["negatives"] - peak) + (peak - level)),
+        "L_extra": softplus(log_odds) + alpha * count * softplus(-xp.where(has, log_odds, 0.0)),
+    }
+    mass = 1 + alpha * count if arguments["form"] == "normalized" else 1.0
+    return {name: row / mass for name, row in rows.items()}
+
+
+def _normalized(losses, rng):
+    z, c = rng.standard_normal((8, 3)), rng.standard_normal((2, 3))
+    y = rng.permutation([0, 0, 0, 0, 1, 1, 1, 1])
+    args = {"alpha": 0.05, "temperature": 0.3}
+    return losses.paco(z, y, c, form="normalized", **args), losses.paco(z, y, c, **args) / (1 + 0.05 * 3)
+
+
+def _parts(losses, rng):
+    z, c, y = rng.standard_normal((8, 3)), rng.standard_normal((3, 3)), rng.permutation([0, 0, 0, 0, 0, 1, 1, 2])
+    args = {"alpha": 0.05, "temperature": 0.3}
+    parts = losses.paco.decompose(z, y, c, **args)
+    return losses.paco(z, y, c, **args), parts["L_sup"] + 0.05 * parts["L_supcon"] + parts["L_extra"]
+
+
+LOSS = Loss(
+    name="paco",
+    summary="Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates.",
+    text="L_i = -log(e^(c_y.f_i) / E_i) - alpha sum_{p in P(i)} log(e^(s_ip/T) / E_i),"
+    "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i)",
+    latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
+    r"\qquad w = \alpha \text{ on } P(i),\ 1 \text{ on } c_y",
+    gradient="dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|; normalized form: divided by W",
+    parameters=(
+        EMBEDDINGS,
+        Labels(LABELS.name, LABELS.shape, LABELS.meaning, classes="C"),
+        Array("centers", ("C", "E"), "One learnable center a class; never normalized.", embedding=False, like="embedding"),
+        Scalar("alpha", r"\alpha", "Weight of each positive sample.", low=0.0, low_closed=True, constant=True, typical=(0.01, 0.5)),
+        TEMPERATURE,
+        QUEUE,
+        QUEUE_LABELS,
+        Array(
+            "class_prior", ("C",), "Class frequencies, which add up to 1: center rebalance; a constant.", required=False,
+            positional=False, constant=True, embedding=False, low=0.0, like="prior",
+        ),
+        Array(
+            "center_features", ("N", "E"), "Features that meet the centers; None: the embeddings as given. Never normalized.",
+            required=False, positional=False, embedding=False, like="embedding",
+        ),
+        Array(
+            "center_bias", ("C",), "Bias of the center logits.", required=False, positional=False, embedding=False,
+            like="vector",
+        ),
+        Choice("form", ("sum", "normalized"), "sum", "The paper's sum, or divided by 1 + alpha |P(i)| as in the authors' code."),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("source 004", "weighted loss with centers, and Center Learning Rebalance", "source text"),
+        Source("dvlab-research/Parametric-Contrastive-Learning", "PaCo/LT/losses.py (as read for the ledger, PC-12)", "authors' code"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
+        "row_shift_invariant", "row_slopes_sum_to_zero",
+    }),
+    relations=(
+        Relation("paco", "the normalized form divides each row by 1 + alpha |P|", _normalized),
+        Relation("paco", "L = L_sup + alpha L_supcon + L_extra for any labels", _parts),
+    ),
+    expectations=(
+        Expectation(
+            "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives", "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5)",
+            lambda s: s.paco_bound(),
+        ),
+    ),
+    notes="The temperature divides the contrast logits only. Momentum keys belong into `queue`. A bound without"
+    " centers is that of SupCon's sum form, K log K.",
+    decomposition=decomposition,
+    example={"C": 3},
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""SigLIP: every image-text pair is a binary problem.
+
+L = -(1/N) sum_ij log sigmoid( y_ij (t x_i.y_j + b) ),    y_ij = 1 on the diagonal, -1 elsewhere
+"""
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.heads import sigmoid, softplus
+from nceref.layouts import Except, Only, itself
+from nceref.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.plan import Comparison, Plan
+from nceref.rows import Sum, Term
+from nceref.similarity import Offset, times
+from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
+
+
+def formula(m, image, text, *, logit_scale, logit_bias, normalize):
+    """Row sums of -log sigmoid(y l)."""
+    x, y = rows(m, image, normalize), rows(m, text, normalize)
+    out = []
+    for i, x_i in enumerate(x):
+        signs = [1 if j == i else -1 for j in range(len(y))]
+        logits = [logit_scale * dot(x_i, y_j) + logit_bias for y_j in y]
+        out.append(sum(-m.log(1 / (1 + m.exp(-sign * l))) for sign, l in zip(signs, logits, strict=True)))
+    return out
+
+
+def plan(image, text, *, logit_scale, logit_bias, normalize):
+    """Two sums of softplus a row."""
+    own = itself(image.shape[0])
+    factor, bias = times(logit_scale, "logit_scale"), Offset(logit_bias, "logit_bias")
+    terms = {
+        "negatives": Term(Sum(softplus, sigmoid), Except(own)),
+        "positive": Term(Sum(lambda s: softplus(-s), lambda s: -sigmoid(-s)), Only(own)),
+    }
+    return Plan((Comparison(two_towers(normalize, factor, bias, image=image, text=text), terms),), _head)
+
+
+def _head(stats):
+    """Negatives + positive."""
+
+    def pull(c):
+        return {"negatives": c, "positive": c}
+
+    return stats["negatives"] + stats["positive"], pull
+
+
+def _transposed(losses, rng):
+    x, y = rng.standard_normal((2, 5, 3))
+    return tuple(losses.siglip(*pair, logit_scale=10.0, logit_bias=-5.0) for pair in ((x, y), (y, x)))
+
+
+LOSS = Loss(
+    name="siglip",
+    summary="Sigmoid loss over all image-text pairs, summed over pairs and divided by N.",
+    text="L = -(1/N) sum_ij log sigmoid(y_ij (t x_i.y_j + b)),  y_ij = 1 if i = j else -1",
+    latex=r"L = -\frac1N\sum_{i,j=1}^{N}\log\sigma\big(y_{ij}(t\,x_i\cdot y_j + b)\big),\qquad y_{ij} = 2\cdot 1[i=j]-1",
+    gradient="dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  dL/dt = sum (dL/dl) x.y,  dL/db = sum dL/dl",
+    parameters=(
+        Array("image", ("N", "D"), "Image embeddings; row i belongs to text i."),
+        Array("text", ("N", "D"), "Text embeddings."),
+        LOGIT_SCALE,
+        Scalar("logit_bias", "b", "Added to every logit.", default=0.0, typical=(-10.0, 0.0)),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("google-research/big_vision", "siglip.py", "authors' code"),
+        Source("ledger of claims", "SIG-1, G-8", "derived here"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
+        "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
+    }),
+    rows="(N,), sums over a row of pairs",
+    relations=(Relation("siglip", "image and text may change places", _transposed),),
+    expectations=(
+        Expectation(
+            "chance", "softplus(-b) + (N-1) softplus(b)", "all similarities 0 (SIG-1)",
+            lambda s: s.softplus(-s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias),
+        ),
+        Expectation(
+            "collapse", "softplus(-t-b) + (N-1) softplus(t+b)", "all similarities 1 (SIG-1)",
+            lambda s: s.softplus(-s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_scale + s.logit_bias),
+        ),
+        Expectation(
+            "lower bound", "softplus(-t-b) + (N-1) softplus(b-t)", "positives at 1, negatives at -1",
+            lambda s: s.softplus(-s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias - s.logit_scale),
+        ),
+    ),
+    notes="Divided by N, not by the N^2 pairs: a mean over pairs is N times smaller.",
+)  # fmt: skip

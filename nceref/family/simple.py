@@ -1,0 +1,94 @@
+"""The simple loss: the positive pulls, all negatives push with the same constant weight.
+
+    L_i = -s_ii + w sum_{j != i} s_ij,    w = 1 / (N - 1) by default
+
+The limit of InfoNCE at infinite temperature, up to scale and a constant; it does not know hard from easy.
+"""
+
+from nceref.comparisons import two_towers
+from nceref.formulas import dot, rows
+from nceref.layouts import Except, Only, itself
+from nceref.parameters import KEYS, NORMALIZE, QUERIES
+from nceref.plan import Comparison, Plan
+from nceref.rows import Sum, Term
+from nceref.similarity import Factor
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+
+
+def formula(m, queries, keys, *, negative_weight, normalize):
+    """Similarities added up."""
+    q, k = rows(m, queries, normalize), rows(m, keys, normalize)
+    out = []
+    for i, q_i in enumerate(q):
+        s = [dot(q_i, k_j) for k_j in k]
+        pushed = sum(s[:i] + s[i + 1 :])
+        if negative_weight is None:
+            pushed = pushed / max(len(k) - 1, 1)
+        else:
+            pushed = negative_weight * pushed
+        out.append(-s[i] + pushed)
+    return out
+
+
+def plan(queries, keys, *, negative_weight, normalize):
+    """Two sums a row."""
+    n = queries.shape[0]
+    logits = two_towers(normalize, Factor(), queries=queries, keys=keys)
+    terms = {"negatives": Term(Sum(), Except(itself(n))), "positive": Term(Sum(), Only(itself(n)))}
+    weight = 1 / max(n - 1, 1) if negative_weight is None else negative_weight
+    return Plan((Comparison(logits, terms),), lambda stats: _head(stats, weight))
+
+
+def _head(stats, weight):
+    """-positive + weight * negatives."""
+
+    def pull(c):
+        return {"negatives": weight * c, "positive": -c}
+
+    return weight * stats["negatives"] - stats["positive"], pull
+
+
+def _default(losses, rng):
+    q, k = rng.standard_normal((2, 5, 3))
+    return losses.simple(q, k), losses.simple(q, k, negative_weight=1 / 4)
+
+
+LOSS = Loss(
+    name="simple",
+    summary="Linear loss: positives attract, all negatives repel with one constant weight.",
+    text="L_i = -s_ii + w sum_{j!=i} s_ij,  w = 1/(N-1) unless given",
+    latex=r"L_i = -s_{ii} + \lambda\sum_{j\ne i} s_{ij},\qquad \lambda = \frac1{N-1}",
+    gradient="dL_i/ds_ii = -1,  dL_i/ds_ij = w",
+    parameters=(
+        QUERIES,
+        KEYS,
+        Scalar(
+            "negative_weight", r"\lambda", "Weight of every negative; None: 1 / (N - 1).", default=None, low=0.0,
+            low_closed=True, constant=True, optional=True, typical=(0.1, 1.0),
+        ),
+        NORMALIZE,
+    ),
+    sources=(Source("Wang & Liu 2021", "eq. (3)", "paper"), Source("source 000", "(2)", "source text")),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "convex_in_logits", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant", "view_swap_invariant",
+    }),
+    relations=(Relation("simple", "the default weight is 1 / (N - 1)", _default),),
+    expectations=(
+        Expectation("chance", "0", "independent uniform rows have mean similarity 0", lambda s: 0.0),
+        Expectation("collapse", "0", "all similarities equal, weight 1/(N-1) (WL-5)", lambda s: 0.0 if s.n > 1 else -1.0),
+        Expectation(
+            "optimum", "-1 - 1/(N-1)", "aligned rows that add up to 0 (WL-5)",
+            lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
+        ),
+        Expectation(
+            "lower bound", "-1 - 1/(N-1)", "the aligned zero-mean minimum (WL-5)",
+            lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
+        ),
+        Expectation("upper bound", "2", "cosines in [-1, 1]", lambda s: 2.0 if s.n > 1 else 1.0),
+    ),
+    sign="either sign: the optimum is negative",
+    notes="With a weight above 2 / (N - 2) the minimum is anti-aligned collapse: queries all e, keys all -e.",
+)  # fmt: skip

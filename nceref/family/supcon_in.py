@@ -1,0 +1,97 @@
+"""Supervised contrastive loss, sum over positives inside the logarithm (L_in).
+
+L_i = -log( (1/|P(i)|) sum_{p in P(i)} exp(s_ip / T) / sum_{a != i} exp(s_ia / T) )
+"""
+
+from nceref.comparisons import counted_rows, labelled, per_anchor
+from nceref.formulas import dot, labelled_rows
+from nceref.heads import positive_set
+from nceref.parameters import (
+    ANCHOR_MODE,
+    ANCHOR_WEIGHTS,
+    LABELS,
+    MASK,
+    NO_POSITIVE,
+    NORMALIZE,
+    TEMPERATURE,
+    VIEWS,
+)  # fmt: skip
+from nceref.plan import Plan
+from nceref.spec import Expectation, Labels, Loss, Relation, Source
+
+
+def formula(m, embeddings, labels, *, mask, anchor_mode, anchor_weights, temperature, normalize, no_positive):
+    """-log of the positives' mean softmax among all others."""
+    z, anchors, weight = labelled_rows(m, embeddings, labels, mask, anchor_mode, None, None, normalize)
+    out = []
+    for i in anchors:
+        positives = [j for j in range(len(z)) if j != i and weight(i, j) > 0]
+        if not positives:
+            out.append(None if no_positive == "skip" else m.number(0.0))
+            continue
+        p = [m.exp(dot(z[i], z_j) / temperature) for z_j in z]
+        share = sum(weight(i, j) * p[j] for j in positives) / sum(weight(i, j) for j in positives)
+        out.append(-m.log(share / sum(p[:i] + p[i + 1 :])))
+    return out
+
+
+def plan(embeddings, labels, *, mask, anchor_mode, temperature, normalize, no_positive, anchor_weights):
+    """Positives and negatives by label, by mask, or by view."""
+    comparison = labelled(
+        embeddings, labels, mask, None, None, anchor_mode=anchor_mode, normalize=normalize, temperature=temperature,
+        inside=True,
+    )  # fmt: skip
+    return Plan(
+        (comparison,), positive_set(no_positive), per_anchor(anchor_weights, comparison), counted_rows(no_positive)
+    )
+
+
+def _below(losses, rng):
+    z, y = rng.standard_normal((8, 3)), rng.permutation([0, 0, 0, 1, 1, 1, 2, 2])
+    return losses.supcon_in(z, y, temperature=0.3), losses.supcon_out(z, y, temperature=0.3)
+
+
+def _one_positive(losses, rng):
+    z = rng.standard_normal((5, 2, 3))
+    return losses.supcon_in(z, temperature=0.3), losses.supcon_out(z, temperature=0.3)
+
+
+LOSS = Loss(
+    name="supcon_in",
+    summary="Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.).",
+    text="L_i = -log( (1/|P|) sum_{p in P(i)} exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) )",
+    latex=r"L_i = -\log\Big\{\frac1{|P(i)|}\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
+    gradient="dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T; dL/dZ = (G + G') Z",
+    parameters=(
+        VIEWS,
+        Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),
+        TEMPERATURE,
+        MASK,
+        ANCHOR_MODE,
+        ANCHOR_WEIGHTS,
+        NORMALIZE,
+        NO_POSITIVE,
+    ),
+    sources=(
+        Source("Khosla et al. 2020", "eq. (3), gradient eq. (4)-(6)", "paper"),
+        Source("google-research/google-research", "supcon/losses.py, summation inside", "authors' code"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous",
+    }),
+    rows="(V N,), view 1 first; (N,) with anchor_mode='one'",
+    relations=(
+        Relation("supcon_out", "L_in <= L_out", _below, "<="),
+        Relation("supcon_out", "equal to L_out with one positive an anchor", _one_positive),
+    ),
+    expectations=(
+        Expectation("chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)", lambda s: s.log(s.views * s.n - 1)),
+        Expectation("collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)),
+    ),
+    notes="Not convex in the logits. Leaving out 1/|P| lowers every row by log |P|.",
+    example={"classes": 3},
+)  # fmt: skip

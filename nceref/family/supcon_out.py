@@ -1,0 +1,138 @@
+"""Supervised contrastive loss, sum over positives outside the logarithm (L_out).
+
+    L_i = -(1/|P(i)|) sum_{p in P(i)} log( exp(s_ip / T) / sum_{a != i} exp(s_ia / T) )
+
+The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i) by a weighted one.
+"""
+
+from array_api_compat import array_namespace
+
+from nceref.comparisons import counted_rows, labelled, per_anchor
+from nceref.formulas import dot, labelled_rows
+from nceref.heads import positive_set
+from nceref.parameters import (
+    ANCHOR_MODE,
+    ANCHOR_WEIGHTS,
+    LABELS,
+    MASK,
+    NO_POSITIVE,
+    NORMALIZE,
+    QUEUE,
+    QUEUE_LABELS,
+    TEMPERATURE,
+    VIEWS,
+)  # fmt: skip
+from nceref.plan import Plan
+from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
+
+
+def formula(
+    m, embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, anchor_weights, temperature,
+    normalize, no_positive,
+):  # fmt: skip
+    """Mean over the positives of -log softmax among all others."""
+    z, anchors, weight = labelled_rows(m, embeddings, labels, mask, anchor_mode, queue, queue_labels, normalize)
+    out = []
+    for i in anchors:
+        positives = [j for j in range(len(z)) if j != i and weight(i, j) > 0]
+        if not positives:
+            out.append(None if no_positive == "skip" else m.number(0.0))
+            continue
+        p = [m.exp(dot(z[i], z_j) / temperature) for z_j in z]
+        everyone = sum(p[:i] + p[i + 1 :])
+        total = -sum(weight(i, j) * m.log(p[j] / everyone) for j in positives)
+        row = total if form == "sum" else total / sum(weight(i, j) for j in positives)
+        out.append(row if base_temperature is None else row * temperature / base_temperature)
+    return out
+
+
+def plan(
+    embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, temperature, normalize,
+    no_positive, anchor_weights,
+):  # fmt: skip
+    """Positives and negatives by label, by mask, or by view."""
+    comparison = labelled(
+        embeddings, labels, mask, queue, queue_labels, anchor_mode=anchor_mode, normalize=normalize,
+        temperature=temperature, inside=False,
+    )  # fmt: skip
+    head = positive_set(no_positive, form)
+    if base_temperature is not None:
+        head = _rescaled(head, temperature, base_temperature)
+    return Plan((comparison,), head, per_anchor(anchor_weights, comparison), counted_rows(no_positive))
+
+
+def _rescaled(inner, temperature, base):
+    """Rows times temperature / base, whose own derivative by the temperature is 1 / base."""
+
+    def head(stats):
+        rows, inner_pull = inner(stats)
+
+        def pull(c):
+            return {**inner_pull(temperature / base * c), "temperature": array_namespace(rows).sum(c * rows) / base}
+
+        return temperature / base * rows, pull
+
+    return head
+
+
+def _unlabelled(losses, rng):
+    z = rng.standard_normal((5, 2, 3))
+    return losses.supcon_out(z, temperature=0.3), losses.nt_xent(z[:, 0], z[:, 1], temperature=0.3)
+
+
+def _above(losses, rng):
+    z, y = rng.standard_normal((8, 3)), rng.permutation([0, 0, 0, 1, 1, 1, 2, 2])
+    return losses.supcon_in(z, y, temperature=0.3), losses.supcon_out(z, y, temperature=0.3)
+
+
+LOSS = Loss(
+    name="supcon_out",
+    summary="Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.).",
+    text="L_i = -(1/|P|) sum_{p in P(i)} log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) );  form='sum': without 1/|P|",
+    latex=r"L_i = \frac{-1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
+    gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T; dL/dZ = (G + G') Z",
+    parameters=(
+        VIEWS,
+        Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),
+        TEMPERATURE,
+        MASK,
+        ANCHOR_MODE,
+        QUEUE,
+        QUEUE_LABELS,
+        Choice("form", ("mean", "sum"), "mean", "Whether a row is divided by the weight of its positives."),
+        Scalar(
+            "base_temperature", r"\tau_0", "Multiplies the loss by temperature / base_temperature; None: by 1.",
+            default=None, low=0.0, constant=True, optional=True, typical=(0.05, 0.5),
+        ),
+        ANCHOR_WEIGHTS,
+        NORMALIZE,
+        NO_POSITIVE,
+    ),
+    sources=(
+        Source("Khosla et al. 2020", "eq. (2), gradient eq. (4)-(6)", "paper"),
+        Source("source 002", "SupConLoss and its formula", "source text"),
+        Source("source 004", "(3), (4): queue and sum form", "source text"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
+        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
+        "temperature_homogeneous",
+    }),
+    rows="(V N,), view 1 first; (N,) with anchor_mode='one'",
+    relations=(
+        Relation("nt_xent", "without labels, two views are NT-Xent", _unlabelled),
+        Relation("supcon_in", "L_in <= L_out", _above, "<="),
+    ),
+    expectations=(
+        Expectation("chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)", lambda s: s.log(s.views * s.n - 1)),
+        Expectation("collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)),
+        Expectation(
+            "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))", "collapsed classes on a simplex, l = n / C, D >= C - 1 (SC-8, GR-1)",
+            lambda s: s.class_simplex(),
+        ),
+    ),
+    notes="It does push a positive away that has more than its share of the softmax: attraction is not declared.",
+    example={"classes": 3},
+)  # fmt: skip

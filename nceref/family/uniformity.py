@@ -1,0 +1,98 @@
+"""Uniformity: log of the mean Gaussian potential over pairs of points.
+
+    L = log( mean_{i < j} exp(-t |x_i - x_j|^2) )
+
+With the diagonal the mean runs over all N^2 ordered pairs, and the value changes.
+"""
+
+import math
+
+from array_api_compat import array_namespace
+
+from nceref.errors import InputError
+from nceref.formulas import rows
+from nceref.layouts import Except, itself
+from nceref.parameters import NORMALIZE
+from nceref.plan import Comparison, Plan
+from nceref.rows import LogSumExp, Term
+from nceref.similarity import Factor, SquaredDistance, embed
+from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
+
+
+def formula(m, x, *, t, include_diagonal, normalize):
+    """One number for the whole set."""
+    x, n = rows(m, x, normalize), len(x)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i < j or include_diagonal]
+    potentials = [m.exp(-t * sum((a - b) * (a - b) for a, b in zip(x[i], x[j], strict=True))) for i, j in pairs]
+    return m.log(sum(potentials) / len(pairs))
+
+
+def plan(x, *, t, include_diagonal, normalize):
+    """A log-sum-exp over everyone else a row; the head joins the rows."""
+    n = x.shape[0]
+    if n < 2:
+        msg = f"uniformity needs at least 2 points to form a pair, got {n}"
+        raise InputError(msg)
+    logits = SquaredDistance(embed(normalize, x=x), Factor(t))
+    terms = {"negatives": Term(LogSumExp(), Except(itself(n)))}
+    return Plan((Comparison(logits, terms),), lambda stats: _head(stats, n, include_diagonal))
+
+
+def _head(stats, n, include_diagonal):
+    """Log-sum-exp of the row statistics, minus the log of the number of ordered pairs; a row's slope is its share."""
+    s = stats["negatives"]
+    xp = array_namespace(s)
+    top = xp.maximum(xp.max(s), xp.zeros_like(s[0])) if include_diagonal else xp.max(s)
+    total = xp.sum(xp.exp(s - top)) + (n * xp.exp(-top) if include_diagonal else 0.0)
+    value = top + xp.log(total) - math.log(n * n if include_diagonal else n * (n - 1))
+
+    def pull(c):
+        return {"negatives": c * xp.exp(s - top) / total}
+
+    return value, pull
+
+
+def _diagonal(losses, rng):
+    import numpy as np
+
+    x, n = rng.standard_normal((6, 3)), 6
+    without = losses.uniformity(x)
+    return losses.uniformity(x, include_diagonal=True), np.log((n * (n - 1) * np.exp(without) + n) / n**2)
+
+
+LOSS = Loss(
+    name="uniformity",
+    summary="Log of the mean Gaussian potential between points: what spreads them over the sphere.",
+    text="L = log mean_{i<j} exp(-t |x_i - x_j|^2)",
+    latex=r"L = \log\frac{2}{N(N-1)}\sum_{i<j} e^{-t\lVert x_i - x_j\rVert^2}",
+    gradient="dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2)",
+    parameters=(
+        Array("x", ("N", "D"), "Points, one a row."),
+        Scalar("t", "t", "Sharpness of the potential.", default=2.0, low=0.0, constant=True, typical=(1.0, 3.0)),
+        Choice("include_diagonal", (False, True), False, "Whether the mean runs over all N^2 pairs, i = j included."),
+        NORMALIZE,
+    ),
+    sources=(
+        Source("ssnl/align_uniform", "align_uniform/__init__.py, uniform_loss (pairs i < j)", "authors' code"),
+        Source("Wang & Isola 2020", "L_uniform (a reading note)", "third-party code"),
+    ),
+    formula=formula,
+    plan=plan,
+    properties=frozenset({
+        "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
+    }),
+    rows="",
+    relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),
+    expectations=(
+        Expectation("chance", "log 0F1(; D/2; t^2) - 2t", "independent uniform points, the optimum in the mean (WI-3)", lambda s: s.uniform(s.t)),
+        Expectation("collapse", "0", "all points equal: the maximum (NC-5)", lambda s: 0.0),
+        Expectation(
+            "optimum", "log 0F1(; D/2; t^2) - 2t", "the uniform law; a finite sample with i < j may fall slightly below (WI-3)",
+            lambda s: s.uniform(s.t),
+        ),
+        Expectation("lower bound", "-4t", "every pair antipodal", lambda s: -4.0 * s.t),
+        Expectation("upper bound", "0", "a mean of numbers <= 1", lambda s: 0.0),
+    ),
+    sign="<= 0",
+    notes="There are no rows: the logarithm is taken after the mean over all pairs.",
+)  # fmt: skip

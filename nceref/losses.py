@@ -1,0 +1,218 @@
+"""The public door: every declared loss as a callable, found by name when it is first asked for.
+
+>>> import numpy as np
+>>> from nceref import losses
+>>> same = np.ones((4, 3))
+>>> round(losses.nt_xent(same, same, temperature=0.1), 6) == round(float(np.log(7)), 6)
+True
+"""
+
+import inspect
+from functools import cache
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from nceref import engine, registry
+from nceref.errors import InputError
+from nceref.inputs import bind, choose_reduction, domain
+from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
+
+FAMILY = "nceref.family"
+
+
+class LossFunction:
+    """One loss, callable on arrays; every attribute of its declaration can be read from it.
+
+    Parameters
+    ----------
+    declaration : Loss
+        The file in `nceref.family` that states the loss.
+    """
+
+    def __init__(self, declaration: Loss) -> None:
+        self.declaration = declaration
+        self.__name__ = declaration.name
+        self.__qualname__ = declaration.name
+        self.__doc__ = document(declaration)
+        self.__signature__ = signature(declaration)
+
+    def __repr__(self) -> str:
+        return f"<nceref loss {self.name}: {self.declaration.summary}>"
+
+    @property
+    def name(self) -> str:
+        """Name in the registry."""
+        return self.declaration.name
+
+    @property
+    def formula(self) -> Any:
+        """The textbook definition, generic over number systems (see `nceref.exact`)."""
+        return self.declaration.formula
+
+    @property
+    def latex(self) -> str:
+        """The formula in LaTeX."""
+        return self.declaration.latex
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where the formula was read."""
+        return self.declaration.sources
+
+    @property
+    def properties(self) -> frozenset[str]:
+        """Names of the properties that hold, no more and no fewer."""
+        return self.declaration.properties
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Arguments with their shapes and domains."""
+        return self.declaration.parameters
+
+    def __call__(self, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
+        return self._evaluate(arrays, arguments, reduction).value(reduction)
+
+    def value_and_grad(
+        self, *arrays: Any, reduction: str = "mean", cotangent: Any = None, **arguments: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Value, and its gradient by every differentiable input.
+
+        Parameters
+        ----------
+        *arrays, **arguments
+            The arguments of the loss.
+        reduction : {"mean", "sum", "none"}
+            With "none" the value is the array of row values and `cotangent` must be given.
+        cotangent : array, optional
+            One number a row: the gradient is that of sum(cotangent * rows). Only with ``reduction="none"``.
+
+        Returns
+        -------
+        value : float or array
+            In nats.
+        grad : dict
+            One entry for every float array and float scalar that was given and is not a declared constant, in the
+            shape and dtype of the input.
+
+        Raises
+        ------
+        InputError
+            For any argument that the loss cannot take.
+        """
+        evaluation = self._evaluate(arrays, arguments, reduction)
+        return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, arguments)
+
+    def anatomy(self, *arrays: Any, **arguments: Any) -> engine.Anatomy:
+        """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
+        return engine.anatomy(self.declaration.plan(**bind(self.declaration, arrays, arguments)))
+
+    def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
+        """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
+        if self.declaration.decomposition is None:
+            known = [name for name, loss in all_losses().items() if loss.declaration.decomposition]
+            msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
+            raise InputError(msg)
+        checked = bind(self.declaration, arrays, arguments)
+        parts = self.declaration.decomposition(engine.statistics(self.declaration.plan(**checked)), checked)
+        return {name: engine.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
+
+    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str) -> engine.Evaluation:
+        reduction = choose_reduction(self.declaration, reduction)
+        return engine.evaluate(self.declaration.plan(**bind(self.declaration, arrays, arguments)), reduction)
+
+    def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, arguments: Any) -> Any:
+        if reduction == "none" and cotangent is None:
+            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each of its {self.declaration.rows} rows"
+            raise InputError(msg)
+        if reduction != "none" and cotangent is not None:
+            msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
+            raise InputError(msg)
+        if cotangent is not None and tuple(getattr(cotangent, "shape", ())) != evaluation.rows.shape:
+            msg = f"`cotangent` must have the shape of the rows, {evaluation.rows.shape}, got {getattr(cotangent, 'shape', ())}"
+            raise InputError(msg)
+        found = evaluation.gradients(cotangent)
+        return {name: found[name] for name in differentiable(self.declaration) if name in found}
+
+
+def differentiable(declaration: Loss) -> list[str]:
+    """Names of the inputs that get a gradient when they are given."""
+    return [p.name for p in declaration.parameters if isinstance(p, Array | Scalar) and not p.constant]
+
+
+def signature(declaration: Loss) -> inspect.Signature:
+    """The signature that `help` and editors show."""
+    shown = []
+    for p in declaration.parameters:
+        positional = isinstance(p, Array | Labels) and p.positional
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if positional else inspect.Parameter.KEYWORD_ONLY
+        shown.append(inspect.Parameter(p.name, kind, default=default_of(p)))
+    shown.append(inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default="mean"))
+    return inspect.Signature(sorted(shown, key=lambda p: p.kind))
+
+
+def default_of(p: Parameter) -> Any:
+    """The default of a parameter, `inspect.Parameter.empty` where it must be given."""
+    if isinstance(p, Array | Labels):
+        return inspect.Parameter.empty if p.required else None
+    return inspect.Parameter.empty if isinstance(p, Scalar) and p.default is ... else p.default
+
+
+def document(declaration: Loss) -> str:
+    """The docstring of a loss, made from its declaration."""
+    lines = [declaration.summary, "", declaration.text, "", "Parameters", "----------"]
+    for p in declaration.parameters:
+        lines += [f"{p.name} : {describe(p)}", f"    {p.meaning}"]
+    lines += ['reduction : {"mean", "sum", "none"}' if declaration.has_rows else 'reduction : {"mean"}']
+    lines += [f'    Row shape of "none": {declaration.rows}.' if declaration.has_rows else "    The loss has no rows."]
+    lines += ["", "Returns", "-------", "float", "    In nats; a 0-d array for arrays that are not NumPy's.", ""]
+    lines += ["Raises", "------", "InputError", "    For any argument that the loss cannot take.", ""]
+    if declaration.notes:
+        lines += ["Notes", "-----", declaration.notes, ""]
+    lines += ["References", "----------", *(f".. [{i}] {s}" for i, s in enumerate(declaration.sources, 1))]
+    return "\n".join(lines)
+
+
+def describe(p: Parameter) -> str:
+    """Type, shape and domain of a parameter in a few words."""
+    if isinstance(p, Choice):
+        return "{" + ", ".join(repr(option) for option in p.options) + "}"
+    if isinstance(p, Scalar):
+        constant = ", constant" if p.constant else ""
+        return f"float, {domain(p)}{constant}" + ("" if p.default is ... else f", default {p.default}")
+    shapes = [p.shape] + ([p.alternative] if isinstance(p, Array) and p.alternative else [])
+    shape = " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
+    kind = "int array" if isinstance(p, Labels) else "float array"
+    constant = ", constant" if isinstance(p, Array) and p.constant else ""
+    return f"{kind} {shape}{constant}" + ("" if p.required else ", optional")
+
+
+@cache
+def get_loss(name: str) -> LossFunction:
+    """The loss of that name.
+
+    Raises
+    ------
+    InputError
+        If there is none; the message names the nearest ones.
+    """
+    if name not in registry.names(FAMILY):
+        raise registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")
+    return LossFunction(registry.discover(FAMILY, "LOSS", Loss)[name])
+
+
+def all_losses() -> dict[str, LossFunction]:
+    """Every loss by name, sorted."""
+    return {name: get_loss(name) for name in registry.names(FAMILY)}
+
+
+def __getattr__(name: str) -> LossFunction:
+    if name in registry.names(FAMILY):
+        return get_loss(name)
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(str(registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")))
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *registry.names(FAMILY)]

@@ -1,0 +1,56 @@
+"""What a loss hands to the engine: comparisons with their row statistics, and a head over the statistics."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nceref.heads import Pull
+from nceref.rows import Term
+from nceref.similarity import Dot, Given, PairedDistance, SquaredDistance
+
+Array = Any
+Logits = Dot | Given | SquaredDistance | PairedDistance
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Logits of n anchors against m candidates, and the statistics to take of them, by name."""
+
+    logits: Logits
+    terms: Mapping[str, Term]
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a pattern has to see all candidates of a row at once."""
+        return any(term.pattern.whole_rows for term in self.terms.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A loss with its arguments filled in.
+
+    Attributes
+    ----------
+    comparisons : tuple of Comparison
+        Statistic names are unique across comparisons.
+    head : callable
+        Statistics to row values, with the pullback (see `heads`).
+    anchor_weights : array or None
+        Weight of each row in the mean and in the sum; None: all 1.
+    counted : callable or None
+        Statistics to a bool array: rows that take part in the mean; None: all.
+    divisor : int or None
+        What the mean divides by; None: the weights of the counted rows.
+    constant : float
+        The largest number that the head itself adds to a statistic: its rounding enters the tolerance.
+    stack : int
+        How several comparisons share a picture: 1, the same anchors with more candidates; 0, more anchors.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    head: Callable[[dict[str, Array]], tuple[Array, Pull]]
+    anchor_weights: Array | None = None
+    counted: Callable[[dict[str, Array]], Array] | None = None
+    divisor: int | None = None
+    constant: float = 0.0
+    stack: int = 1

@@ -1,0 +1,366 @@
+"""Logits: how two things are compared, block by block, and how a gradient flows back to the inputs.
+
+Each kind of logits has a `shape` (n, m), `block(rows, columns)` and `gradient()`, an accumulator with `add(rows,
+columns, g)` for a block g = d value / d logits and `finish()`, which returns the gradients by input name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from array_api_compat import array_namespace, device
+
+from nceref.errors import InputError
+
+Array = Any
+Gradients = dict[str, Any]
+
+
+def merge(total: Gradients, more: Gradients) -> Gradients:
+    """Add `more` to `total`, name by name, in place of nothing the caller owns."""
+    for name, grad in more.items():
+        total[name] = total[name] + grad if name in total else grad
+    return total
+
+
+def at_least_single(x: Array) -> Array:
+    """The array in float32 or float64: half precision is stored, never computed with."""
+    xp = array_namespace(x)
+    return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows that one input contributes to a matrix of rows.
+
+    Attributes
+    ----------
+    name : str
+        The input.
+    source : array
+        The input as given: its shape and dtype are those of its gradient.
+    span : slice
+        Where its rows stand.
+    length : array or None
+        (n, 1), the length each row was divided by; None where rows are taken as they are.
+    constant : bool
+        No gradient is wanted.
+    """
+
+    name: str
+    source: Array
+    span: slice
+    length: Array | None = None
+    constant: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as they enter the logits, (n, D), and where they came from."""
+
+    values: Array
+    parts: tuple[Part, ...]
+
+    def pull(self, g: Array) -> Gradients:
+        """From the gradient by the rows to the gradients by the inputs: (g - (g.z) z) / |w| where normalized."""
+        xp = array_namespace(g)
+        out: Gradients = {}
+        for part in self.parts:
+            if part.constant:
+                continue
+            own, z = g[part.span, :], self.values[part.span, :]
+            if part.length is not None:
+                own = (own - xp.sum(own * z, axis=-1, keepdims=True) * z) / part.length
+            out[part.name] = restored(own, part.source)
+        return out
+
+
+def restored(g: Array, x: Array) -> Array:
+    """Rows in the shape and dtype of their input: a vector, a matrix, or views whose missing ones get 0."""
+    xp = array_namespace(g)
+    if x.ndim == 3:
+        n, views, width = x.shape
+        g = xp.permute_dims(xp.reshape(g, (-1, n, width)), (1, 0, 2))
+        missing = views - g.shape[1]
+        g = xp.concat([g, xp.zeros((n, missing, width), dtype=g.dtype, device=device(g))], axis=1) if missing else g
+    g = g[:, 0] if x.ndim == 1 else g
+    return g if g.dtype == x.dtype else xp.astype(g, x.dtype)
+
+
+def unit(x: Array, name: str) -> tuple[Array, Array]:
+    """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused.
+
+    Squares are taken after division by the largest entry, so that neither 1e200 nor 1e-200 leaves the range.
+    """
+    xp = array_namespace(x)
+    peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
+    if bool(xp.any(peak == 0)):
+        row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))
+        msg = f"`{name}` row {row} is zero and has no direction; drop it, or pass normalize='none'"
+        raise InputError(msg)
+    shrunk = x / peak
+    root = xp.sqrt(xp.sum(shrunk * shrunk, axis=-1, keepdims=True))
+    return shrunk / root, peak * root
+
+
+def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
+    """Stack the rows of the inputs, in order, normalizing each row if asked.
+
+    A (N, V, D) input is unbound into views, all rows of view 1 first; with `first_view` the others are left out.
+    Names in `constants` get no gradient.
+    """
+    xp = array_namespace(*inputs.values())
+    blocks, parts, start = [], [], 0
+    for name, x in inputs.items():
+        flat = at_least_single(x)
+        if x.ndim == 3:
+            flat = xp.permute_dims(flat, (1, 0, 2))
+            flat = xp.reshape(flat[:1, :, :] if first_view else flat, (-1, x.shape[2]))
+        flat, length = unit(flat, name) if normalize == "l2" else (flat, None)
+        blocks.append(flat)
+        span = slice(start, start + flat.shape[0])
+        parts.append(Part(name, x, span, length, name in constants))
+        start = span.stop
+    return Rows(blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0), tuple(parts))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A positive number that multiplies similarities, and its derivatives by the scalars it is made of."""
+
+    value: float = 1.0
+    slopes: Mapping[str, float] = field(default_factory=dict)
+
+
+def divided_by(temperature: float, name: str = "temperature") -> Factor:
+    """1 / temperature."""
+    return Factor(1 / temperature, {name: -1 / temperature**2})
+
+
+def times(scale: float, name: str) -> Factor:
+    """The scale itself."""
+    return Factor(scale, {name: 1.0})
+
+
+@dataclass(frozen=True, eq=False)
+class Offset:
+    """A number, or one per candidate, added to the logits; with a `name` it gets a gradient in the dtype of `source`."""
+
+    value: Any
+    name: str | None = None
+    source: Any = None
+
+
+class _Common:
+    """What every accumulator does: the gradients of the factor and of the offset."""
+
+    def __init__(self, logits: Any) -> None:
+        self.logits = logits
+        self.offset = 0.0
+
+    def add_offset(self, columns: slice, g: Array) -> None:
+        offset = self.logits.offset
+        if offset is None or offset.name is None:
+            return
+        xp = array_namespace(g)
+        if isinstance(offset.value, float):
+            self.offset = self.offset + xp.sum(g)
+            return
+        if isinstance(self.offset, float):
+            self.offset = xp.zeros(offset.value.shape, dtype=g.dtype, device=device(g))
+        self.offset[columns] += xp.sum(g, axis=0)
+
+    def finish_scalars(self, by_factor: Any) -> Gradients:
+        grads = {name: slope * by_factor for name, slope in self.logits.factor.slopes.items()}
+        offset = self.logits.offset
+        if offset is not None and offset.name is not None:
+            grads[offset.name] = self.offset if offset.source is None else restored(self.offset[:, None], offset.source)
+        return grads
+
+
+def _shift(s: Array, offset: Offset | None, columns: slice) -> Array:
+    if offset is None:
+        return s
+    return s + (offset.value if isinstance(offset.value, float) else offset.value[None, columns])
+
+
+@dataclass(frozen=True, eq=False)
+class Dot:
+    """factor * <anchor, candidate> + offset."""
+
+    anchors: Rows
+    candidates: Rows
+    factor: Factor = Factor()
+    offset: Offset | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.anchors.values.shape[0], self.candidates.values.shape[0]
+
+    @property
+    def like(self) -> Array:
+        return self.anchors.values
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        xp = array_namespace(self.like)
+        s = (self.factor.value * self.anchors.values[rows, :]) @ xp.matrix_transpose(self.candidates.values[columns, :])
+        return _shift(s, self.offset, columns)
+
+    def gradient(self) -> "_DotGradient":
+        return _DotGradient(self)
+
+
+class _DotGradient(_Common):
+    """dA = factor G B, dB = factor G' A, d factor = <A, G B>."""
+
+    def __init__(self, logits: Dot) -> None:
+        super().__init__(logits)
+        a, b = logits.anchors.values, logits.candidates.values
+        xp = array_namespace(a, b)
+        self.a, self.b = xp.zeros_like(a), xp.zeros_like(b)
+
+    def add(self, rows: slice, columns: slice, g: Array) -> None:
+        xp = array_namespace(g)
+        self.a[rows, :] += g @ self.logits.candidates.values[columns, :]
+        self.b[columns, :] += xp.matrix_transpose(g) @ self.logits.anchors.values[rows, :]
+        self.add_offset(columns, g)
+
+    def finish(self) -> Gradients:
+        xp = array_namespace(self.a)
+        a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor.value
+        scalars = self.finish_scalars(xp.sum(a.values * self.a))
+        if a is b:
+            return merge(scalars, a.pull(factor * (self.a + self.b)))
+        return merge(merge(scalars, a.pull(factor * self.a)), b.pull(factor * self.b))
+
+
+def given(name: str, x: Array) -> Rows:
+    """An input that is logits already, one row an anchor; a vector becomes one column."""
+    flat = at_least_single(x)
+    return Rows(flat if x.ndim == 2 else flat[:, None], (Part(name, x, slice(0, x.shape[0])),))
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """factor * values + offset, for logits that the caller computed."""
+
+    source: Rows
+    factor: Factor = Factor()
+    offset: Offset | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.values.shape
+
+    @property
+    def like(self) -> Array:
+        return self.source.values
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        return _shift(self.factor.value * self.source.values[rows, columns], self.offset, columns)
+
+    def gradient(self) -> "_GivenGradient":
+        return _GivenGradient(self)
+
+
+class _GivenGradient(_Common):
+    """d values = factor G, d factor = <values, G>."""
+
+    def __init__(self, logits: Given) -> None:
+        super().__init__(logits)
+        self.g = array_namespace(logits.like).zeros_like(logits.like)
+
+    def add(self, rows: slice, columns: slice, g: Array) -> None:
+        self.g[rows, columns] = g
+        self.add_offset(columns, g)
+
+    def finish(self) -> Gradients:
+        xp = array_namespace(self.g)
+        grads = self.finish_scalars(xp.sum(self.logits.source.values * self.g))
+        return merge(grads, self.logits.source.pull(self.logits.factor.value * self.g))
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredDistance:
+    """-factor * |x_i - x_j|^2 within one set of rows."""
+
+    points: Rows
+    factor: Factor = Factor()
+    offset: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.points.values.shape[0], self.points.values.shape[0]
+
+    @property
+    def like(self) -> Array:
+        return self.points.values
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        xp = array_namespace(self.like)
+        a, b = self.points.values[rows, :], self.points.values[columns, :]
+        squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
+        # Rounding may leave a negative distance between equal rows; there is none.
+        return -self.factor.value * xp.clip(squares - 2 * (a @ xp.matrix_transpose(b)), min=0.0)
+
+    def gradient(self) -> "_SquaredDistanceGradient":
+        return _SquaredDistanceGradient(self)
+
+
+class _SquaredDistanceGradient(_Common):
+    """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j)."""
+
+    def __init__(self, logits: SquaredDistance) -> None:
+        super().__init__(logits)
+        self.x = array_namespace(logits.like).zeros_like(logits.like)
+
+    def add(self, rows: slice, columns: slice, g: Array) -> None:
+        xp = array_namespace(g)
+        x = self.logits.points.values
+        self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
+        self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - xp.matrix_transpose(g) @ x[rows, :]
+
+    def finish(self) -> Gradients:
+        return self.logits.points.pull(-2 * self.logits.factor.value * self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedDistance:
+    """|x_i - y_i|^2 as one column: only pairs of equal index are compared."""
+
+    x: Rows
+    y: Rows
+    factor: Factor = Factor()
+    offset: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.x.values.shape[0], 1
+
+    @property
+    def like(self) -> Array:
+        return self.x.values
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        xp = array_namespace(self.like)
+        difference = self.x.values[rows, :] - self.y.values[rows, :]
+        return xp.sum(difference * difference, axis=1, keepdims=True)
+
+    def gradient(self) -> "_PairedDistanceGradient":
+        return _PairedDistanceGradient(self)
+
+
+class _PairedDistanceGradient(_Common):
+    """dx_i = 2 g_i (x_i - y_i) = -dy_i."""
+
+    def __init__(self, logits: PairedDistance) -> None:
+        super().__init__(logits)
+        self.g = array_namespace(logits.like).zeros_like(logits.like[:, :1])
+
+    def add(self, rows: slice, columns: slice, g: Array) -> None:
+        self.g[rows, :] = g
+
+    def finish(self) -> Gradients:
+        x, y = self.logits.x, self.logits.y
+        pull = 2 * self.g * (x.values - y.values)
+        return merge(x.pull(pull), y.pull(-pull))

@@ -1,0 +1,223 @@
+"""What a declaration is: frozen data, no behaviour. Losses, tables and properties are made of these."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a formula was read: the work, the place in it, and what kind of text was read."""
+
+    work: str
+    place: str
+    read: Literal["paper", "authors' code", "third-party code", "source text", "derived here"]
+
+    def __str__(self) -> str:
+        return f"{self.work}, {self.place} [{self.read}]"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A float array argument. Equal letters in `shape` mean equal sizes across all arguments.
+
+    Attributes
+    ----------
+    shape : tuple of str
+        One letter a dimension; a tuple of tuples where several numbers of dimensions are accepted.
+    constant : bool
+        A declared constant: it gets no gradient.
+    embedding : bool
+        Rows that ``normalize="l2"`` scales to unit length.
+    low : float or None
+        Every entry must be greater (or, with `closed`, at least).
+    like : str
+        What generated test inputs look like: ``"embedding"``, ``"vector"``, ``"counts"``, ``"prior"``, ``"weights"``.
+    """
+
+    name: str
+    shape: tuple[str, ...]
+    meaning: str
+    required: bool = True
+    positional: bool = True
+    constant: bool = False
+    embedding: bool = True
+    low: float | None = None
+    closed: bool = False
+    alternative: tuple[str, ...] | None = None
+    like: str = "embedding"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """An integer array argument; with `classes`, entries index that dimension: 0 <= label < classes."""
+
+    name: str
+    shape: tuple[str, ...]
+    meaning: str
+    required: bool = True
+    positional: bool = True
+    classes: str | None = None
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A float argument with its symbol, its domain and a typical range.
+
+    `default` is ``...`` where the argument must be given. `constant` scalars (hyperparameters) get no gradient.
+    """
+
+    name: str
+    symbol: str
+    meaning: str
+    default: Any = ...
+    low: float = float("-inf")
+    high: float = float("inf")
+    low_closed: bool = False
+    high_closed: bool = False
+    constant: bool = False
+    typical: tuple[float, float] = (0.1, 1.0)
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A named policy: one of a few words, or a truth value."""
+
+    name: str
+    options: tuple[Any, ...]
+    default: Any
+    meaning: str
+
+
+Parameter = Array | Labels | Scalar | Choice
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A statement about two losses, with its evidence: `sides(losses, rng)` returns two things that must be equal.
+
+    `other` names the neighbor. With ``kind="<="`` the left side must not exceed the right one.
+    """
+
+    other: str
+    statement: str
+    sides: Callable[[Any, Any], tuple[Any, Any]]
+    kind: Literal["==", "<="] = "=="
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A number that the loss should read in a named situation, with the claim or derivation behind it.
+
+    `at(sizes)` receives the sizes and scalars of `nceref expect` as attributes and returns a float, or None where
+    the situation cannot arise for these sizes.
+    """
+
+    situation: Literal["chance", "collapse", "optimum", "lower bound", "upper bound"]
+    formula: str
+    because: str
+    at: Callable[[Any], float | None]
+
+
+@dataclass(frozen=True)
+class Kink:
+    """Where a gradient does not exist, and the subgradient that is returned there.
+
+    `near(inputs)` says whether the given arguments lie on the kink or within rounding of it.
+    """
+
+    name: str
+    where: str
+    subgradient: str
+    near: Callable[[Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss: the formula that judges, the program that is judged, and what is declared about both.
+
+    Attributes
+    ----------
+    formula : callable
+        ``formula(m, **arguments)``: the textbook definition over the number system `m`; returns the row values
+        (a row without a positive that a policy leaves out is None), or one number for a loss without rows.
+    plan : callable
+        ``plan(**arguments)``: who is compared with whom and the head over the row statistics, a `Plan`.
+    properties : frozenset of str
+        Names of exactly those properties that hold.
+    mean_over : str or None
+        The argument whose length divides the sum of the rows in the mean; None: the number of rows.
+    decomposition : callable or None
+        ``decomposition(statistics, arguments)``: row values of named parts that add up to the loss.
+    """
+
+    name: str
+    summary: str
+    text: str
+    latex: str
+    gradient: str
+    parameters: tuple[Parameter, ...]
+    sources: tuple[Source, ...]
+    formula: Callable[..., Any]
+    plan: Callable[..., Any]
+    properties: frozenset[str]
+    rows: str = "(N,)"
+    relations: tuple[Relation, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    sign: str = ">= 0"
+    kinks: tuple[Kink, ...] = ()
+    notes: str = ""
+    mean_over: str | None = None
+    decomposition: Callable[[Any, Any], Mapping[str, Any]] | None = None
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether ``reduction="none"`` means anything for this loss."""
+        return bool(self.rows)
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that holds for some losses; declared if and only if it holds.
+
+    `applies(loss)` says whether the question makes sense; `check(loss, case)` returns None, or a sentence that says
+    by how much the property is broken on this case.
+    """
+
+    name: str
+    statement: str
+    applies: Callable[[Any], bool]
+    check: Callable[[Any, Any], str | None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published number beside the computed one.
+
+    Attributes
+    ----------
+    published : str
+        The text exactly as it is printed in the source.
+    computed : float, tuple of float, or None
+        None where the number cannot be reproduced offline.
+    single : float, tuple of float, or None
+        The same evaluated in float32, for the verdict ``float32 artifact``.
+    """
+
+    published: str
+    computed: float | tuple[float, ...] | None
+    single: float | tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: `rows()` returns a list of mappings from column to a plain value or to a `Cell`."""
+
+    name: str
+    title: str
+    source: str
+    columns: tuple[str, ...]
+    rows: Callable[[], list[dict[str, Any]]]
+    note: str = ""

@@ -1,0 +1,1 @@
+"""The tables: one file each, found because it is there."""
