@@ -4,12 +4,13 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
+from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.heads import has_positive
 from nceref.layouts import Diagonal, Except, Only, OtherLabel, SameLabel, Unlisted, Weighted, itself, other_view
 from nceref.plan import Comparison
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term
-from nceref.similarity import Dot, Factor, Offset, divided_by, embed
+from nceref.similarity import Dot, Factor, Offset, divided_by
 
 Array = Any
 
@@ -18,8 +19,8 @@ def two_towers(
     normalize: str, factor: Factor, offset: Offset | None = None, constants: tuple[str, ...] = (), **towers: Array
 ) -> Dot:
     """Logits of every row of the first input against every row of the second; equal indices are positive pairs."""
-    rows = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
-    return Dot(*rows, factor, offset)
+    anchors, candidates = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
+    return Dot(anchors, candidates, factor, offset)
 
 
 def one_positive(n: int) -> dict[str, Term]:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 
+from nceref.embeddings import Gradients, merge
 from nceref.errors import InputError
 from nceref.plan import Comparison, Plan
 from nceref.rows import Term
-from nceref.similarity import Gradients, merge
 
 Array = Any
 _BLOCK: ContextVar[int] = ContextVar("block", default=512)
@@ -163,7 +163,8 @@ class Evaluation:
 
     def slopes(self, cotangent: Array | None = None) -> dict[str, Any]:
         """D value / d statistic, and / d scalar where the head reads one."""
-        return self.head_pull(self.weights if cotangent is None else self.weights * cotangent)
+        slopes: dict[str, Any] = self.head_pull(self.weights if cotangent is None else self.weights * cotangent)
+        return slopes
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
         """Gradients of the value, or of <cotangent, rows>, by input name."""
@@ -250,18 +251,32 @@ def _shares(x: Array) -> Array:
     return x / xp.where(total > 0, total, 1.0)
 
 
-def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
-    """Logits, d value / d logits, and which pairs take part."""
-    n, m = comparison.logits.shape
-    rows, columns = slice(0, n), slice(0, m)
-    s = comparison.logits.block(rows, columns)
+def roles(plan: Plan, word: str) -> list[Array]:
+    """For each comparison, the pairs that a statistic with `word` ("positive" or "negative") in its name looks at."""
+    views = []
+    for comparison in plan.comparisons:
+        s = comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape))
+        views.append(_covered([term for name, term in comparison.terms.items() if word in name], s))
+    return views
+
+
+def _covered(terms: list[Term], s: Array) -> Array:
     xp = array_namespace(s)
-    active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    g = _block_slope(active, s, rows, columns, stats, slopes)
+    rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
     part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
-    for term in active.values():
+    for term in terms:
         view, r, c = _oriented(term.along, s, rows, columns)
         mask = term.pattern.mask(r, c, view)
-        covered = xp.full(view.shape, mask is None, device=device(s)) if mask is None or mask is False else mask
+        whole = mask is None or mask is False
+        covered = xp.full(view.shape, mask is None, dtype=xp.bool, device=device(s)) if whole else mask
         part = part | _oriented(term.along, covered, r, c)[0]
-    return s, xp.zeros_like(s) if g is None else g, part
+    return part
+
+
+def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
+    """Logits, d value / d logits, and which pairs take part."""
+    rows, columns = (slice(0, size) for size in comparison.logits.shape)
+    s = comparison.logits.block(rows, columns)
+    active = {name: term for name, term in comparison.terms.items() if name in slopes}
+    g = _block_slope(active, s, rows, columns, stats, slopes)
+    return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

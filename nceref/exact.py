@@ -1,196 +1,18 @@
-"""Runs a formula in a number system: float, complex step, mpmath, balls, SymPy. The formula is the judge.
+"""Runs the formula of a loss, which is the judge of its program, in a number system.
 
-A formula sees numbers only through `m`: ``exp log sqrt sin cos acos`` and, for what is not analytic, ``real`` (a float to
-decide a branch by) and ``detach`` (a constant of the same value). The same text therefore gives floats, gradients
-without differences (complex step), 50 digits, proven enclosures and symbolic expressions.
+A formula sees numbers only through `m` (see `number_systems`). The same text therefore gives floats, gradients without
+differences (complex step), 50 digits, proven enclosures and symbolic expressions.
 """
 
-import cmath
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nceref.errors import InputError, UnavailableError
+from nceref.errors import InputError
 from nceref.inputs import bind
 from nceref.losses import differentiable
+from nceref.number_systems import Balls, Mpmath, Range
 from nceref.spec import Array, Labels, Loss, Scalar
-
-Number = Any
-
-
-class Floats:
-    """Python floats."""
-
-    exp, log, sqrt, sin, cos, acos = (
-        staticmethod(f) for f in (math.exp, math.log, math.sqrt, math.sin, math.cos, math.acos)
-    )
-
-    def number(self, x: float) -> Number:
-        """The number of this system that equals the float `x`."""
-        return x
-
-    def real(self, x: Number) -> float:
-        """A float to decide a branch by."""
-        return float(x)
-
-    def detach(self, x: Number) -> Number:
-        """The same value as a constant."""
-        return x
-
-    def above(self, x: Number, y: Number) -> bool:
-        """Whether x > y, by their real parts."""
-        return bool(x.real > y.real)
-
-
-class Range(Floats):
-    """Floats that never overflow, and remember the largest exponent they met: it sets the digits to begin with."""
-
-    def __init__(self) -> None:
-        self.largest = 0.0
-
-    def exp(self, x: Number) -> Number:  # type: ignore[override]
-        """e^x, held between e^-700 and e^700."""
-        self.largest = max(self.largest, abs(x))
-        return math.exp(max(-700.0, min(700.0, x)))
-
-    def log(self, x: Number) -> Number:  # type: ignore[override]
-        """Log x; -700 where rounding left nothing."""
-        return math.log(x) if x > 0 else -700.0
-
-    def acos(self, x: Number) -> Number:  # type: ignore[override]
-        """Acos x, with x held in [-1, 1]."""
-        return math.acos(max(-1.0, min(1.0, x)))
-
-
-class Complex(Floats):
-    """Complex floats, for the complex step: the imaginary part carries a derivative."""
-
-    exp, log, sqrt, sin, cos, acos = (
-        staticmethod(f) for f in (cmath.exp, cmath.log, cmath.sqrt, cmath.sin, cmath.cos, cmath.acos)
-    )
-
-    def number(self, x: float) -> Number:
-        return complex(x)
-
-    def real(self, x: Number) -> float:
-        return float(x.real)
-
-    def detach(self, x: Number) -> Number:
-        return complex(x.real)
-
-
-class Mpmath:
-    """Multiprecision complex numbers with `digits` decimal digits, in a context of their own."""
-
-    def __init__(self, digits: int) -> None:
-        from mpmath.ctx_mp import MPContext
-
-        self.context = MPContext()
-        self.context.dps = digits
-        c = self.context
-        self.exp, self.log, self.sqrt, self.sin, self.cos, self.acos = c.exp, c.log, c.sqrt, c.sin, c.cos, c.acos
-
-    def number(self, x: float) -> Number:
-        return self.context.mpf(x)
-
-    def real(self, x: Number) -> float:
-        return float(x.real)
-
-    def detach(self, x: Number) -> Number:
-        return self.context.mpf(x.real)
-
-    def above(self, x: Number, y: Number) -> bool:
-        return bool(x.real > y.real)
-
-    def step(self, x: Number, h: Number) -> Number:
-        """X + i h."""
-        return self.context.mpc(x, h)
-
-    def parts(self, x: Number) -> tuple[Number, Number]:
-        """Real and imaginary part."""
-        return x.real, x.imag
-
-
-class Balls:
-    """Complex balls of python-flint with `digits` decimal digits: every result encloses the true value."""
-
-    def __init__(self, digits: int) -> None:
-        try:
-            import flint
-        except ImportError:
-            msg = "ball arithmetic needs the package python-flint: pip install 'nceref[certify]'"
-            raise UnavailableError(msg) from None
-        self.flint = flint
-        self.bits = math.ceil(digits * math.log2(10)) + 10
-        flint.ctx.prec = self.bits
-        self.number: Callable[[float], Number] = flint.arb
-
-    def exp(self, x: Number) -> Number:
-        return x.exp()
-
-    def log(self, x: Number) -> Number:
-        return x.log()
-
-    def sqrt(self, x: Number) -> Number:
-        return x.sqrt()
-
-    def sin(self, x: Number) -> Number:
-        return x.sin()
-
-    def cos(self, x: Number) -> Number:
-        return x.cos()
-
-    def acos(self, x: Number) -> Number:
-        """To first order in the imaginary part, which is all a complex step reads: acb.acos gives it no digits."""
-        a, b = self.parts(x)
-        return self.flint.acb(a.acos(), -b / (1 - a * a).sqrt()) if isinstance(x, self.flint.acb) else a.acos()
-
-    def real(self, x: Number) -> float:
-        return float(self.parts(x)[0].mid())
-
-    def detach(self, x: Number) -> Number:
-        return self.parts(x)[0]
-
-    def above(self, x: Number, y: Number) -> bool:
-        return bool(self.parts(x)[0].mid() > self.parts(y)[0].mid())
-
-    def step(self, x: Number, h: Number) -> Number:
-        """X + i h."""
-        return self.flint.acb(x, h)
-
-    def parts(self, x: Number) -> tuple[Number, Number]:
-        """Real and imaginary part."""
-        return (x.real, x.imag) if isinstance(x, self.flint.acb) else (x, self.flint.arb(0))
-
-
-class Symbols:
-    """SymPy expressions. `point` gives every symbol a float, by which branches are chosen.
-
-    A detached expression becomes a fresh symbol; `constants` maps it back to what it stands for.
-    """
-
-    def __init__(self, point: Mapping[Any, float] | None = None) -> None:
-        import sympy
-
-        self.sympy = sympy
-        self.point = dict(point or {})
-        self.constants: dict[Any, Any] = {}
-        self.exp, self.log, self.sqrt, self.sin = sympy.exp, sympy.log, sympy.sqrt, sympy.sin
-        self.cos, self.acos = sympy.cos, sympy.acos
-
-    def number(self, x: Any) -> Number:
-        return self.sympy.Rational(x) if isinstance(x, float) else self.sympy.sympify(x)
-
-    def real(self, x: Number) -> float:
-        return float(self.sympy.sympify(x).xreplace(self.constants).evalf(subs=self.point))
-
-    def above(self, x: Number, y: Number) -> bool:
-        return self.real(x) > self.real(y)
-
-    def detach(self, x: Number) -> Number:
-        constant = self.sympy.Dummy("constant", real=True)
-        self.constants[constant] = self.sympy.sympify(x).xreplace(self.constants)
-        return constant
 
 
 def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,10 +103,12 @@ def _set(nested: Any, place: tuple[int, ...], to: Any) -> None:
     _get(nested, place[:-1])[place[-1]] = to
 
 
-SYSTEMS = {"mpmath": Mpmath, "ball": Balls}
+SYSTEMS: dict[str, Any] = {"mpmath": Mpmath, "ball": Balls}
 
 
-def reference(declaration: Any, *arrays: Any, system: str = "mpmath", digits: int = 30, **named: Any) -> dict[str, Any]:
+def reference(
+    declaration: Any, *arrays: Any, system: str = "mpmath", digits: int = 30, gradients: bool = True, **named: Any
+) -> dict[str, Any]:
     """Value and gradients of the exact formula, right to `digits` digits.
 
     The precision doubles until two successive precisions agree: at a fixed 50 digits the textbook form returns 0 for
@@ -300,6 +124,8 @@ def reference(declaration: Any, *arrays: Any, system: str = "mpmath", digits: in
         Multiprecision numbers, or balls of python-flint (about twenty times faster, needs the extra `certify`).
     digits : int
         Digits on which successive precisions must agree.
+    gradients : bool
+        Whether gradients are wanted; on a kink there are none.
 
     Returns
     -------
@@ -314,7 +140,7 @@ def reference(declaration: Any, *arrays: Any, system: str = "mpmath", digits: in
     precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
     previous = None
     for _ in range(6):
-        current = _at_precision(loss, inputs, system, precision)
+        current = _at_precision(loss, inputs, system, precision, gradients)
         if previous is not None and _agree(_flat(previous), _flat(current), precision // 2, digits):
             return current
         previous, precision = current, 2 * precision
@@ -322,9 +148,22 @@ def reference(declaration: Any, *arrays: Any, system: str = "mpmath", digits: in
     raise InputError(msg)
 
 
-def _at_precision(loss: Loss, inputs: Mapping[str, Any], system: str, precision: int) -> dict[str, Any]:
-    m = SYSTEMS[system](precision)
+def _at_precision(
+    loss: Loss, inputs: Mapping[str, Any], system: str, precision: int, gradients: bool
+) -> dict[str, Any]:
+    m: Any = SYSTEMS[system](precision)
+    if not gradients:
+        return {"value": value(loss, inputs, m)}
     return complex_step(loss, inputs, m, m.number(2.0) ** (-4 * precision))
+
+
+def as_floats(node: Any) -> Any:
+    """Numbers of a system, or nested lists of them, as floats; a ball gives its middle."""
+    if isinstance(node, list):
+        import numpy as np
+
+        return np.array([as_floats(x) for x in node])
+    return float(_middle(node))
 
 
 def _flat(result: Mapping[str, Any]) -> list[Any]:

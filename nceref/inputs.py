@@ -40,7 +40,8 @@ def _named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     names = [p.name for p in loss.parameters]
     positional = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.positional]
     if len(args) > len(positional):
-        msg = f"{loss.name} takes at most {len(positional)} positional arguments ({', '.join(positional)}), got {len(args)}"
+        listed = ", ".join(positional)
+        msg = f"{loss.name} takes at most {len(positional)} positional arguments ({listed}), got {len(args)}"
         raise InputError(msg)
     given = dict(zip(positional, args, strict=False))
     for name, value in kwargs.items():
@@ -127,7 +128,7 @@ def _check_entries(parameter: spec.Array, x: Any, bad: Any, expected: str) -> No
 
 
 def _check_shape(name: str, x: Any, letters: tuple[str, ...], sizes: dict[str, tuple[int, str]]) -> None:
-    known = tuple(sizes[letter] if letter in sizes else None for letter in letters)
+    known = tuple(sizes.get(letter) for letter in letters)
     fits = x.ndim == len(letters) and all(k is None or k[0] == size for k, size in zip(known, x.shape, strict=False))
     if not fits:
         raise InputError(_shape_message(name, x, letters, sizes))

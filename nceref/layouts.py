@@ -30,7 +30,7 @@ class Diagonal:
     def touches(self, rows: slice, columns: slice) -> bool:
         """Whether the block holds one of the pairs."""
         first = max(self.start, rows.start, columns.start - self.shift)
-        return first < min(self.stop, rows.stop, columns.stop - self.shift)
+        return bool(first < min(self.stop, rows.stop, columns.stop - self.shift))
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         """True on the pairs; False where the block holds none, found without touching an array."""

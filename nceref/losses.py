@@ -71,6 +71,7 @@ class LossFunction:
         return self.declaration.parameters
 
     def __call__(self, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
+        """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
         return self._evaluate(arrays, arguments, reduction).value(reduction)
 
     def value_and_grad(
@@ -123,13 +124,15 @@ class LossFunction:
 
     def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, arguments: Any) -> Any:
         if reduction == "none" and cotangent is None:
-            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each of its {self.declaration.rows} rows"
+            rows = self.declaration.rows
+            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each of its {rows} rows"
             raise InputError(msg)
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
             raise InputError(msg)
         if cotangent is not None and tuple(getattr(cotangent, "shape", ())) != evaluation.rows.shape:
-            msg = f"`cotangent` must have the shape of the rows, {evaluation.rows.shape}, got {getattr(cotangent, 'shape', ())}"
+            got = tuple(getattr(cotangent, "shape", ()))
+            msg = f"`cotangent` must have the shape of the rows, {tuple(evaluation.rows.shape)}, got {got}"
             raise InputError(msg)
         found = evaluation.gradients(cotangent)
         return {name: found[name] for name in differentiable(self.declaration) if name in found}
@@ -197,7 +200,8 @@ def get_loss(name: str) -> LossFunction:
         If there is none; the message names the nearest ones.
     """
     if name not in registry.names(FAMILY):
-        raise registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")
+        error = registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")
+        raise error
     return LossFunction(registry.discover(FAMILY, "LOSS", Loss)[name])
 
 
@@ -209,9 +213,8 @@ def all_losses() -> dict[str, LossFunction]:
 def __getattr__(name: str) -> LossFunction:
     if name in registry.names(FAMILY):
         return get_loss(name)
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise AttributeError(str(registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")))
+    msg = str(registry.unknown("loss", name, registry.names(FAMILY), "nceref losses"))
+    raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ Z2 = Array("z2", ("N", "D"), "Embeddings of the second view, row by row of the s
 QUERIES = Array("queries", ("N", "D"), "Anchors.")
 KEYS = Array("keys", ("N", "D"), "Key i is the positive of query i.")
 LOGITS = Array("logits", ("N", "C"), "One score for every class.", embedding=False, like="vector")
-CLASS_WEIGHTS = Array("class_weights", ("C", "D"), "One weight vector a class.")
+CLASS_WEIGHTS = Array("class_weights", ("C", "D"), "One weight vector a class.", like="center")
 EMBEDDINGS = Array("embeddings", ("N", "D"), "One row a sample.")
 VIEWS = Array("embeddings", ("N", "D"), "One row a sample, or V views of each.", alternative=("N", "V", "D"))
 QUEUE = Array(

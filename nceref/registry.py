@@ -26,8 +26,8 @@ def discover(package: str, attribute: str, kind: type) -> Mapping[str, Any]:
     """
     found = {}
     for name in names(package):
-        declaration = getattr(importlib.import_module(f"{package}.{name}"), attribute, None)
-        if not isinstance(declaration, kind) or declaration.name.replace("-", "_") != name:
+        declaration: Any = getattr(importlib.import_module(f"{package}.{name}"), attribute, None)
+        if type(declaration) is not kind or declaration.name.replace("-", "_") != name:
             msg = f"{package}.{name} must define {attribute} = {kind.__name__}(name={name!r}, ...), got {declaration!r}"
             raise DeclarationError(msg)
         found[declaration.name] = declaration

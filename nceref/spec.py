@@ -1,7 +1,8 @@
 """What a declaration is: frozen data, no behaviour. Losses, tables and properties are made of these."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 
@@ -148,6 +149,11 @@ class Loss:
         Names of exactly those properties that hold.
     mean_over : str or None
         The argument whose length divides the sum of the rows in the mean; None: the number of rows.
+    single : bool
+        Whether a batch of one sample has a loss; False where there would be no negative or no positive.
+    variants : tuple of mappings
+        Argument sets that the checks go through: a value, ``...`` for a generated array, or "views" for the
+        alternative shape. The first one is what the properties are declared for.
     decomposition : callable or None
         ``decomposition(statistics, arguments)``: row values of named parts that add up to the loss.
     """
@@ -169,8 +175,9 @@ class Loss:
     kinks: tuple[Kink, ...] = ()
     notes: str = ""
     mean_over: str | None = None
+    single: bool = True
     decomposition: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    example: Mapping[str, Any] = field(default_factory=dict)
+    variants: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
 
     @property
     def has_rows(self) -> bool:

@@ -5,12 +5,13 @@ L_i = |x_i - y_i|^a
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import embed
 from nceref.formulas import rows
 from nceref.layouts import Everyone
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import Sum, Term
-from nceref.similarity import PairedDistance, embed
+from nceref.similarity import PairedDistance
 from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
 
 
@@ -96,4 +97,5 @@ LOSS = Loss(
     ),
     kinks=(Kink("contact", "x_i = y_i with exponent < 2", "0", _touching),),
     notes="Collapse is a minimum: alignment alone is solved by a constant encoder.",
+    variants=({}, {"exponent": 1.0}, {"exponent": 3.0}),
 )  # fmt: skip

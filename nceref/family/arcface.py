@@ -120,7 +120,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("deepinsight/insightface", "recognition/arcface_torch losses (a copy)", "third-party code"),
-        Source("ledger of claims", "ARC-1, gradient", "derived here"),
+        Source("nceref claims", "ARC-1, gradient", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -143,5 +143,5 @@ LOSS = Loss(
         ),
     ),
     notes="`fallback` is the policy past theta = pi - m, where cos(theta + m) as printed is not monotone in theta.",
-    example={"C": 4, "scale": 8.0},
+    variants=({}, {"fallback": "linear", "margin": 0.25}),
 )  # fmt: skip

@@ -7,12 +7,13 @@ Only ratios of the counts matter: frequencies give the same loss.
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import at_least_single, given
 from nceref.heads import softmax_one_positive
 from nceref.layouts import Except, Index, Only
 from nceref.parameters import LOGITS, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import Given, Offset, at_least_single, divided_by, given
+from nceref.similarity import Given, Offset, divided_by
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
 
 
@@ -57,7 +58,9 @@ LOSS = Loss(
             "class_counts", ("C",), "Number of training samples of each class, or its frequency; a constant.",
             constant=True, embedding=False, low=0.0, like="counts",
         ),
-        Scalar("temperature", r"\tau", "Divides the logits, not the counts.", default=1.0, low=0.0, typical=(0.05, 1.0)),
+        Scalar(
+            "temperature", r"\tau", "Divides the logits, not the counts.", default=1.0, low=0.0, typical=(0.05, 1.0)
+        ),
     ),
     sources=(
         Source("jiawei-ren/BalancedMetaSoftmax-Classification", "balanced_softmax_loss (copies)", "third-party code"),
@@ -78,5 +81,4 @@ LOSS = Loss(
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
     ),
     notes="A temperature other than 1 divides the logits only; PaCo's code divides the log-prior as well.",
-    example={"C": 4},
 )  # fmt: skip

@@ -74,7 +74,7 @@ LOSS = Loss(
     sources=(
         Source("openai/CLIP", "model.py, forward and logit_scale", "authors' code"),
         Source("mlfoundations/open_clip", "src/open_clip/loss.py, ClipLoss", "authors' code"),
-        Source("ledger of claims", "CLIP-1, G-5", "derived here"),
+        Source("nceref claims", "CLIP-1, G-5", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -94,8 +94,12 @@ LOSS = Loss(
             "optimum", "log(1 + (N-1) e^(-t N / (N-1)))", "aligned simplex, D >= N - 1 (SC-8, GR-2)",
             lambda s: s.simplex(s.n, s.n - 1),
         ),
-        Expectation("lower bound", "log(1 + (N-1) e^(-2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)),
-        Expectation("upper bound", "log(1 + (N-1) e^(2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)),
+        Expectation(
+            "lower bound", "log(1 + (N-1) e^(-2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)
+        ),
+        Expectation(
+            "upper bound", "log(1 + (N-1) e^(2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)
+        ),
     ),
     notes="A bias added to all logits cancels in the softmax: a dropped logit bias is invisible here, not in SigLIP.",
 )  # fmt: skip

@@ -76,7 +76,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("deepinsight/insightface", "recognition/arcface_torch losses, CosFace (a copy)", "third-party code"),
-        Source("ledger of claims", "ARC-1 with the margin on the cosine", "derived here"),
+        Source("nceref claims", "ARC-1 with the margin on the cosine", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -92,5 +92,4 @@ LOSS = Loss(
         ),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
     ),
-    example={"C": 4, "scale": 8.0},
 )  # fmt: skip

@@ -5,12 +5,13 @@ L_i = log sum_k exp(x_ik / T) - sum_k q_ik x_ik / T,    q = (1 - e) onehot(targe
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone, Except, Index, Only
 from nceref.parameters import LOGITS, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import Given, divided_by, given
+from nceref.similarity import Given, divided_by
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source
 
 
@@ -91,5 +92,5 @@ LOSS = Loss(
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
     ),
     notes="With label smoothing the target probability is (1-e) + e/C, as in PyTorch.",
-    example={"C": 4},
+    variants=({}, {"label_smoothing": 0.125}),
 )  # fmt: skip

@@ -45,8 +45,11 @@ LOSS = Loss(
     gradient="dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T",
     parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
     sources=(
-        Source("raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py (adds the two one-way means)", "third-party code"),
-        Source("ledger of claims", "DCL-1", "derived here"),
+        Source(
+            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py (adds the two one-way means)",
+            "third-party code",
+        ),
+        Source("nceref claims", "DCL-1", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -70,8 +73,15 @@ LOSS = Loss(
             "optimum", "log(2N - 2) - N / ((N-1) T)", "aligned views on a simplex, D >= N - 1 (SC-8, DCL-1)",
             lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
         ),
-        Expectation("lower bound", "log(2N - 2) - 2/T", "cosines in [-1, 1] (DCL-1)", lambda s: s.log(2 * s.n - 2) - 2 / s.temperature),
-        Expectation("upper bound", "log(2N - 2) + 2/T", "cosines in [-1, 1] (DCL-1)", lambda s: s.log(2 * s.n - 2) + 2 / s.temperature),
+        Expectation(
+            "lower bound", "log(2N - 2) - 2/T", "cosines in [-1, 1] (DCL-1)",
+            lambda s: s.log(2 * s.n - 2) - 2 / s.temperature,
+        ),
+        Expectation(
+            "upper bound", "log(2N - 2) + 2/T", "cosines in [-1, 1] (DCL-1)",
+            lambda s: s.log(2 * s.n - 2) + 2 / s.temperature,
+        ),
     ),
     sign="either sign: a well-trained batch is negative, and that is no bug",
+    single=False,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """DCL with von Mises-Fisher weights on the positives: well-aligned pairs pull less.
 
-    L_i = -w_i s_ip / T + log sum_{j not in {i, p}} exp(s_ij / T),    w_i = 2 - exp(s_ip / sigma) / mean(exp(s_p / sigma))
+    L_i = -w_i s_ip / T + log sum_{j not in {i, p}} exp(s_ij / T),
+    w_i = 2 - exp(s_ip / sigma) / mean_k exp(s_kp / sigma)
 
 The weights are constants: no gradient flows through them.
 """
@@ -55,7 +56,8 @@ def _flat(losses, rng):
 LOSS = Loss(
     name="dclw",
     summary="DCL with positives weighted down where they already agree; the weights are constants.",
-    text="L_i = -w_i s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),  w_i = 2 - exp(s_ip/sigma) / mean_k exp(s_kp/sigma)",
+    text="L_i = -w_i s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),"
+    "  w_i = 2 - exp(s_ip/sigma) / mean_k exp(s_kp/sigma)",
     latex=r"L_i = -w_i\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau},\qquad"
     r" w_i = 2 - \frac{e^{z_i\cdot z_{p(i)}/\sigma}}{\frac1N\sum_k e^{z_k\cdot z_{p(k)}/\sigma}}",
     gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w",
@@ -67,7 +69,10 @@ LOSS = Loss(
         NORMALIZE,
     ),
     sources=(
-        Source("raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py, DCLW (2 - softmax, not 2 - N softmax)", "third-party code"),
+        Source(
+            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py, DCLW (2 - softmax, not 2 - N softmax)",
+            "third-party code",
+        ),
         Source("nidl documentation", "DCLWLoss, weighting with the mean over the batch", "third-party code"),
     ),
     formula=formula,
@@ -79,7 +84,9 @@ LOSS = Loss(
     rows="(2N,), view 1 first",
     relations=(Relation("dcl", "a flat weighting (sigma to infinity) is DCL", _flat),),
     expectations=(
-        Expectation("collapse", "log(2N - 2)", "all similarities equal: every weight is 1 (NC-5)", lambda s: s.log(2 * s.n - 2)),
+        Expectation(
+            "collapse", "log(2N - 2)", "all similarities equal: every weight is 1 (NC-5)", lambda s: s.log(2 * s.n - 2)
+        ),
         Expectation(
             "optimum", "log(2N - 2) - N / ((N-1) T) for equal weights", "aligned views on a simplex (SC-8, DCL-1)",
             lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
@@ -87,4 +94,5 @@ LOSS = Loss(
     ),
     sign="either sign: a well-trained batch is negative, and that is no bug",
     notes="A weight may be negative: a pair much better aligned than the batch mean is pushed apart.",
+    single=False,
 )  # fmt: skip

@@ -70,13 +70,14 @@ LOSS = Loss(
     name="debiased",
     summary="NT-Xent whose negatives are corrected for samples of the anchor's own class among them.",
     text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (sum_j e^(s_ij/T) - prior n e^+) / (1 - prior), n e^(-1/T) )",
-    latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
+    latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad"
+    r" N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
     r" - \tau^+ n\, e^{s_{ip}/\tau}}{1-\tau^+},\ n\, e^{-1/\tau}\Big\},\quad n = 2N-2",
     gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T) off the clamp, 0 on it",
     parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
     sources=(
         Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),
-        Source("ledger of claims", "DEB-1", "derived here"),
+        Source("nceref claims", "DEB-1", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -90,7 +91,9 @@ LOSS = Loss(
         Relation("hcl", "HCL with concentration 0", _no_concentration),
     ),
     expectations=(
-        Expectation("collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)),
+        Expectation(
+            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
+        ),
         Expectation(
             "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
             lambda s: s.cosine_bound(2 * s.n - 2, -2),
@@ -98,4 +101,6 @@ LOSS = Loss(
     ),
     kinks=(Kink("clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp", on_clamp),),
     notes="On the clamp the negatives get no gradient; the temperature keeps the derivative of the floor.",
+    variants=({}, {"positive_prior": 0.0}),
+    single=False,
 )  # fmt: skip

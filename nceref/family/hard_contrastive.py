@@ -74,7 +74,8 @@ LOSS = Loss(
     name="hard_contrastive",
     summary="InfoNCE over the hardest negatives only: an upper quantile of each row.",
     text="L_i = -log( exp(s_ii/T) / (exp(s_ii/T) + sum_{j in top k} exp(s_ij/T)) ),  k = ceil(fraction (N-1))",
-    latex=r"L_i = -\log\frac{e^{s_{ii}/\tau}}{e^{s_{ii}/\tau} + \sum_{j\ne i,\ s_{ij}\ge s_i^{(\alpha)}} e^{s_{ij}/\tau}}",
+    latex=r"L_i = -\log\frac{e^{s_{ii}/\tau}}{e^{s_{ii}/\tau}"
+    r" + \sum_{j\ne i,\ s_{ij}\ge s_i^{(\alpha)}} e^{s_{ij}/\tau}}",
     gradient="as InfoNCE on the kept set, 0 on the other negatives",
     parameters=(
         QUERIES,
@@ -117,5 +118,5 @@ LOSS = Loss(
             "the one with the lower index is kept", _tied,
         ),
     ),
-    example={"fraction": 0.5},
+    variants=({"fraction": 0.5}, {"fraction": 1.0}),
 )  # fmt: skip

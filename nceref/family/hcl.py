@@ -71,8 +71,10 @@ LOSS = Loss(
     text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (n sum_j e^((1+b)s_ij/T) / sum_j e^(b s_ij/T) - prior n e^+)"
     " / (1 - prior), n e^(-1/T) )",
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+N_g},\qquad N_g = \max\Big\{\frac1{1-\tau^+}\Big(n"
-    r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
-    gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T),  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior)",
+    r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} "
+    r" - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
+    gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T),"
+    "  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior)",
     parameters=(
         Z1,
         Z2,
@@ -86,7 +88,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("joshr17/HCL", "image/main.py, criterion, estimator 'hard'", "authors' code"),
-        Source("ledger of claims", "HCL-1, G-6", "derived here"),
+        Source("nceref claims", "HCL-1, G-6", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -97,7 +99,9 @@ LOSS = Loss(
     rows="(2N,), view 1 first",
     relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
     expectations=(
-        Expectation("collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)),
+        Expectation(
+            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
+        ),
         Expectation(
             "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
             lambda s: s.cosine_bound(2 * s.n - 2, -2),
@@ -110,4 +114,6 @@ LOSS = Loss(
         ),
     ),
     notes="On the clamp the negatives get no gradient: with well-aligned views whole batches sit on it.",
+    variants=({}, {"positive_prior": 0.0, "concentration": 0.5}),
+    single=False,
 )  # fmt: skip

@@ -89,8 +89,14 @@ LOSS = Loss(
             "optimum", "log(1 + (N-1) e^(-N / ((N-1) T)))", "aligned simplex, D >= N - 1 (SC-8, GR-2)",
             lambda s: s.simplex(s.n, s.n - 1),
         ),
-        Expectation("lower bound", "log(1 + (N-1) e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)),
-        Expectation("upper bound", "log(1 + (N-1) e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)),
+        Expectation(
+            "lower bound", "log(1 + (N-1) e^(-2/T))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(s.n - 1, -2),
+        ),
+        Expectation(
+            "upper bound", "log(1 + (N-1) e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)
+        ),
     ),
     notes="One pair and no negatives: the softmax has one candidate and the loss is 0.",
+    variants=({}, {"negatives": ...}),
 )  # fmt: skip

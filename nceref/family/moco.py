@@ -43,11 +43,15 @@ LOSS = Loss(
     name="moco",
     summary="InfoNCE against a queue of old keys; no gradient through keys or queue.",
     text="L_i = -log( exp(q_i.k_i/T) / (exp(q_i.k_i/T) + sum_{k in queue} exp(q_i.k/T)) )",
-    latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{e^{q_i\cdot k_i/\tau} + \sum_{k\in\text{queue}} e^{q_i\cdot k/\tau}}",
+    latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{e^{q_i\cdot k_i/\tau}"
+    r" + \sum_{k\in\text{queue}} e^{q_i\cdot k/\tau}}",
     gradient="dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only",
     parameters=(
         QUERIES,
-        Array("keys", ("N", "D"), "Key i is the positive of query i, from the momentum encoder; a constant.", constant=True),
+        Array(
+            "keys", ("N", "D"), "Key i is the positive of query i, from the momentum encoder; a constant.",
+            constant=True,
+        ),
         Array("queue", ("K", "D"), "Keys of earlier batches, the negatives; a constant.", constant=True),
         TEMPERATURE,
         NORMALIZE,
@@ -70,8 +74,12 @@ LOSS = Loss(
             "independent uniform rows and a long queue (WI-2, WI-3)", lambda s: s.chance(s.queue),
         ),
         Expectation("collapse", "log(K + 1)", "all similarities equal (NC-5)", lambda s: s.log(s.queue + 1)),
-        Expectation("lower bound", "log(1 + K e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, -2)),
-        Expectation("upper bound", "log(1 + K e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, 2)),
+        Expectation(
+            "lower bound", "log(1 + K e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, -2)
+        ),
+        Expectation(
+            "upper bound", "log(1 + K e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, 2)
+        ),
     ),
     notes="If the queue holds a query's own key, that key is a negative as well as the positive.",
 )  # fmt: skip

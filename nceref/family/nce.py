@@ -4,14 +4,16 @@ L = mean_data softplus(-u) + nu mean_noise softplus(u),    u = log p_model - log
 """
 
 import math
+from typing import Any
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import Rows, at_least_single, given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone
 from nceref.plan import Comparison, Plan
 from nceref.rows import Sum, Term
-from nceref.similarity import Given, Offset, Rows, at_least_single, given
+from nceref.similarity import Given, Offset
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
 
 
@@ -63,7 +65,7 @@ def _shifted(losses, rng):
     return one, losses.nce(x + 3, y + 3, data_log_noise=px + 3, noise_log_noise=py + 3, **args)
 
 
-_VECTOR = {"embedding": False, "like": "vector"}
+_VECTOR: Any = {"embedding": False, "like": "vector"}
 
 LOSS = Loss(
     name="nce",
@@ -75,11 +77,17 @@ LOSS = Loss(
     parameters=(
         Array("data_logits", ("N",), "Unnormalized log-density of the model at the data.", **_VECTOR),
         Array("noise_logits", ("M",), "The same at the noise samples.", **_VECTOR),
-        Array("data_log_noise", ("N",), "Log-density of the noise at the data; a constant.", positional=False, constant=True, **_VECTOR),
-        Array("noise_log_noise", ("M",), "Log-density of the noise at the noise; a constant.", positional=False, constant=True, **_VECTOR),
+        Array(
+            "data_log_noise", ("N",), "Log-density of the noise at the data; a constant.", positional=False,
+            constant=True, **_VECTOR,
+        ),
+        Array(
+            "noise_log_noise", ("M",), "Log-density of the noise at the noise; a constant.", positional=False,
+            constant=True, **_VECTOR,
+        ),
         Scalar("noise_ratio", r"\nu", "Noise samples per data sample.", low=0.0, constant=True, typical=(1.0, 5.0)),
     ),
-    sources=(Source("ledger of claims", "NCE-1 (objective and optimum of Gutmann & Hyvarinen)", "derived here"),),
+    sources=(Source("nceref claims", "NCE-1 (objective and optimum of Gutmann & Hyvarinen)", "derived here"),),
     formula=formula,
     plan=plan,
     properties=frozenset({

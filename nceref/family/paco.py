@@ -8,6 +8,7 @@ The sum form is the paper's; the normalized form divides by 1 + alpha |P(i)|, as
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import at_least_single, embed
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
@@ -15,13 +16,13 @@ from nceref.layouts import Except, Index, Only, OtherLabel, SameLabel, itself
 from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, QUEUE_LABELS, TEMPERATURE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term
-from nceref.similarity import Dot, Offset, at_least_single, divided_by, embed
+from nceref.similarity import Dot, Offset, divided_by
 from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 
 def formula(
-    m, embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features, center_bias,
-    form, normalize,
+    m, embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features,
+    center_bias, form, normalize,
 ):  # fmt: skip
     """Weighted -log softmax over positives and the own center, among everything."""
     z = rows(m, embeddings + (queue or []), normalize)
@@ -50,7 +51,9 @@ def plan(
     logits = Dot(embed("none", **named), embed("none", centers=centers), offset=_offset(class_prior, center_bias))
     own = (Index(labels),)
     terms = {"center_negatives": Term(LogSumExp(), Except(own)), "center_positive": Term(Sum(), Only(own))}
-    return Plan((contrast, Comparison(logits, terms)), lambda stats: _head(stats, alpha, form))
+    return Plan(
+        (contrast, Comparison(logits, terms)), lambda stats: _head(stats, alpha, form), constant=alpha * labels.shape[0]
+    )
 
 
 def _contrast(embeddings, labels, queue, queue_labels, temperature, normalize):
@@ -92,7 +95,7 @@ def _offset(prior, bias):
 
 
 def _head(stats, alpha, form):
-    """W lse(everyone) - weighted positives, as W (softplus(negatives - positives) + positives - their weighted mean)."""
+    """W (softplus(negatives - positives) + positives - their weighted mean), with all positives in one log-sum-exp."""
     positives, center = stats["positives"], stats["center_positive"]
     xp = array_namespace(center)
     count, has = positives[:, 2], positives[:, 2] > 0
@@ -101,7 +104,7 @@ def _head(stats, alpha, form):
     level = (center + alpha * count * xp.where(has, positives[:, 1], 0.0)) / mass
     gap = xp.logaddexp(stats["negatives"], stats["center_negatives"]) - peak
     outer = mass if form == "sum" else xp.ones_like(mass)
-    missed, all_mass = sigmoid(gap), peak + softplus(gap)
+    all_mass = peak + softplus(gap)
 
     def pull(c):
         g = c * outer
@@ -111,7 +114,7 @@ def _head(stats, alpha, form):
             "negatives": g * xp.exp(stats["negatives"] - all_mass),
             "center_negatives": g * xp.exp(stats["center_negatives"] - all_mass),
             "positives": xp.stack([by_positives - share, share], axis=1),
-            "center_positive": g * (xp.exp(center - peak) - 1 / mass) - g * missed * xp.exp(center - peak),
+            "center_positive": g / mass * xp.expm1(xp.log(mass) + (center - peak) - softplus(gap)),
         }
 
     return outer * (softplus(gap) + (peak - level)), pull
@@ -156,35 +159,46 @@ LOSS = Loss(
     summary="Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates.",
     text="L_i = -log(e^(c_y.f_i) / E_i) - alpha sum_{p in P(i)} log(e^(s_ip/T) / E_i),"
     "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i)",
-    latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
+    latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)"
+    r"\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
     r"\qquad w = \alpha \text{ on } P(i),\ 1 \text{ on } c_y",
     gradient="dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|; normalized form: divided by W",
     parameters=(
         EMBEDDINGS,
         Labels(LABELS.name, LABELS.shape, LABELS.meaning, classes="C"),
-        Array("centers", ("C", "E"), "One learnable center a class; never normalized.", embedding=False, like="embedding"),
-        Scalar("alpha", r"\alpha", "Weight of each positive sample.", low=0.0, low_closed=True, constant=True, typical=(0.01, 0.5)),
+        Array("centers", ("C", "E"), "One learnable center a class; never normalized.", embedding=False, like="center"),
+        Scalar(
+            "alpha", r"\alpha", "Weight of each positive sample.", low=0.0, low_closed=True, constant=True,
+            typical=(0.01, 0.5),
+        ),
         TEMPERATURE,
         QUEUE,
         QUEUE_LABELS,
         Array(
-            "class_prior", ("C",), "Class frequencies, which add up to 1: center rebalance; a constant.", required=False,
-            positional=False, constant=True, embedding=False, low=0.0, like="prior",
+            "class_prior", ("C",), "Class frequencies, which add up to 1: center rebalance; a constant.",
+            required=False, positional=False, constant=True, embedding=False, low=0.0, like="prior",
         ),
         Array(
-            "center_features", ("N", "E"), "Features that meet the centers; None: the embeddings as given. Never normalized.",
-            required=False, positional=False, embedding=False, like="embedding",
+            "center_features", ("N", "E"),
+            "Features that meet the centers, never normalized; None: the embeddings as given.", required=False,
+            positional=False, embedding=False, like="embedding",
         ),
         Array(
             "center_bias", ("C",), "Bias of the center logits.", required=False, positional=False, embedding=False,
             like="vector",
         ),
-        Choice("form", ("sum", "normalized"), "sum", "The paper's sum, or divided by 1 + alpha |P(i)| as in the authors' code."),
+        Choice(
+            "form", ("sum", "normalized"), "sum",
+            "The paper's sum, or divided by 1 + alpha |P(i)| as in the authors' code.",
+        ),
         NORMALIZE,
     ),
     sources=(
         Source("source 004", "weighted loss with centers, and Center Learning Rebalance", "source text"),
-        Source("dvlab-research/Parametric-Contrastive-Learning", "PaCo/LT/losses.py (as read for the ledger, PC-12)", "authors' code"),
+        Source(
+            "dvlab-research/Parametric-Contrastive-Learning", "PaCo/LT/losses.py, PaCoLoss",
+            "authors' code",
+        ),
     ),
     formula=formula,
     plan=plan,
@@ -198,12 +212,17 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives", "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5)",
+            "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives",
+            "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5)",
             lambda s: s.paco_bound(),
         ),
     ),
     notes="The temperature divides the contrast logits only. Momentum keys belong into `queue`. A bound without"
     " centers is that of SupCon's sum form, K log K.",
     decomposition=decomposition,
-    example={"C": 3},
+    variants=(
+        {"alpha": 0.0625},
+        {"alpha": 0.5, "queue": ..., "queue_labels": ..., "class_prior": ..., "form": "normalized"},
+        {"alpha": 0.0625, "center_features": ..., "center_bias": ...},
+    ),
 )  # fmt: skip

@@ -21,7 +21,7 @@ def formula(m, image, text, *, logit_scale, logit_bias, normalize):
     for i, x_i in enumerate(x):
         signs = [1 if j == i else -1 for j in range(len(y))]
         logits = [logit_scale * dot(x_i, y_j) + logit_bias for y_j in y]
-        out.append(sum(-m.log(1 / (1 + m.exp(-sign * l))) for sign, l in zip(signs, logits, strict=True)))
+        out.append(sum(-m.log(1 / (1 + m.exp(-sign * x))) for sign, x in zip(signs, logits, strict=True)))
     return out
 
 
@@ -54,7 +54,8 @@ LOSS = Loss(
     name="siglip",
     summary="Sigmoid loss over all image-text pairs, summed over pairs and divided by N.",
     text="L = -(1/N) sum_ij log sigmoid(y_ij (t x_i.y_j + b)),  y_ij = 1 if i = j else -1",
-    latex=r"L = -\frac1N\sum_{i,j=1}^{N}\log\sigma\big(y_{ij}(t\,x_i\cdot y_j + b)\big),\qquad y_{ij} = 2\cdot 1[i=j]-1",
+    latex=r"L = -\frac1N\sum_{i,j=1}^{N}\log\sigma\big(y_{ij}(t\,x_i\cdot y_j + b)\big),"
+    r"\qquad y_{ij} = 2\cdot 1[i=j]-1",
     gradient="dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  dL/dt = sum (dL/dl) x.y,  dL/db = sum dL/dl",
     parameters=(
         Array("image", ("N", "D"), "Image embeddings; row i belongs to text i."),
@@ -65,7 +66,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("google-research/big_vision", "siglip.py", "authors' code"),
-        Source("ledger of claims", "SIG-1, G-8", "derived here"),
+        Source("nceref claims", "SIG-1, G-8", "derived here"),
     ),
     formula=formula,
     plan=plan,
@@ -90,4 +91,5 @@ LOSS = Loss(
         ),
     ),
     notes="Divided by N, not by the N^2 pairs: a mean over pairs is N times smaller.",
+    variants=({"logit_bias": -5.0}, {"logit_bias": 0.0}),
 )  # fmt: skip

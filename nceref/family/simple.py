@@ -22,11 +22,8 @@ def formula(m, queries, keys, *, negative_weight, normalize):
     for i, q_i in enumerate(q):
         s = [dot(q_i, k_j) for k_j in k]
         pushed = sum(s[:i] + s[i + 1 :])
-        if negative_weight is None:
-            pushed = pushed / max(len(k) - 1, 1)
-        else:
-            pushed = negative_weight * pushed
-        out.append(-s[i] + pushed)
+        mean = pushed / max(len(k) - 1, 1)
+        out.append(-s[i] + (mean if negative_weight is None else negative_weight * pushed))
     return out
 
 
@@ -78,7 +75,9 @@ LOSS = Loss(
     relations=(Relation("simple", "the default weight is 1 / (N - 1)", _default),),
     expectations=(
         Expectation("chance", "0", "independent uniform rows have mean similarity 0", lambda s: 0.0),
-        Expectation("collapse", "0", "all similarities equal, weight 1/(N-1) (WL-5)", lambda s: 0.0 if s.n > 1 else -1.0),
+        Expectation(
+            "collapse", "0", "all similarities equal, weight 1/(N-1) (WL-5)", lambda s: 0.0 if s.n > 1 else -1.0
+        ),
         Expectation(
             "optimum", "-1 - 1/(N-1)", "aligned rows that add up to 0 (WL-5)",
             lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
@@ -91,4 +90,5 @@ LOSS = Loss(
     ),
     sign="either sign: the optimum is negative",
     notes="With a weight above 2 / (N - 2) the minimum is anti-aligned collapse: queries all e, keys all -e.",
+    variants=({}, {"negative_weight": 0.5}),
 )  # fmt: skip

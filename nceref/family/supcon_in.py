@@ -60,7 +60,8 @@ LOSS = Loss(
     name="supcon_in",
     summary="Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.).",
     text="L_i = -log( (1/|P|) sum_{p in P(i)} exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) )",
-    latex=r"L_i = -\log\Big\{\frac1{|P(i)|}\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
+    latex=r"L_i = -\log\Big\{\frac1{|P(i)|}"
+    r"\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
     gradient="dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T; dL/dZ = (G + G') Z",
     parameters=(
         VIEWS,
@@ -89,9 +90,22 @@ LOSS = Loss(
         Relation("supcon_out", "equal to L_out with one positive an anchor", _one_positive),
     ),
     expectations=(
-        Expectation("chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)", lambda s: s.log(s.views * s.n - 1)),
-        Expectation("collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)),
+        Expectation(
+            "chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)",
+            lambda s: s.log(s.views * s.n - 1),
+        ),
+        Expectation(
+            "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
+        ),
     ),
     notes="Not convex in the logits. Leaving out 1/|P| lowers every row by log |P|.",
-    example={"classes": 3},
+    variants=(
+        {"labels": ...},
+        {"mask": ...},
+        {"embeddings": "views"},
+        {"embeddings": "views", "labels": ..., "anchor_mode": "one", "anchor_weights": ...},
+        {"labels": ..., "no_positive": "skip"},
+        {"labels": ..., "no_positive": "zero"},
+    ),
+    single=False,
 )  # fmt: skip

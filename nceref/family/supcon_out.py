@@ -27,8 +27,8 @@ from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Sou
 
 
 def formula(
-    m, embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, anchor_weights, temperature,
-    normalize, no_positive,
+    m, embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, anchor_weights,
+    temperature, normalize, no_positive,
 ):  # fmt: skip
     """Mean over the positives of -log softmax among all others."""
     z, anchors, weight = labelled_rows(m, embeddings, labels, mask, anchor_mode, queue, queue_labels, normalize)
@@ -89,7 +89,8 @@ LOSS = Loss(
     name="supcon_out",
     summary="Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.).",
     text="L_i = -(1/|P|) sum_{p in P(i)} log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) );  form='sum': without 1/|P|",
-    latex=r"L_i = \frac{-1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
+    latex=r"L_i = \frac{-1}{|P(i)|}"
+    r"\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
     gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T; dL/dZ = (G + G') Z",
     parameters=(
         VIEWS,
@@ -126,13 +127,28 @@ LOSS = Loss(
         Relation("supcon_in", "L_in <= L_out", _above, "<="),
     ),
     expectations=(
-        Expectation("chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)", lambda s: s.log(s.views * s.n - 1)),
-        Expectation("collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)),
         Expectation(
-            "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))", "collapsed classes on a simplex, l = n / C, D >= C - 1 (SC-8, GR-1)",
+            "chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)",
+            lambda s: s.log(s.views * s.n - 1),
+        ),
+        Expectation(
+            "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
+        ),
+        Expectation(
+            "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))",
+            "collapsed classes on a simplex, l = n / C, D >= C - 1 (SC-8, GR-1)",
             lambda s: s.class_simplex(),
         ),
     ),
     notes="It does push a positive away that has more than its share of the softmax: attraction is not declared.",
-    example={"classes": 3},
+    variants=(
+        {"labels": ...},
+        {"mask": ...},
+        {"embeddings": "views"},
+        {"embeddings": "views", "labels": ..., "anchor_mode": "one", "anchor_weights": ...},
+        {"labels": ..., "queue": ..., "queue_labels": ..., "form": "sum"},
+        {"labels": ..., "base_temperature": 0.25, "no_positive": "skip"},
+        {"labels": ..., "no_positive": "zero"},
+    ),
+    single=False,
 )  # fmt: skip

@@ -9,13 +9,14 @@ import math
 
 from array_api_compat import array_namespace
 
+from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.formulas import rows
 from nceref.layouts import Except, itself
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Term
-from nceref.similarity import Factor, SquaredDistance, embed
+from nceref.similarity import Factor, SquaredDistance
 from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
 
 
@@ -84,10 +85,14 @@ LOSS = Loss(
     rows="",
     relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),
     expectations=(
-        Expectation("chance", "log 0F1(; D/2; t^2) - 2t", "independent uniform points, the optimum in the mean (WI-3)", lambda s: s.uniform(s.t)),
+        Expectation(
+            "chance", "log 0F1(; D/2; t^2) - 2t", "independent uniform points, the optimum in the mean (WI-3)",
+            lambda s: s.uniform(s.t),
+        ),
         Expectation("collapse", "0", "all points equal: the maximum (NC-5)", lambda s: 0.0),
         Expectation(
-            "optimum", "log 0F1(; D/2; t^2) - 2t", "the uniform law; a finite sample with i < j may fall slightly below (WI-3)",
+            "optimum", "log 0F1(; D/2; t^2) - 2t",
+            "the uniform law; a finite sample with i < j may fall slightly below (WI-3)",
             lambda s: s.uniform(s.t),
         ),
         Expectation("lower bound", "-4t", "every pair antipodal", lambda s: -4.0 * s.t),
@@ -95,4 +100,6 @@ LOSS = Loss(
     ),
     sign="<= 0",
     notes="There are no rows: the logarithm is taken after the mean over all pairs.",
+    variants=({}, {"include_diagonal": True, "t": 3.0}),
+    single=False,
 )  # fmt: skip

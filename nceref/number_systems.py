@@ -1,0 +1,200 @@
+"""Number systems that a formula runs in: floats, complex floats, mpmath, balls of python-flint, SymPy.
+
+Each offers ``exp log sqrt sin cos acos`` and, for what is not analytic, ``real`` (a float to decide a branch by),
+``above`` (a comparison in full precision) and ``detach`` (a constant of the same value).
+"""
+
+import cmath
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nceref.errors import UnavailableError
+
+Number = Any
+
+
+class Floats:
+    """Python floats."""
+
+    exp: Any
+    log: Any
+    sqrt: Any
+    sin: Any
+    cos: Any
+    acos: Any
+    exp, log, sqrt, sin, cos, acos = (
+        staticmethod(f) for f in (math.exp, math.log, math.sqrt, math.sin, math.cos, math.acos)
+    )
+
+    def number(self, x: float) -> Number:
+        """The number of this system that equals the float `x`."""
+        return x
+
+    def real(self, x: Number) -> float:
+        """A float to decide a branch by."""
+        return float(x)
+
+    def detach(self, x: Number) -> Number:
+        """The same value as a constant."""
+        return x
+
+    def above(self, x: Number, y: Number) -> bool:
+        """Whether x > y, by their real parts."""
+        return bool(x.real > y.real)
+
+
+class Range(Floats):
+    """Floats that never overflow, and remember the largest exponent they met: it sets the digits to begin with."""
+
+    def __init__(self) -> None:
+        self.largest = 0.0
+
+    def exp(self, x: Number) -> Number:
+        """e^x, held between e^-700 and e^700."""
+        self.largest = max(self.largest, abs(x))
+        return math.exp(max(-700.0, min(700.0, x)))
+
+    def log(self, x: Number) -> Number:
+        """Log x; -700 where rounding left nothing."""
+        return math.log(x) if x > 0 else -700.0
+
+    def acos(self, x: Number) -> Number:
+        """Acos x, with x held in [-1, 1]."""
+        return math.acos(max(-1.0, min(1.0, x)))
+
+
+class Complex(Floats):
+    """Complex floats, for the complex step: the imaginary part carries a derivative."""
+
+    exp, log, sqrt, sin, cos, acos = (
+        staticmethod(f) for f in (cmath.exp, cmath.log, cmath.sqrt, cmath.sin, cmath.cos, cmath.acos)
+    )
+
+    def number(self, x: float) -> Number:
+        return complex(x)
+
+    def real(self, x: Number) -> float:
+        return float(x.real)
+
+    def detach(self, x: Number) -> Number:
+        return complex(x.real)
+
+
+class Mpmath:
+    """Multiprecision complex numbers with `digits` decimal digits, in a context of their own."""
+
+    def __init__(self, digits: int) -> None:
+        from mpmath.ctx_mp import MPContext
+
+        self.context = MPContext()
+        self.context.dps = digits
+        c = self.context
+        self.exp, self.log, self.sqrt, self.sin, self.cos = c.exp, c.log, c.sqrt, c.sin, c.cos
+
+    def acos(self, x: Number) -> Number:
+        """To first order in the imaginary part, all that a complex step reads: mpc.acos keeps no digit of it."""
+        c, angle = self.context, self.context.acos(x.real)
+        return c.mpc(angle, -x.imag / c.sqrt(1 - x.real * x.real)) if isinstance(x, c.mpc) else angle
+
+    def number(self, x: float) -> Number:
+        return self.context.mpf(x)
+
+    def real(self, x: Number) -> float:
+        return float(x.real)
+
+    def detach(self, x: Number) -> Number:
+        return self.context.mpf(x.real)
+
+    def above(self, x: Number, y: Number) -> bool:
+        return bool(x.real > y.real)
+
+    def step(self, x: Number, h: Number) -> Number:
+        """X + i h."""
+        return self.context.mpc(x, h)
+
+    def parts(self, x: Number) -> tuple[Number, Number]:
+        """Real and imaginary part."""
+        return x.real, x.imag
+
+
+class Balls:
+    """Complex balls of python-flint with `digits` decimal digits: every result encloses the true value."""
+
+    def __init__(self, digits: int) -> None:
+        try:
+            import flint
+        except ImportError:
+            msg = "ball arithmetic needs the package python-flint: pip install 'nceref[certify]'"
+            raise UnavailableError(msg) from None
+        self.flint = flint
+        self.bits = math.ceil(digits * math.log2(10)) + 10
+        flint.ctx.prec = self.bits
+        self.number: Callable[[float], Number] = flint.arb
+
+    def exp(self, x: Number) -> Number:
+        return x.exp()
+
+    def log(self, x: Number) -> Number:
+        return x.log()
+
+    def sqrt(self, x: Number) -> Number:
+        return x.sqrt()
+
+    def sin(self, x: Number) -> Number:
+        return x.sin()
+
+    def cos(self, x: Number) -> Number:
+        return x.cos()
+
+    def acos(self, x: Number) -> Number:
+        """To first order in the imaginary part, as in `Mpmath`."""
+        a, b = self.parts(x)
+        return self.flint.acb(a.acos(), -b / (1 - a * a).sqrt()) if isinstance(x, self.flint.acb) else a.acos()
+
+    def real(self, x: Number) -> float:
+        return float(self.parts(x)[0].mid())
+
+    def detach(self, x: Number) -> Number:
+        return self.parts(x)[0]
+
+    def above(self, x: Number, y: Number) -> bool:
+        return bool(self.parts(x)[0].mid() > self.parts(y)[0].mid())
+
+    def step(self, x: Number, h: Number) -> Number:
+        """X + i h."""
+        return self.flint.acb(x, h)
+
+    def parts(self, x: Number) -> tuple[Number, Number]:
+        """Real and imaginary part."""
+        return (x.real, x.imag) if isinstance(x, self.flint.acb) else (x, self.flint.arb(0))
+
+
+class Symbols:
+    """SymPy expressions. `point` gives every symbol a float, by which branches are chosen.
+
+    A detached expression becomes a fresh symbol; `constants` maps it back to what it stands for.
+    """
+
+    def __init__(self, point: Mapping[Any, float] | None = None) -> None:
+        import sympy
+
+        self.sympy = sympy
+        self.point = dict(point or {})
+        self.constants: dict[Any, Any] = {}
+        self.exp, self.log, self.sqrt, self.sin = sympy.exp, sympy.log, sympy.sqrt, sympy.sin
+        self.cos, self.acos = sympy.cos, sympy.acos
+
+    def number(self, x: Any) -> Number:
+        return self.sympy.Rational(x) if isinstance(x, float) else self.sympy.sympify(x)
+
+    def real(self, x: Number) -> float:
+        return float(self.sympy.sympify(x).xreplace(self.constants).evalf(subs=self.point))
+
+    def above(self, x: Number, y: Number) -> bool:
+        return self.real(x) > self.real(y)
+
+    def detach(self, x: Number) -> Number:
+        constant = self.sympy.Dummy("constant", real=True)
+        self.constants[constant] = self.sympy.sympify(x).xreplace(self.constants)
+        return constant

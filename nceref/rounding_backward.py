@@ -1,0 +1,138 @@
+"""Rounding errors on the way down: slopes of the logits, and gradients of the inputs (see `tolerance`)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nceref.embeddings import Part, Rows
+from nceref.rounding_forward import LARGE, Format, entry_costs, finite, oriented, pattern
+from nceref.rows import LogSumExp, PositiveSet
+from nceref.similarity import Dot, PairedDistance, SquaredDistance
+
+Array = Any
+
+
+def block_slopes(
+    terms: Any, s: Array, ds: Array, stats: Any, errors: Any, slopes: Any, slope_errors: Any, fmt: Format
+) -> Any:
+    """D value / d logits, dense, and the bound on its error."""
+    g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
+    for name, term in terms.items():
+        mask, weight = pattern(term, s)
+        sv, dv = oriented(term, s), oriented(term, ds)
+        out, dout, slope, dslope = stats[name], errors[name], slopes[name], slope_errors[name]
+        kind = _pull_error if not isinstance(term.statistic, PositiveSet) else _positive_error
+        part, dpart, spart = kind(term.statistic, sv, dv, mask, weight, out, dout, slope, dslope, fmt)
+        g, dg, size = g + oriented(term, part), dg + oriented(term, dpart), size + oriented(term, spart)
+    return g, dg + 2 * fmt.u * size + fmt.tiny
+
+
+def _share(k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: Format) -> Any:
+    """W exp(k s - out) and its relative error."""
+    out = finite(out)[:, None]
+    relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(out) + np.abs(k * s - out) + 6)
+    return weight * np.exp(np.where(mask, k * s - out, -np.inf)), np.expm1(np.minimum(relative, LARGE))
+
+
+def _pull_error(
+    stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
+) -> Any:
+    if isinstance(stat, LogSumExp):
+        pulled, relative = _share(stat.k, s, ds, out, dout, mask, weight, fmt)
+        pulled = stat.k * pulled
+    else:
+        pulled = weight * stat.slope(s)
+        relative = 4 * fmt.u if np.all(pulled == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
+    part = slope[:, None] * pulled
+    return part, np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(pulled), np.abs(part)
+
+
+def _positive_error(
+    stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
+) -> Any:
+    share, relative = _share(1.0, s, ds, out[:, 0], dout[:, 0], mask, mask * 1.0, fmt)
+    mass = np.where(out[:, 2:] > 0, out[:, 2:], 1.0)
+    if stat.inside:
+        target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight, fmt)
+        target = target / mass
+    else:
+        target, far = weight / mass, fmt.gamma(s.shape[1] + 3)
+    alone = (np.sum(mask, axis=1) == 1)[:, None]
+    gap = np.where(alone, 0.0, share * relative + target * far + 2 * fmt.u * (share + target))
+    part = slope[:, :1] * share + slope[:, 1:] * (share - target)
+    error = np.abs(slope[:, :1]) * share * (relative + 2 * fmt.u) + dslope[:, :1] * share
+    return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * np.abs(share - target), np.abs(part)
+
+
+def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:
+    """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error."""
+    f, size = logits.factor.value, np.abs(g)
+    if isinstance(logits, Dot):
+        for rows, other, way, error, way_size in (
+            (logits.anchors, logits.candidates, g, dg, size),
+            (logits.candidates, logits.anchors, g.T, dg.T, size.T),
+        ):
+            b = np.abs(other.values)
+            total = f * way_size @ b
+            cost = fmt.gamma(way.shape[1] + 8 + float(np.max(entry_costs(other))))
+            yield rows, f * way @ other.values, total, f * error @ b + cost * total
+    elif isinstance(logits, SquaredDistance):
+        x = logits.points.values
+        both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
+        exact = -2 * f * (np.sum(both, axis=1)[:, None] * x - both @ x)
+        total = 2 * f * (np.sum(both_size, axis=1)[:, None] * np.abs(x) + both_size @ np.abs(x))
+        error = 2 * f * (np.sum(both_error, axis=1)[:, None] * np.abs(x) + both_error @ np.abs(x))
+        cost = fmt.gamma(2 * g.shape[1] + 10 + float(np.max(entry_costs(logits.points))))
+        yield logits.points, exact, total, error + cost * total
+    elif isinstance(logits, PairedDistance):
+        x, y = logits.x.values, logits.y.values
+        gap = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
+        error = 2 * (dg * np.abs(x - y) + size * gap) + 4 * fmt.u * np.abs(2 * g * (x - y))
+        yield logits.x, 2 * g * (x - y), np.abs(2 * g * (x - y)), error
+        yield logits.y, -2 * g * (x - y), np.abs(2 * g * (x - y)), error
+    else:
+        yield logits.source, f * g, np.abs(f * g), np.abs(f) * dg + 4 * fmt.u * np.abs(f * g)
+
+
+def to_input(part: Part, rows: Rows, exact: Array, size: Array, error: Array, fmt: Format) -> tuple[Array, Array]:
+    """The gradient of one input and its bound, from those of its rows."""
+    exact, size, error = (x[part.span, :] for x in (exact, size, error))
+    if part.length is not None:
+        z = np.abs(rows.values[part.span, :])
+        inner = np.sum(exact * rows.values[part.span, :], axis=1, keepdims=True)
+        exact = exact - inner * rows.values[part.span, :]
+        along = z * np.sum(z * size, axis=1, keepdims=True)
+        error = error + z * np.sum(z * error, axis=1, keepdims=True)
+        error = (error + fmt.u * (3.5 * z.shape[1] + 40) * (size + along)) / part.length
+        exact = exact / part.length
+    return _shaped(exact, part.source), _shaped(error, part.source)
+
+
+def _shaped(rows: Array, x: Array) -> Array:
+    """Rows in the shape of their input; views that are no anchors add nothing."""
+    if x.ndim == 3:
+        n, views, width = x.shape
+        full = np.zeros((views, n, width))
+        full[: rows.shape[0] // n] = rows.reshape(-1, n, width)
+        return full.transpose(1, 0, 2)
+    return rows[:, 0] if x.ndim == 1 else rows
+
+
+def by_factor(logits: Any, g: Array, dg: Array, fmt: Format) -> tuple[float, float]:
+    """D value / d factor = <similarities, G>, and the bound on its error."""
+    if not logits.factor.slopes:
+        return 0.0, 0.0
+    if isinstance(logits, Dot):
+        a, b = logits.anchors.values, logits.candidates.values
+        raw, size = a @ b.T, np.abs(a) @ np.abs(b).T
+        cost = fmt.gamma(
+            g.shape[1]
+            + a.size
+            + 20
+            + float(np.max(entry_costs(logits.anchors)) + np.max(entry_costs(logits.candidates)))
+        )
+    else:
+        raw = logits.source.values
+        size, cost = np.abs(raw), fmt.gamma(g.size + 6)
+    return float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))

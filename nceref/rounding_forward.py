@@ -1,0 +1,132 @@
+"""Rounding errors on the way up: logits and row statistics, dense, in float64 (see `tolerance`)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.embeddings import Rows
+from nceref.rows import LogSumExp, Sum, Term
+from nceref.similarity import Dot, PairedDistance, SquaredDistance
+
+Array = Any
+LARGE = 50.0
+"""Exponents beyond this make a bound vacuous anyway; they are cut to stay finite."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """Unit roundoff of the accumulating format, and its smallest normal number."""
+
+    u: float
+    tiny: float
+
+    def gamma(self, n: Any) -> Any:
+        """The constant g_n of n roundings."""
+        return n * self.u / np.maximum(1 - n * self.u, 0.5)
+
+
+def finite(x: Array) -> Array:
+    """The array with 0 where it is infinite."""
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+def entry_costs(rows: Rows) -> Array:
+    """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization."""
+    d = rows.values.shape[1]
+    cost = np.zeros((rows.values.shape[0], 1))
+    for part in rows.parts:
+        if part.length is not None:
+            cost[part.span] = d / 2 + 6
+    return cost
+
+
+def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
+    """Dense logits and the bound on their error."""
+    n, m = logits.shape
+    s = logits.block(slice(0, n), slice(0, m))
+    extra = 2 * fmt.u * np.abs(s) + _offset_error(logits, fmt)
+    if isinstance(logits, Dot):
+        a, b = logits.anchors, logits.candidates
+        cost = entry_costs(a) + entry_costs(b).T + a.values.shape[1] + 4
+        return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
+    if isinstance(logits, SquaredDistance):
+        x = logits.points.values
+        squares = np.sum(x * x, axis=1)
+        cost = 2 * entry_costs(logits.points).max() + x.shape[1] + 6
+        return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
+    if isinstance(logits, PairedDistance):
+        x, y = logits.x.values, logits.y.values
+        entry = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
+        error = np.sum(2 * np.abs(x - y) * entry + entry * entry, axis=1, keepdims=True)
+        return s, error + fmt.gamma(x.shape[1] + 2) * s + extra
+    return s, 4 * fmt.u * np.abs(logits.factor.value * logits.source.values) + extra
+
+
+def _offset_error(logits: Any, fmt: Format) -> Any:
+    if logits.offset is None:
+        return 0.0
+    return 4 * fmt.u * np.abs(logits.offset.value)
+
+
+def pattern(term: Term, s: Array) -> tuple[Array, Array]:
+    """Bool mask and weights of a term's pattern, dense."""
+    view = s if term.along == "rows" else s.T
+    rows, columns = slice(0, view.shape[0]), slice(0, view.shape[1])
+    mask = term.pattern.mask(rows, columns, view)
+    mask = np.full(view.shape, mask is None) if mask is None or mask is False else mask
+    weight = term.pattern.weight(rows, columns)
+    return mask, np.where(mask, 1.0 if weight is None else weight, 0.0)
+
+
+def oriented(term: Term, x: Array) -> Array:
+    """The array with the term's own rows first."""
+    return x if term.along == "rows" else x.T
+
+
+def statistic(term: Term, s: Array, ds: Array, fmt: Format) -> tuple[Array, Array]:
+    """A statistic of every row and the bound on its error."""
+    mask, weight = pattern(term, s)
+    s, ds = oriented(term, s), oriented(term, ds)
+    if isinstance(term.statistic, LogSumExp):
+        return log_sum_exp(term.statistic.k, s, ds, mask, weight, fmt)
+    if isinstance(term.statistic, Sum):
+        return weighted_sum(term.statistic, s, ds, weight, fmt)
+    peak, dpeak = log_sum_exp(1.0, s, ds, mask, mask * 1.0, fmt)
+    mass = np.sum(weight, axis=1)
+    one = np.where(mass > 0, mass, 1.0)
+    if term.statistic.inside:
+        level, dlevel = log_sum_exp(1.0, s, ds, mask, weight, fmt)
+        level, dlevel = level - np.log(one), dlevel + 4 * fmt.u * np.abs(np.log(one))
+    else:
+        total, dtotal = weighted_sum(Sum(), s, ds, weight, fmt)
+        level, dlevel = total / one, dtotal / one + 3 * fmt.u * np.abs(total / one)
+    # One positive: peak and level are the same bits, so that their difference has no error at all.
+    alone = np.sum(mask, axis=1) == 1
+    together = np.where(alone, np.maximum(dpeak, dlevel), dlevel)
+    return np.stack([peak, level, mass], axis=1), np.stack([dpeak, together, fmt.gamma(s.shape[1]) * mass], axis=1)
+
+
+def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+    """Log-sum-exp of every row and the bound on its error."""
+    x = np.where(mask, k * s, -np.inf)
+    top = np.max(x, axis=1)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    mass = weight * np.exp(x - shift[:, None])
+    total = np.sum(mass, axis=1)
+    some = total > 0
+    out = np.where(some, shift + np.log(np.where(some, total, 1.0)), -np.inf)
+    share = mass / np.where(some, total, 1.0)[:, None]
+    entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
+    growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
+    error = growth[:, None] * share * entry
+    return out, np.sum(error, axis=1) + fmt.gamma(s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+
+
+def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+    """Sum of every row and the bound on its error."""
+    f, slope = statistic.f(s), np.abs(statistic.slope(s))
+    entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
+    size = weight * np.abs(f)
+    count = np.sum(weight > 0, axis=1)
+    return np.sum(weight * f, axis=1), np.sum(weight * entry, axis=1) + fmt.gamma(count + 1) * np.sum(size, axis=1)

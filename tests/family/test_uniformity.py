@@ -1,0 +1,69 @@
+from math import exp, log
+
+import numpy as np
+import pytest
+
+from nceref.errors import InputError
+from nceref.losses import uniformity
+from nceref.tolerance import close
+
+# Squared distances 2, 2 to the middle row and 4 between the outer ones; S sums the potentials of the three pairs.
+THREE = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+T = 0.5
+S = 2 * exp(-2 * T) + exp(-4 * T)
+
+
+def test_log_of_the_mean_over_pairs():
+    assert close(uniformity(THREE, t=T), log(S / 3))
+
+
+def test_diagonal_counts_every_point_with_itself():
+    # Nine ordered pairs: three of potential 1, and each of the others twice.
+    assert close(uniformity(THREE, t=T, include_diagonal=True), log((3 + 2 * S) / 9))
+
+
+def test_gradient_pushes_each_point_off_the_others():
+    # -2t sum_j w_ij (x_i - x_j), w = potential / S: at e_1 only x_2 is tangential, 2t w_12 (0, 1);
+    # the middle row is pushed by both sides alike.
+    _, grad = uniformity.value_and_grad(THREE, t=T)
+    assert set(grad) == {"x"}
+    assert close(grad["x"], 2 * T * exp(-2 * T) / S * np.array([[0, 1], [0, 0], [0, 1]]), scale=1)
+
+
+def test_diagonal_makes_the_gradient_smaller():
+    # Each pair counts twice among potentials that add up to 3 + 2 S.
+    _, grad = uniformity.value_and_grad(THREE, t=T, include_diagonal=True)
+    assert close(grad["x"], 2 * T * 2 * exp(-2 * T) / (3 + 2 * S) * np.array([[0, 1], [0, 0], [0, 1]]), scale=1)
+
+
+def test_radial_part_stays_without_normalization():
+    # Two points at distance 1: L = -t d^2, and dL/dx_1 = -2t (x_1 - x_2).
+    value, grad = uniformity.value_and_grad(np.array([[2.0, 0.0], [1.0, 0.0]]), t=T, normalize="none")
+    assert close(value, -T)
+    assert close(grad["x"], -2 * T * np.array([[1, 0], [-1, 0]]))
+
+
+def test_t_defaults_to_two():
+    assert close(uniformity(THREE), log((2 * exp(-4) + exp(-8)) / 3))
+
+
+def test_equal_points_are_the_maximum_zero():
+    value, grad = uniformity.value_and_grad(np.ones((3, 2)))
+    assert close(value, 0.0, scale=1)
+    assert close(grad["x"], np.zeros((3, 2)), scale=1)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_reduction_other_than_mean_is_refused(reduction):
+    with pytest.raises(InputError, match="uniformity has no rows, so `reduction` must be 'mean'"):
+        uniformity(THREE, reduction=reduction)
+
+
+def test_cotangent_is_refused():
+    with pytest.raises(InputError, match="`cotangent` goes with reduction='none' only"):
+        uniformity.value_and_grad(THREE, cotangent=np.ones(3))
+
+
+def test_one_point_alone_is_refused():
+    with pytest.raises(InputError, match="at least 2 points to form a pair, got 1"):
+        uniformity(THREE[:1])
