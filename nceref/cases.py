@@ -85,6 +85,7 @@ def cases(
     temperatures: tuple[float, ...] = TEMPERATURES,
     variants: int | None = None,
     seed: int = 0,
+    sizes: Mapping[str, int] = SIZES,
 ) -> Iterator[Case]:
     """All cases that make sense for a loss, in a fixed order.
 
@@ -98,6 +99,8 @@ def cases(
         How many of the declared variants; default: all.
     seed : int
         Of the generator; every case has its own stream.
+    sizes : mapping
+        Size of every letter of a shape, where the geometry does not set it.
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
     hot = temperatures if scalars & {"temperature", "logit_scale", "scale"} else (1.0,)
@@ -107,7 +110,7 @@ def cases(
                 continue
             for temperature in hot:
                 rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
-                inputs = _inputs(loss, geometry, variant, temperature, rng)
+                inputs = _inputs(loss, geometry, variant, temperature, sizes, rng)
                 yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
 
 
@@ -123,10 +126,15 @@ def _sensible(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> bool:
 
 
 def _inputs(
-    loss: Loss, geometry: str, variant: Mapping[str, Any], temperature: float, rng: np.random.Generator
+    loss: Loss,
+    geometry: str,
+    variant: Mapping[str, Any],
+    temperature: float,
+    sizes: Mapping[str, int],
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     rows, resized, extra = GEOMETRIES[geometry]
-    sizes = {**SIZES, **resized}
+    sizes = {**sizes, **resized}
     heat = {"temperature": temperature, "logit_scale": 1 / temperature, "scale": 1 / temperature}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}

@@ -44,7 +44,8 @@ class Comparison:
     Attributes
     ----------
     relative : float
-        Largest error of a quantity relative to the largest entry of that quantity.
+        Largest error relative to the largest entry of the same quantity, over the well-conditioned quantities: those
+        whose bound is below 4096 roundings of their size.
     of_bound : float
         Largest error in units of the derived bound.
     worst : str
@@ -84,21 +85,23 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
             pairs[name] = (grad, truth[name], allowed.grads[name])
     errors = {name: np.abs(np.asarray(got, dtype=np.float64) - want) for name, (got, want, _) in pairs.items()}
     of_bound = {name: float(np.max(errors[name] / pairs[name][2])) for name in pairs}
-    relative = {name: _relative(errors[name], pairs[name][1]) for name in pairs}
+    sizes = {name: float(np.max(np.abs(want))) for name, (_, want, _) in pairs.items()}
+    room = 4096 * float(np.finfo(dtype).eps)
+    sharp = [name for name in pairs if np.max(pairs[name][2]) <= room * sizes[name]]
     worst = max(of_bound, key=lambda name: of_bound[name])
-    return Comparison(max(relative.values()), of_bound[worst], worst)
+    relative = max((float(np.max(errors[name])) / sizes[name] for name in sharp), default=0.0)
+    return Comparison(relative, of_bound[worst], worst)
 
 
 def reference(loss: Loss, case: Case) -> dict[str, Any]:
     """The exact value of a case as a float and, off the kinks, its gradients as float arrays."""
     smooth = not on_kink(loss, dict(case.inputs))
-    truth = exact.reference(loss, system=fastest_system(), gradients=smooth, **case.inputs)
+    try:
+        truth = exact.reference(loss, system=fastest_system(), gradients=smooth, **case.inputs)
+    except InputError:
+        # Balls around a pole reach beyond it, where acos and powers are not real; numbers stay on it.
+        truth = exact.reference(loss, system="mpmath", gradients=smooth, **case.inputs)
     return {name: exact.as_floats(number) for name, number in truth.items()}
-
-
-def _relative(error: Any, want: Any) -> float:
-    size = float(np.max(np.abs(want)))
-    return float(np.max(error)) / size if size > np.finfo(np.float32).tiny else 0.0
 
 
 def count(names: Sequence[str]) -> int:
@@ -133,16 +136,11 @@ def _formula(loss: Loss) -> Iterator[Result]:
     for dtype in (np.float64, np.float32):
         outcomes = [compare(loss, case, dtype, truth) for case, truth in zip(found, truths, strict=True)]
         worst = max(range(len(found)), key=lambda i: outcomes[i].of_bound)
-        calm = [o.relative for o, case in zip(outcomes, found, strict=True) if _well_conditioned(case)]
-        detail = f"worst relative error {max(calm):.1e} on well-conditioned inputs; " + (
+        detail = f"worst relative error {max(o.relative for o in outcomes):.1e} where well conditioned; " + (
             f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {found[worst].name}]"
         )
         status = "pass" if outcomes[worst].of_bound <= 1 else "fail"
         yield Result(loss.name, f"formula {np.dtype(dtype).name}", status, detail)
-
-
-def _well_conditioned(case: Case) -> bool:
-    return case.geometry == "random" and case.temperature >= 0.07
 
 
 def check_property(loss: Loss, prop: Property) -> Result:

@@ -135,16 +135,14 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
 @click.option("--n", metavar="N", help="Samples in the batch: pairs of views, for two views.")
 @click.option("--temperature", metavar="T", help="Divides the similarities; 1/T for a loss with a logit scale.")
 @click.option("--dim", metavar="D", help="Features of an embedding.")
-@click.option(
-    "--set", "more", metavar="NAME=VALUE", multiple=True, help="Any other size or scalar, such as classes=100."
-)
+@click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
 @click.option("--value", metavar="X", help="What yours reads: tell which situation that is. Status 1 if impossible.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
 @click.pass_context
 def expect(
-    context: click.Context, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: Any
+    context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: str | None
 ) -> None:
-    """Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
+    r"""Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
 
     \b
     Why am I stuck at 6.236?

@@ -11,7 +11,7 @@ from typing import Any
 from nceref.errors import InputError
 from nceref.inputs import bind
 from nceref.losses import differentiable
-from nceref.number_systems import Balls, Mpmath, Range
+from nceref.number_systems import Balls, Mpmath, Range, Symbols
 from nceref.spec import Array, Labels, Loss, Scalar
 
 
@@ -138,11 +138,13 @@ def reference(
     value(loss, inputs, probe)
     # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
     precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
-    previous = None
+    previous: dict[str, Any] | None = None
     for _ in range(6):
         current = _at_precision(loss, inputs, system, precision, gradients)
-        if previous is not None and _agree(_flat(previous), _flat(current), precision // 2, digits):
-            return current
+        if previous is not None:
+            settled = _settled(previous, current, precision // 2, digits)
+            if settled is not None:
+                return settled
         previous, precision = current, 2 * precision
     msg = f"the formula of {loss.name} does not settle at {precision // 2} digits on these inputs; they lie on a kink"
     raise InputError(msg)
@@ -166,19 +168,78 @@ def as_floats(node: Any) -> Any:
     return float(_middle(node))
 
 
-def _flat(result: Mapping[str, Any]) -> list[Any]:
-    return [_get(node, place) for node in result.values() for place in _places(node)]
+def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digits: int) -> dict[str, Any] | None:
+    """The finer result where each pair agrees to `digits` digits, with 0 for what is 0 to the coarse precision."""
+    out: dict[str, Any] = {}
+    for name, node in fine.items():
+        out[name] = _map(lambda x: x, node)
+        for place in _places(node):
+            a, b = _middle(_get(coarse[name], place)), _middle(_get(node, place))
+            ten = a.__class__(10)
+            noise = ten ** (30 - precision)
+            if abs(a) <= noise and abs(b) <= noise:
+                out[name] = _replaced(out[name], place, 0 * b)
+            elif not abs(a - b) <= abs(b) * ten**-digits:
+                return None
+    return out
 
 
-def _agree(coarse: list[Any], fine: list[Any], precision: int, digits: int) -> bool:
-    """Whether each pair agrees to `digits` digits, or both are 0 to the coarse precision."""
-    for a, b in zip(map(_middle, coarse), map(_middle, fine), strict=True):
-        ten = a.__class__(10)
-        noise = ten ** (30 - precision)
-        if abs(a - b) > abs(b) * ten**-digits and (abs(a) > noise or abs(b) > noise):
-            return False
-    return True
+def _replaced(nested: Any, place: tuple[int, ...], by: Any) -> Any:
+    if not place:
+        return by
+    _set(nested, place, by)
+    return nested
 
 
 def _middle(x: Any) -> Any:
     return x.mid() if hasattr(x, "mid") else x
+
+
+class Symbolic:
+    """A loss as a SymPy expression in some of its inputs, on the branch that holds at the given arguments.
+
+    Parameters
+    ----------
+    declaration : Loss or LossFunction
+        The loss.
+    by : tuple of str
+        Inputs that become real symbols (positive ones for scalars that must be); the others become exact rationals.
+    *arrays, **named
+        The arguments, which also choose the branch of a clamp or a quantile.
+
+    Attributes
+    ----------
+    symbols : dict
+        Nested lists of symbols, by input name.
+    point : dict
+        Symbol to float: the given arguments.
+    """
+
+    def __init__(self, declaration: Any, *arrays: Any, by: tuple[str, ...], **named: Any) -> None:
+        loss = getattr(declaration, "declaration", declaration)
+        self.numbers = Symbols()
+        self.point, self.symbols = self.numbers.point, {}
+        given = arguments(loss, self.numbers, bind(loss, arrays, named))
+        for name in by:
+            given[name] = self.symbols[name] = self._named(name, given[name])
+        self._value = reduce_rows(loss, loss.formula(self.numbers, **given), given, "mean")
+
+    def _named(self, name: str, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self._named(f"{name}_{i}", x) for i, x in enumerate(node)]
+        symbol = self.numbers.sympy.Symbol(name, real=True, positive=True if node > 0 else None)
+        self.point[symbol] = float(node)
+        return symbol
+
+    @property
+    def value(self) -> Any:
+        """The value under the reduction "mean"."""
+        return self._value.xreplace(self.numbers.constants)
+
+    def gradient(self, name: str) -> Any:
+        """Derivatives by one input, in its shape; detached parts are constants."""
+        return _map(lambda x: self._value.diff(x).xreplace(self.numbers.constants), self.symbols[name])
+
+    def at_point(self, expression: Any) -> Any:
+        """A float for an expression, or nested lists of expressions, at the given arguments."""
+        return _map(lambda x: float(x.evalf(30, subs=self.point)), expression)

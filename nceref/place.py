@@ -164,11 +164,8 @@ def _conventions(found: Outlook) -> dict[float, str]:
     n, scale = found.settings.get("n"), found.settings.get("logit_scale")
     t = 1 / scale if scale else found.settings.get("temperature")
     if n:
-        out |= {
-            n: f"{n} times {{}}: a sum over N, not a mean",
-            2.0 * n: f"{2 * n} times {{}}: a sum over 2N, not a mean",
-        }
-        out |= {1 / n: f"{{}} divided by {n}: divided by N once too often"}
+        sums = {count: f"{count} times {{}}: a sum over rows, not a mean" for count in (n, 2 * n)}
+        out |= {**sums, 1 / n: f"{{}} divided by {n}: divided by N once too often"}
     if t:
         out |= {t: "{} times the temperature", 1 / t: "{} divided by the temperature"}
     return out

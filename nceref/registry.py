@@ -19,7 +19,7 @@ def names(package: str) -> tuple[str, ...]:
 
 
 @cache
-def discover(package: str, attribute: str, kind: type) -> Mapping[str, Any]:
+def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """Import every module of `package` and collect its `attribute`, a `kind` named like its file.
 
     A name may use dashes where the file name must use underscores.
@@ -27,7 +27,7 @@ def discover(package: str, attribute: str, kind: type) -> Mapping[str, Any]:
     found = {}
     for name in names(package):
         declaration: Any = getattr(importlib.import_module(f"{package}.{name}"), attribute, None)
-        if type(declaration) is not kind or declaration.name.replace("-", "_") != name:
+        if not isinstance(declaration, kind) or declaration.name.replace("-", "_") != name:
             msg = f"{package}.{name} must define {attribute} = {kind.__name__}(name={name!r}, ...), got {declaration!r}"
             raise DeclarationError(msg)
         found[declaration.name] = declaration

@@ -40,6 +40,7 @@ def formula(m, embeddings, class_weights, target, *, margin, scale, normalize, f
 def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallback):
     """Scaled cosines; the margin is the head's business, since only the target feels it."""
     logits = two_towers(normalize, times(scale, "scale"), embeddings=embeddings, class_weights=class_weights)
+    _check_lengths(logits)
     own = (Index(target),)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
     return Plan((Comparison(logits, terms),), _head(margin, scale, fallback), constant=scale)
@@ -50,7 +51,7 @@ def _head(margin, scale, fallback):
 
     def head(stats):
         xp = array_namespace(stats["positive"])
-        cosine = _clipped(stats["positive"] / scale)
+        cosine = xp.clip(stats["positive"] / scale, min=-1.0, max=1.0)
         sine = xp.sqrt((1 - cosine) * (1 + cosine))
         with_margin = cosine * math.cos(margin) - sine * math.sin(margin)
         # On the kink the tangential part is 0: no direction is preferred where the sphere has a pole.
@@ -72,13 +73,14 @@ def _head(margin, scale, fallback):
     return head
 
 
-def _clipped(cosine):
-    xp = array_namespace(cosine)
-    worst = float(xp.max(xp.abs(cosine)))
-    if worst > 1 + 64 * xp.finfo(cosine.dtype).eps:
-        msg = f"with normalize='none' rows must have length 1, but a cosine is {worst:.6g}; pass normalize='l2'"
+def _check_lengths(logits):
+    """Without normalization the rows must not be longer than 1, or their products are no cosines."""
+    xp = array_namespace(logits.like)
+    squares = [xp.max(xp.sum(rows.values * rows.values, axis=1)) for rows in (logits.anchors, logits.candidates)]
+    longest = float(xp.max(xp.stack(squares))) ** 0.5
+    if longest > 1 + 64 * xp.finfo(logits.like.dtype).eps:
+        msg = f"with normalize='none' rows must have length 1, but one has length {longest:.6g}; pass normalize='l2'"
         raise InputError(msg)
-    return xp.clip(cosine, min=-1.0, max=1.0)
 
 
 def _at_a_pole(inputs):

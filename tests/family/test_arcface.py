@@ -55,6 +55,16 @@ def test_target_passes_no_gradient_at_angle_pi(fallback, psi):
     assert close(grad["scale"], -missed * psi)
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_target_passes_no_gradient_at_a_pole_without_normalization(side):
+    # Its radial part is left out too; the other class has probability 1 / (1 + e^(S side cos m)).
+    weights = np.array([[side, 0.0], [0.0, 1.0]])
+    _, grad = arcface.value_and_grad(X, weights, TARGET, margin=M, scale=S, normalize="none")
+    missed = 1 / (1 + exp(S * side * cos(M)))
+    assert close(grad["embeddings"], np.array([[0, missed * S]]))
+    assert close(grad["class_weights"], np.array([[0, 0], [missed * S, 0]]))
+
+
 # theta = 2 pi / 3 with m = pi / 2 lies past pi - m; the other class stands at a right angle, on the far side.
 PAST = np.array([[-1 / 2, sqrt(3) / 2], [0.0, -1.0]])
 

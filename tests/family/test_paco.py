@@ -82,6 +82,14 @@ def test_center_bias_is_added_to_the_center_logits():
     )
 
 
+def test_class_prior_and_center_bias_multiply():
+    # Center masses 3/4 e^(1 + b) and 1/4 for rows 1 and 2, 3/4 e^b and e / 4 for row 3.
+    b, prior = -1.0, np.array([3 / 4, 1 / 4])
+    z, z3 = E + 1 + 3 / 4 + 1 / 4, 2 + 3 / 4 * exp(b) + e / 4
+    value = paco(ROWS, LABELS, CENTERS, class_prior=prior, center_bias=np.array([b, 0.0]), **ARGS)
+    assert close(value, (2 * (-log(3 / 4 / z) - A * log(E / z)) - log(e / 4 / z3)) / 3)
+
+
 def test_center_features_meet_the_centers_instead_of_the_embeddings():
     # Features 0, 0 and log 2 in one dimension, centers 0 and 1: masses 1, 1 for rows 1 and 2; 1, 2 for row 3.
     features, centers = np.array([[0.0], [0.0], [log(2)]]), np.array([[0.0], [1.0]])

@@ -1,0 +1,124 @@
+"""Pages, records and the table of the README, for every loss."""
+
+import json
+
+import pytest
+
+from nceref import listing, report
+from nceref.check import Result
+from nceref.errors import InputError
+from nceref.expect import outlook
+from nceref.losses import all_losses, get_loss
+from nceref.place import locate
+
+
+def plain_lines(text):
+    lines = text.splitlines()
+    assert text.endswith("\n")
+    assert [line for line in lines if line != line.rstrip() or "\x1b" in line] == []
+    assert max(map(len, lines)) <= report.WIDTH
+    return lines
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources():
+    page = listing.text(all_losses().values())
+    plain_lines(page)
+    for name, loss in all_losses().items():
+        block = page[page.index(f"\n{name} ") if not page.startswith(f"{name} ") else 0 :]
+        for text in (loss.declaration.summary, *(source.work for source in loss.sources)):
+            assert text in words(block)
+
+
+def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name):
+    loss = get_loss(loss_name)
+    page = listing.single(loss)
+    plain_lines(page)
+    declared = loss.declaration
+    texts = [declared.summary, declared.text, declared.gradient, declared.rows, declared.sign, declared.notes]
+    texts += [p.meaning for p in loss.parameters] + [p.name for p in loss.parameters]
+    texts += [r.statement for r in declared.relations] + [k.subgradient for k in declared.kinks]
+    texts += [str(source) for source in loss.sources] + [name.replace("_", " ") for name in loss.properties]
+    for text in texts:
+        assert words(text) in words(page)
+
+
+def test_record_of_a_loss_survives_json(loss_name):
+    record = listing.record(get_loss(loss_name))
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert [entry["name"] for entry in record["inputs"]] == [p.name for p in get_loss(loss_name).parameters]
+
+
+def test_record_says_what_must_be_given_and_what_gets_a_gradient():
+    inputs = {entry["name"]: entry for entry in listing.record(get_loss("supcon_out"))["inputs"]}
+    assert "default" not in inputs["temperature"]
+    assert inputs["labels"]["default"] is None
+    assert inputs["embeddings"]["shapes"] == [["N", "D"], ["N", "V", "D"]]
+    assert inputs["temperature"]["gradient"]
+    assert not inputs["mask"]["gradient"]
+    assert inputs["form"]["options"] == ["mean", "sum"]
+
+
+def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
+    lines = plain_lines(listing.outlook(outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
+    assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
+    assert "needs --dim" in listing.outlook(outlook("uniformity", {}))
+
+
+def test_place_of_a_value_stands_below_the_expectations():
+    found = outlook("nt_xent", {"n": 256, "temperature": 0.07})
+    plain_lines(page := listing.outlook(found, locate(found, "6.2364")))
+    assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page
+
+
+def test_color_adds_nothing_but_color():
+    loss = get_loss("nt_xent")
+    assert "\x1b[1m" in listing.single(loss, color=True)
+    assert "\x1b" not in listing.single(loss)
+
+
+def test_results_show_the_worst_error_and_every_failure():
+    found = [
+        Result("dcl", "formula float64", "pass", "worst relative error 3e-16"),
+        Result("dcl", "nonnegative", "fail", "declared, but the value is -3"),
+        Result("dcl", "scale_invariant", "skip", "the question does not arise"),
+        Result("dcl", "relation to nt_xent", "pass", "never above"),
+    ]
+    page = listing.results(found)
+    assert [line.split() for line in plain_lines(page)[1:]] == [
+        "formula float64 pass worst relative error 3e-16".split(),
+        "properties fail 1 failed, 1 skipped".split(),
+        "nonnegative fail declared, but the value is -3".split(),
+        "relations pass 1 passed".split(),
+    ]
+    assert listing.tally(found) == "2 passed, 1 failed, 1 skipped"
+
+
+def test_readme_table_is_replaced_between_its_markers_and_only_once(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# title\n\n{listing.BEGIN}\nold\n{listing.END}\n\nrest\n", encoding="utf-8")
+    assert listing.update_readme(readme)
+    text = readme.read_text(encoding="utf-8")
+    assert text == f"# title\n\n{listing.BEGIN}\n{listing.readme_table()}\n{listing.END}\n\nrest\n"
+    assert not listing.update_readme(readme)
+    for name in all_losses():
+        assert f"| `{name}(" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["", listing.BEGIN, f"{listing.END} {listing.BEGIN}", f"{listing.BEGIN}{listing.END}" * 2]
+)
+def test_readme_without_its_markers_is_refused_and_left_alone(tmp_path, text):
+    readme = tmp_path / "README.md"
+    readme.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="once each"):
+        listing.update_readme(readme)
+    assert readme.read_text(encoding="utf-8") == text
+
+
+def test_every_line_of_the_readme_table_has_three_columns():
+    for line in listing.readme_table().splitlines():
+        assert line.replace("\\|", "").count("|") == 4
