@@ -1,0 +1,284 @@
+"""The command line: what it prints, its exit status, and what it does not import."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import click
+import pytest
+
+import nceref
+from nceref import check, cli, registry, terminal
+from nceref.check import Result
+from nceref.losses import all_losses, get_loss
+from nceref.spec import Table
+
+TABLES = registry.discover("nceref.tables", "TABLE", Table)
+HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "rich", "mpmath", "array_api_compat", "torch", "flint")
+START = "from nceref.cli import main; main()"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line in this process; returns exit status, standard output and standard error."""
+    monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        return caught.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def start(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_version_is_that_of_the_package_in_any_folder(tmp_path):
+    assert start("--version", cwd=tmp_path).stdout == f"nceref {nceref.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [(), ("losses",), ("tables",), ("check",), ("expect",)])
+def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
+    status, out, err = run(*command, "--help")
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert "..." not in out.replace("]...", "")
+
+
+def test_help_imports_nothing_heavy():
+    script = f"import sys\ntry:\n    {START}\nfinally:\n    print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    modules = found.stdout.splitlines()[-1].split()
+    assert "nceref.cli" in modules
+    assert [name for name in modules if name.split(".")[0] in HEAVY] == []
+    assert [name for name in modules if name.startswith("nceref.")] == ["nceref.errors", "nceref.cli"]
+
+
+def test_help_takes_less_than_one_and_a_half_times_the_import_of_click():
+    def seconds(*arguments):
+        begin = perf_counter()
+        subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+        return perf_counter() - begin
+
+    # Alternating, so that a slow moment of the machine hits both; the minimum is the time without such moments.
+    times = [(seconds("-c", START, "--help"), seconds("-c", "import click")) for _ in range(12)]
+    ours, theirs = map(min, zip(*times, strict=True))
+    assert ours < 1.5 * theirs
+
+
+def test_losses_lists_every_loss(run):
+    status, out, err = run("losses")
+    assert (status, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(all_losses())
+
+
+def test_losses_as_json_is_a_list_of_objects(run):
+    status, out, _ = run("losses", "--json")
+    assert status == 0
+    assert [one["name"] for one in json.loads(out)] == list(all_losses())
+    assert [one["name"] for one in json.loads(run("losses", "dcl", "--json")[1])] == ["dcl"]
+
+
+def test_latex_prints_the_formula_alone(run):
+    assert run("losses", "nt_xent", "--latex") == (0, get_loss("nt_xent").latex + "\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("losses", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
+        (("check", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
+        (("expect", "--loss", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
+        (("tables", "hard"), "no table named 'hard'"),
+        (("tables", "--format", "xml"), "'xml' is not one of"),
+        (("expect",), "Missing option '--loss'"),
+        (("expect", "--loss", "nt_xent", "--set", "n"), "NAME=VALUE, such as classes=100, got 'n'"),
+        (("expect", "--loss", "nt_xent", "--n", "0", "--temperature", "1"), "integer >= 1, got 0"),
+        (("nothing",), "No such command 'nothing'"),
+        (("--nothing",), "No such option '--nothing'"),
+    ],
+)
+def test_wrong_input_is_one_message_and_status_2(run, arguments, message):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_file_in_the_way_of_a_folder_is_status_2(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in ("file", "file/below"):
+        status, _, err = run("tables", "losses", "--out", str(tmp_path / out))
+        assert status == 2
+        assert str(tmp_path / out) in err or "Not a directory" in err
+
+
+def test_tables_prints_the_chosen_ones_in_order(run):
+    chosen = list(TABLES)[:2][::-1]
+    status, out, _ = run("tables", *chosen)
+    assert status == 0
+    first, second = (out.index(TABLES[name].title) for name in chosen)
+    assert first < second
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_tables_as_json_is_one_list_and_nothing_else(run):
+    status, out, _ = run("tables", "--format", "json")
+    assert status == 0
+    assert [table["name"] for table in json.loads(out)] == list(TABLES)
+
+
+def test_tables_as_csv_and_markdown_carry_the_columns(run):
+    name = list(TABLES)[0]
+    assert next(csv.reader(run("tables", name, "--format", "csv")[1].splitlines()))
+    assert run("tables", name, "--format", "markdown")[1].startswith(f"## {TABLES[name].title}\n")
+
+
+def test_tables_are_written_one_a_file_and_named(run, tmp_path):
+    chosen = list(TABLES)[:2]
+    status, out, _ = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))
+    paths = [tmp_path / "new" / f"{name}.csv" for name in chosen]
+    assert (status, out) == (0, "".join(f"wrote {path}\n" for path in paths))
+    assert sorted((tmp_path / "new").iterdir()) == sorted(paths)
+
+
+def test_tables_can_be_listed_by_name(run):
+    assert [line.split()[0] for line in run("tables", "--list")[1].splitlines()] == list(TABLES)
+
+
+def test_check_prints_each_loss_and_the_count(run):
+    status, out, err = run("check", "nt_xent", "uniformity")
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if line and not line.startswith(" ")][:2] == ["nt_xent", "uniformity"]
+    assert "worst relative error" in out
+    assert " passed" in out.splitlines()[-1]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    results = [Result("dcl", "formula float64", "pass", "fine"), Result("dcl", "nonnegative", "fail", "it is -3")]
+    monkeypatch.setattr(check, "count", lambda names: len(results) * len(names))
+    monkeypatch.setattr(check, "run", lambda names: iter(results * len(names)))
+
+
+def test_failing_check_is_a_finding(run, failing):
+    status, out, _ = run("check", "dcl")
+    assert status == 1
+    assert "it is -3" in out
+    assert out.endswith("1 passed, 1 failed\n")
+
+
+def test_check_as_json_is_one_list_and_a_finding_too(run, failing):
+    status, out, _ = run("check", "dcl", "--json")
+    assert status == 1
+    assert json.loads(out)[1] == {"loss": "dcl", "check": "nonnegative", "status": "fail", "detail": "it is -3"}
+
+
+def test_check_without_names_is_all_losses(run, failing, monkeypatch):
+    asked = []
+    monkeypatch.setattr(check, "count", lambda names: asked.append(names) or 1)
+    run("check")
+    assert asked == [tuple(all_losses())]
+
+
+def test_progress_goes_to_a_terminal_on_standard_error_only(monkeypatch, capsys):
+    results = [Result("dcl", "nonnegative", "pass", "")] * 3
+    with terminal.progress(3) as noted:
+        assert [noted(result) for result in results] == results
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with terminal.progress(3) as noted:
+        assert [noted(result) for result in results] == results
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "dcl" in err
+
+
+def test_pages_have_the_width_and_colors_of_a_terminal_unless_told_not_to(monkeypatch):
+    assert terminal.screen() == {}
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "123")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert terminal.screen() == {"width": 123, "color": True}
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert terminal.screen() == {"width": 123, "color": False}
+
+
+STUCK = ("expect", "--loss", "nt_xent", "--n", "256", "--temperature", "0.07")
+
+
+def test_expect_names_the_situation_of_a_value(run):
+    status, out, err = run(*STUCK, "--value", "6.2364")
+    assert (status, err) == (0, "")
+    assert "6.2364 is collapse and chance (6.23637), to 5 digits.\n" in out
+
+
+def test_expect_with_an_impossible_value_is_a_finding(run):
+    status, out, _ = run(*STUCK, "--value=-1")
+    assert status == 1
+    assert "-1 is below the lower bound" in out
+
+
+def test_expect_as_json_carries_every_digit_and_the_place(run):
+    status, out, _ = run(*STUCK, "--value", "6.2364", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert [r["value"] for r in found["readings"]] == sorted(r["value"] for r in found["readings"])
+    assert found["settings"] == {"n": 256, "dim": None, "temperature": 0.07}
+    assert found["value"]["possible"]
+
+
+def test_expect_takes_any_size_or_scalar_by_name(run):
+    status, out, _ = run(
+        "expect", "--loss", "siglip", "--n", "8", "--set", "logit-scale=10", "--set", "logit_bias = -10"
+    )
+    assert status == 0
+    assert "n = 8, logit_bias = -10, logit_scale = 10" in out
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes of this kind on Windows")
+def test_closed_pipe_is_quiet():
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, "losses", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    with process.stderr as errors:
+        assert errors.read() == b""
+    assert process.wait() == -signal.SIGPIPE
+
+
+def test_interrupt_is_status_130(run, monkeypatch):
+    def interrupted(names):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "count", interrupted)
+    status, _, err = run("check")
+    assert status == 130
+    assert "Traceback" not in err
+
+
+def test_launcher_runs_from_a_clone(tmp_path):
+    launcher = Path(__file__).parents[1] / "cli.py"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = subprocess.run(
+        [sys.executable, launcher, "--version"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == f"nceref {nceref.__version__}\n"
+
+
+def test_every_command_has_a_short_help():
+    assert all(isinstance(command, click.Command) and command.short_help for command in cli.nceref.commands.values())
