@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
 from nceref.errors import InputError
@@ -82,7 +83,7 @@ def restored(g: Array, x: Array) -> Array:
     return g if g.dtype == x.dtype else xp.astype(g, x.dtype)
 
 
-def unit(x: Array, name: str) -> tuple[Array, Array]:
+def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
     """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused.
 
     Squares are taken after division by the largest entry, so that neither 1e200 nor 1e-200 leaves the range.
@@ -91,11 +92,15 @@ def unit(x: Array, name: str) -> tuple[Array, Array]:
     peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
     if bool(xp.any(peak == 0)):
         row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))
-        msg = f"`{name}` row {row} is zero and has no direction; drop it, or pass normalize='none'"
+        which = f"row {row}" if samples is None else f"sample {row % samples}, view {row // samples},"
+        msg = f"`{name}` {which} is zero and has no direction; drop it, or pass normalize='none'"
         raise InputError(msg)
     shrunk = x / peak
     root = xp.sqrt(xp.sum(shrunk * shrunk, axis=-1, keepdims=True))
-    return shrunk / root, peak * root
+    with np.errstate(over="ignore"):
+        # A row at the end of the range may be longer than any number: its gradient is 0 then.
+        length = peak * root
+    return shrunk / root, length
 
 
 def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
@@ -111,7 +116,8 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
         if x.ndim == 3:
             flat = xp.permute_dims(flat, (1, 0, 2))
             flat = xp.reshape(flat[:1, :, :] if first_view else flat, (-1, x.shape[2]))
-        flat, length = unit(flat, name) if normalize == "l2" else (flat, None)
+        samples = x.shape[0] if x.ndim == 3 else None
+        flat, length = unit(flat, name, samples) if normalize == "l2" else (flat, None)
         blocks.append(flat)
         span = slice(start, start + flat.shape[0])
         parts.append(Part(name, x, span, length, name in constants))

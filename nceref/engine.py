@@ -51,9 +51,9 @@ def _spans(size: int, step: int) -> list[slice]:
 
 
 def _steps(comparison: Comparison) -> tuple[int, int]:
-    """Height and width of a block."""
+    """Height and width of a block; whole rows come in strips of about the same area, but of 16 rows at least."""
     block, m = _BLOCK.get(), comparison.logits.shape[1]
-    return (max(1, block * block // m), m) if comparison.whole_rows else (block, block)
+    return (max(16, block * block // m), m) if comparison.whole_rows else (block, block)
 
 
 def _blocks(comparison: Comparison, terms: dict[str, Term]) -> Iterator[tuple[slice, slice]]:
@@ -66,7 +66,8 @@ def _blocks(comparison: Comparison, terms: dict[str, Term]) -> Iterator[tuple[sl
                 yield rows, columns
 
 
-def _oriented(along: str, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
+def oriented(along: str, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
+    """The block as a term sees it: its own rows first."""
     return (s, rows, columns) if along == "rows" else (array_namespace(s).matrix_transpose(s), columns, rows)
 
 
@@ -84,7 +85,7 @@ def _fold(comparison: Comparison) -> dict[str, Array]:
     for rows, columns in _blocks(comparison, dict(comparison.terms)):
         block = comparison.logits.block(rows, columns)
         for name, term in comparison.terms.items():
-            s, r, c = _oriented(term.along, block, rows, columns)
+            s, r, c = oriented(term.along, block, rows, columns)
             mask = term.pattern.mask(r, c, s)
             if mask is not False:
                 weight = term.pattern.weight(r, c)
@@ -102,24 +103,24 @@ def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Arr
     gradient = comparison.logits.gradient()
     active = {name: term for name, term in comparison.terms.items() if name in slopes}
     for rows, columns in _blocks(comparison, active):
-        g = _block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
+        g = block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
         if g is not None:
             gradient.add(rows, columns, g)
     return gradient.finish()
 
 
-def _block_slope(
+def block_slope(
     terms: dict[str, Term], block: Array, rows: slice, columns: slice, stats: Any, slopes: Any
 ) -> Array | None:
     """D value / d logits on one block; None where no statistic reaches it."""
     total = None
     for name, term in terms.items():
-        s, r, c = _oriented(term.along, block, rows, columns)
+        s, r, c = oriented(term.along, block, rows, columns)
         mask = term.pattern.mask(r, c, s)
         if mask is False:
             continue
         pulled = term.statistic.pull(slopes[name][r, ...], stats[name][r, ...], s, mask, term.pattern.weight(r, c))
-        g, _, _ = _oriented(term.along, pulled, r, c)
+        g, _, _ = oriented(term.along, pulled, r, c)
         total = g if total is None else total + g
     return total
 
@@ -138,10 +139,23 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
     if reduction != "mean":
         return w
     total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
-    if total == 0:
-        msg = "no anchor is left to average over: every anchor lacks a positive or has weight 0"
+    if not 0 < total < math.inf:
+        msg = f"no mean can be taken: the weights of the anchors that have a positive add up to {total}"
         raise InputError(msg)
     return w / total
+
+
+def _check_finite(x: Any, what: str) -> None:
+    if isinstance(x, float):
+        finite, dtype = math.isfinite(x), "float64"
+    else:
+        xp = array_namespace(x)
+        finite, dtype = bool(xp.all(xp.isfinite(x))), str(x.dtype)
+    if not finite:
+        msg = (
+            f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
+        )
+        raise InputError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,115 +182,36 @@ class Evaluation:
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
         """Gradients of the value, or of <cotangent, rows>, by input name."""
-        slopes = self.slopes(cotangent)
         total: Gradients = {}
-        for comparison in self.plan.comparisons:
-            own = {name: slopes.pop(name) for name in comparison.terms if name in slopes}
-            merge(total, _pull(comparison, self.stats, own))
-        merge(total, slopes)
+        with np.errstate(all="ignore"):
+            slopes = self.slopes(cotangent)
+            for comparison in self.plan.comparisons:
+                own = {name: slopes.pop(name) for name in comparison.terms if name in slopes}
+                merge(total, _pull(comparison, self.stats, own))
+            merge(total, slopes)
+        for name, grad in total.items():
+            _check_finite(grad, f"the gradient of `{name}`")
         return {name: as_scalar(g) for name, g in total.items()}
 
 
 def evaluate(plan: Plan, reduction: str) -> Evaluation:
-    """Fold the statistics and apply the head; `rows` must come out finite."""
-    stats = statistics(plan)
-    rows, head_pull = plan.head(stats)
-    xp = array_namespace(rows)
-    if not bool(xp.all(xp.isfinite(rows))):
-        msg = (
-            f"the logits leave the range of {rows.dtype}: lower the scale, raise the temperature, normalize, "
-            "or pass float64 arrays"
-        )
-        raise InputError(msg)
+    """Fold the statistics and apply the head.
+
+    Raises
+    ------
+    InputError
+        If a number leaves the range of the dtype; NumPy's own warnings about it are not let through.
+    """
+    with np.errstate(all="ignore"):
+        stats = statistics(plan)
+        for stat in stats.values():
+            # -inf is an empty row, and a head knows what it means.
+            _check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
+        rows, head_pull = plan.head(stats)
+        _check_finite(rows, "a row of the loss")
     return Evaluation(plan, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
 
 
 def as_scalar(x: Any) -> Any:
     """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
     return float(x) if isinstance(x, float | np.floating) or (is_numpy_array(x) and x.ndim == 0) else x
-
-
-@dataclass(frozen=True, eq=False)
-class Anatomy:
-    """What people plot and argue about, for a batch small enough to look at; all but `rows` are (n, m).
-
-    Attributes
-    ----------
-    rows : array
-        Row values of the loss.
-    logits : array
-        After temperature, scale and offsets. PaCo: the contrast candidates, then the centers; NCE: one column, data
-        rows first.
-    taking_part : array of bool
-        Pairs that enter any statistic.
-    probabilities : array
-        Softmax of the logits over the pairs of the row that take part.
-    slopes : array
-        D value / d logits under the reduction "mean".
-    relative_penalties : array
-        Each repelled pair's share of the repulsion of its row; 0 in a row without any.
-    """
-
-    rows: Array
-    logits: Array
-    taking_part: Array
-    probabilities: Array
-    slopes: Array
-    relative_penalties: Array
-
-
-LARGEST_ANATOMY = 4_000_000
-
-
-def anatomy(plan: Plan) -> Anatomy:
-    """Dense view of a plan; refuses more than four million pairs."""
-    for comparison in plan.comparisons:
-        if math.prod(comparison.logits.shape) > LARGEST_ANATOMY:
-            msg = f"the anatomy would hold {comparison.logits.shape} pairs; pass a batch of at most 2000 rows"
-            raise InputError(msg)
-    evaluation = evaluate(plan, "mean")
-    slopes = evaluation.slopes()
-    views = [_dense(comparison, evaluation.stats, slopes) for comparison in plan.comparisons]
-    xp = array_namespace(evaluation.rows)
-    s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
-    exponent = xp.where(part, s, -xp.inf)
-    top = xp.max(exponent, axis=1, keepdims=True)
-    mass = xp.exp(exponent - xp.where(top == -xp.inf, 0.0, top))
-    return Anatomy(evaluation.rows, s, part, _shares(mass), g, _shares(xp.where(g > 0, g, 0.0)))
-
-
-def _shares(x: Array) -> Array:
-    xp = array_namespace(x)
-    total = xp.sum(x, axis=1, keepdims=True)
-    return x / xp.where(total > 0, total, 1.0)
-
-
-def roles(plan: Plan, word: str) -> list[Array]:
-    """For each comparison, the pairs that a statistic with `word` ("positive" or "negative") in its name looks at."""
-    views = []
-    for comparison in plan.comparisons:
-        s = comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape))
-        views.append(_covered([term for name, term in comparison.terms.items() if word in name], s))
-    return views
-
-
-def _covered(terms: list[Term], s: Array) -> Array:
-    xp = array_namespace(s)
-    rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
-    part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
-    for term in terms:
-        view, r, c = _oriented(term.along, s, rows, columns)
-        mask = term.pattern.mask(r, c, view)
-        whole = mask is None or mask is False
-        covered = xp.full(view.shape, mask is None, dtype=xp.bool, device=device(s)) if whole else mask
-        part = part | _oriented(term.along, covered, r, c)[0]
-    return part
-
-
-def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
-    """Logits, d value / d logits, and which pairs take part."""
-    rows, columns = (slice(0, size) for size in comparison.logits.shape)
-    s = comparison.logits.block(rows, columns)
-    active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    g = _block_slope(active, s, rows, columns, stats, slopes)
-    return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

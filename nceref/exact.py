@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nceref import engine
 from nceref.errors import InputError
 from nceref.inputs import bind
 from nceref.losses import differentiable
@@ -131,9 +132,15 @@ def reference(
     -------
     dict
         "value" and one entry for every differentiable input, as nested lists of numbers of the system.
+
+    Raises
+    ------
+    InputError
+        For arguments that the loss refuses, and for gradients on a declared kink.
     """
     loss = getattr(declaration, "declaration", declaration)
     inputs = bind(loss, arrays, named)
+    _refuse(loss, inputs, gradients)
     probe = Range()
     value(loss, inputs, probe)
     # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
@@ -148,6 +155,15 @@ def reference(
         previous, precision = current, 2 * precision
     msg = f"the formula of {loss.name} does not settle at {precision // 2} digits on these inputs; they lie on a kink"
     raise InputError(msg)
+
+
+def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
+    """Raise what the program would raise, and for a gradient on a kink, where there is none."""
+    engine.evaluate(loss.plan(**inputs), "mean")
+    for kink in loss.kinks if gradients else ():
+        if kink.near(inputs):
+            msg = f"{loss.name} has no gradient here: {kink.where} ({kink.name}); pass gradients=False for the value"
+            raise InputError(msg)
 
 
 def _at_precision(

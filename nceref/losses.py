@@ -14,8 +14,9 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nceref import engine, registry
+from nceref.anatomy import Anatomy, anatomy
 from nceref.errors import InputError
-from nceref.inputs import bind, choose_reduction, domain
+from nceref.inputs import bind, checked_cotangent, choose_reduction, domain
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"
@@ -36,6 +37,9 @@ class LossFunction:
         self.__qualname__ = declaration.name
         self.__doc__ = document(declaration)
         self.__signature__ = signature(declaration)
+
+    def __reduce__(self) -> Any:
+        return get_loss, (self.name,)
 
     def __repr__(self) -> str:
         return f"<nceref loss {self.name}: {self.declaration.summary}>"
@@ -84,7 +88,8 @@ class LossFunction:
         *arrays, **arguments
             The arguments of the loss.
         reduction : {"mean", "sum", "none"}
-            With "none" the value is the array of row values and `cotangent` must be given.
+            With "none" the value is the array of row values, times the anchor weights where there are any, and
+            `cotangent` must be given.
         cotangent : array, optional
             One number a row: the gradient is that of sum(cotangent * rows). Only with ``reduction="none"``.
 
@@ -104,9 +109,9 @@ class LossFunction:
         evaluation = self._evaluate(arrays, arguments, reduction)
         return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, arguments)
 
-    def anatomy(self, *arrays: Any, **arguments: Any) -> engine.Anatomy:
+    def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        return engine.anatomy(self.declaration.plan(**bind(self.declaration, arrays, arguments)))
+        return anatomy(self.declaration.plan(**bind(self.declaration, arrays, arguments)))
 
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
         """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
@@ -130,10 +135,8 @@ class LossFunction:
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
             raise InputError(msg)
-        if cotangent is not None and tuple(getattr(cotangent, "shape", ())) != evaluation.rows.shape:
-            got = tuple(getattr(cotangent, "shape", ()))
-            msg = f"`cotangent` must have the shape of the rows, {tuple(evaluation.rows.shape)}, got {got}"
-            raise InputError(msg)
+        if cotangent is not None:
+            cotangent = checked_cotangent(cotangent, evaluation.rows)
         found = evaluation.gradients(cotangent)
         return {name: found[name] for name in differentiable(self.declaration) if name in found}
 
@@ -199,8 +202,8 @@ def get_loss(name: str) -> LossFunction:
     InputError
         If there is none; the message names the nearest ones.
     """
-    if name not in registry.names(FAMILY):
-        error = registry.unknown("loss", name, registry.names(FAMILY), "nceref losses")
+    if not isinstance(name, str) or name not in registry.names(FAMILY):
+        error = registry.unknown("loss", str(name), registry.names(FAMILY), "nceref losses")
         raise error
     return LossFunction(registry.discover(FAMILY, "LOSS", Loss)[name])
 

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any, Literal, SupportsFloat
 
-from nceref import engine
+from nceref.anatomy import Anatomy
 from nceref.spec import Loss, Parameter, Source
 
 FAMILY: str
@@ -15,6 +15,7 @@ class LossFunction:
     __doc__: Any
     __signature__: Any
     def __init__(self, declaration: Loss) -> None: ...
+    def __reduce__(self) -> Any: ...
     def __repr__(self) -> str: ...
     @property
     def name(self) -> str: ...
@@ -30,7 +31,7 @@ class LossFunction:
     def parameters(self) -> tuple[Parameter, ...]: ...
     def __call__(self, *arrays: Any, **arguments: Any) -> Any: ...
     def value_and_grad(self, *arrays: Any, **arguments: Any) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(self, *arrays: Any, **arguments: Any) -> engine.Anatomy: ...
+    def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy: ...
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]: ...
 
 def differentiable(declaration: Loss) -> list[str]: ...
@@ -65,7 +66,7 @@ class _Alignment(LossFunction):
     ) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(
         self, x: Any, y: Any, *, exponent: SupportsFloat = 2.0, normalize: Literal["l2", "none"] = "l2"
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Arcface(LossFunction):
     """Cross-entropy of scaled cosines with an additive angular margin on the target class."""
@@ -105,7 +106,7 @@ class _Arcface(LossFunction):
         scale: SupportsFloat = 64.0,
         normalize: Literal["l2", "none"] = "l2",
         fallback: Literal["none", "linear"] = "none",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _BalancedSoftmax(LossFunction):
     """Cross-entropy whose softmax is weighted by class counts, for long-tailed training sets."""
@@ -129,9 +130,7 @@ class _BalancedSoftmax(LossFunction):
         reduction: Literal["mean", "sum", "none"] = "mean",
         cotangent: Any = None,
     ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, logits: Any, target: Any, class_counts: Any, *, temperature: SupportsFloat = 1.0
-    ) -> engine.Anatomy: ...
+    def anatomy(self, logits: Any, target: Any, class_counts: Any, *, temperature: SupportsFloat = 1.0) -> Anatomy: ...
 
 class _Clip(LossFunction):
     """Symmetric InfoNCE between two towers; a logit scale multiplies the similarities."""
@@ -157,7 +156,7 @@ class _Clip(LossFunction):
     ) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(
         self, image: Any, text: Any, *, logit_scale: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Cosface(LossFunction):
     """Cross-entropy of scaled cosines with a margin subtracted from the target's cosine."""
@@ -194,7 +193,7 @@ class _Cosface(LossFunction):
         margin: SupportsFloat = 0.35,
         scale: SupportsFloat = 64.0,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _CrossEntropy(LossFunction):
     """Softmax cross-entropy with temperature and label smoothing."""
@@ -220,7 +219,7 @@ class _CrossEntropy(LossFunction):
     ) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(
         self, logits: Any, target: Any, *, temperature: SupportsFloat = 1.0, label_smoothing: SupportsFloat = 0.0
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Dcl(LossFunction):
     """NT-Xent without the positive in the denominator: the positive's pull does not fade."""
@@ -246,7 +245,7 @@ class _Dcl(LossFunction):
     ) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(
         self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Dclw(LossFunction):
     """DCL with positives weighted down where they already agree; the weights are constants."""
@@ -280,7 +279,7 @@ class _Dclw(LossFunction):
         temperature: SupportsFloat,
         sigma: SupportsFloat = 0.5,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Debiased(LossFunction):
     """NT-Xent whose negatives are corrected for samples of the anchor's own class among them."""
@@ -314,7 +313,7 @@ class _Debiased(LossFunction):
         temperature: SupportsFloat,
         positive_prior: SupportsFloat = 0.1,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _HardContrastive(LossFunction):
     """InfoNCE over the hardest negatives only: an upper quantile of each row."""
@@ -348,7 +347,7 @@ class _HardContrastive(LossFunction):
         temperature: SupportsFloat,
         fraction: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Hcl(LossFunction):
     """Debiased contrastive loss with importance weights on hard negatives."""
@@ -385,7 +384,7 @@ class _Hcl(LossFunction):
         positive_prior: SupportsFloat = 0.1,
         concentration: SupportsFloat = 1.0,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _InfoNce(LossFunction):
     """InfoNCE: each query must pick its own key among all keys, or among explicit negatives."""
@@ -419,7 +418,7 @@ class _InfoNce(LossFunction):
         *,
         temperature: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Moco(LossFunction):
     """InfoNCE against a queue of old keys; no gradient through keys or queue."""
@@ -453,7 +452,7 @@ class _Moco(LossFunction):
         *,
         temperature: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Nce(LossFunction):
     """Binary noise-contrastive estimation with a known noise density; no normalizer is assumed."""
@@ -487,7 +486,7 @@ class _Nce(LossFunction):
         data_log_noise: Any,
         noise_log_noise: Any,
         noise_ratio: SupportsFloat,
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _NtXent(LossFunction):
     """NT-Xent of SimCLR: the other view among all rows of both views but the anchor."""
@@ -513,7 +512,7 @@ class _NtXent(LossFunction):
     ) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(
         self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Paco(LossFunction):
     """Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates."""
@@ -568,7 +567,7 @@ class _Paco(LossFunction):
         center_bias: Any = None,
         form: Literal["sum", "normalized"] = "sum",
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
     def decompose(
         self,
         embeddings: Any,
@@ -618,7 +617,7 @@ class _Siglip(LossFunction):
         logit_scale: SupportsFloat,
         logit_bias: SupportsFloat = 0.0,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Simple(LossFunction):
     """Linear loss: positives attract, all negatives repel with one constant weight."""
@@ -649,7 +648,7 @@ class _Simple(LossFunction):
         *,
         negative_weight: SupportsFloat | None = None,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _SupconIn(LossFunction):
     """Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.)."""
@@ -692,7 +691,7 @@ class _SupconIn(LossFunction):
         anchor_weights: Any = None,
         normalize: Literal["l2", "none"] = "l2",
         no_positive: Literal["error", "skip", "zero"] = "error",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _SupconOut(LossFunction):
     """Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.)."""
@@ -747,7 +746,7 @@ class _SupconOut(LossFunction):
         anchor_weights: Any = None,
         normalize: Literal["l2", "none"] = "l2",
         no_positive: Literal["error", "skip", "zero"] = "error",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 class _Uniformity(LossFunction):
     """Log of the mean Gaussian potential between points: what spreads them over the sphere."""
@@ -778,7 +777,7 @@ class _Uniformity(LossFunction):
         t: SupportsFloat = 2.0,
         include_diagonal: Literal[False, True] = False,
         normalize: Literal["l2", "none"] = "l2",
-    ) -> engine.Anatomy: ...
+    ) -> Anatomy: ...
 
 alignment: _Alignment
 arcface: _Arcface

@@ -43,6 +43,8 @@ class Plan:
         What the mean divides by; None: the weights of the counted rows.
     constant : float
         The largest number that the head itself adds to a statistic: its rounding enters the tolerance.
+    shown : int or None
+        How many comparisons, from the first on, belong into a picture; None: all.
     stack : int
         How several comparisons share a picture: 1, the same anchors with more candidates; 0, more anchors.
     """
@@ -53,4 +55,5 @@ class Plan:
     counted: Callable[[dict[str, Array]], Array] | None = None
     divisor: int | None = None
     constant: float = 0.0
+    shown: int | None = None
     stack: int = 1

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nceref import engine
+from nceref.anatomy import anatomy, roles
 from nceref.cases import Case
 from nceref.embeddings import Part, Rows
 from nceref.inputs import bind
@@ -92,7 +93,7 @@ def row_shift_invariant(loss: Loss, case: Case) -> str | None:
 
 def row_slopes_sum_to_zero(loss: Loss, case: Case) -> str | None:
     """The slopes of each row of logits add up to 0: what one candidate gains, others lose."""
-    view = engine.anatomy(_plan(loss, case.inputs))
+    view = anatomy(_plan(loss, case.inputs))
     exponent = 1 + float(np.max(np.abs(view.logits)))
     # A row of slopes is made of shares of the row's weight in the mean, and may cancel to nothing.
     size = np.maximum(np.sum(np.abs(view.slopes), axis=1), 1 / view.rows.size)
@@ -112,8 +113,8 @@ def repels_negatives(loss: Loss, case: Case) -> str | None:
 
 def _signs(loss: Loss, case: Case, role: str, sign: int) -> str | None:
     plan = _plan(loss, case.inputs)
-    view = engine.anatomy(plan)
-    pairs = np.concatenate(engine.roles(plan, role), axis=plan.stack)
+    view = anatomy(plan)
+    pairs = np.concatenate(roles(plan, role), axis=plan.stack)
     wrong = np.where(pairs, -sign * view.slopes, -np.inf)
     size = max(float(np.max(np.abs(view.slopes))), 1 / view.rows.size)
     slack = 64 * np.finfo(np.float64).eps * (1 + np.max(np.abs(view.logits))) * size
@@ -193,7 +194,7 @@ def convex_in_logits(loss: Loss, case: Case) -> str | None:
     few = [rng.random(s.shape) < 0.2 for s in start]
     for spread in (0.5, 2.0, 8.0):
         # Moving few logits, or the positives alone, finds what a random direction averages away.
-        for moved in ([True] * len(start), few, engine.roles(plan, "positive")):
+        for moved in ([True] * len(start), few, roles(plan, "positive")):
             move = [spread * rng.uniform(-1, 1, s.shape) * part for s, part in zip(start, moved, strict=True)]
             line = [[s + t * d for s, d in zip(start, move, strict=True)] for t in range(-1, 4)]
             values = np.array([_with_logits(plan, logits) for logits in line])

@@ -78,19 +78,24 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tup
             cost = fmt.gamma(way.shape[1] + 8 + float(np.max(entry_costs(other))))
             yield rows, f * way @ other.values, total, f * error @ b + cost * total
     elif isinstance(logits, SquaredDistance):
-        x = logits.points.values
+        x = logits.centered
+        far = np.abs(x) + 2 * np.max(entry_costs(logits.points) > 0) * np.abs(logits.points.values)
         both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
         exact = -2 * f * (np.sum(both, axis=1)[:, None] * x - both @ x)
-        total = 2 * f * (np.sum(both_size, axis=1)[:, None] * np.abs(x) + both_size @ np.abs(x))
+        total = 2 * f * (np.sum(both_size, axis=1)[:, None] * far + both_size @ far)
         error = 2 * f * (np.sum(both_error, axis=1)[:, None] * np.abs(x) + both_error @ np.abs(x))
-        cost = fmt.gamma(2 * g.shape[1] + 10 + float(np.max(entry_costs(logits.points))))
+        cost = fmt.gamma(2 * g.shape[1] + 12 + float(np.max(entry_costs(logits.points))))
         yield logits.points, exact, total, error + cost * total
     elif isinstance(logits, PairedDistance):
         x, y = logits.x.values, logits.y.values
-        gap = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
-        error = 2 * (dg * np.abs(x - y) + size * gap) + 4 * fmt.u * np.abs(2 * g * (x - y))
-        yield logits.x, 2 * g * (x - y), np.abs(2 * g * (x - y)), error
-        yield logits.y, -2 * g * (x - y), np.abs(2 * g * (x - y)), error
+        distance = logits.block(slice(0, len(x)), slice(0, 1))
+        apart = np.where(distance > 0, distance, 1.0)
+        entry = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
+        turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
+        error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(x.shape[1] + 10))
+        exact = g * (x - y) / apart
+        yield logits.x, exact, np.abs(exact), error
+        yield logits.y, -exact, np.abs(exact), error
     else:
         yield logits.source, f * g, np.abs(f * g), np.abs(f) * dg + 4 * fmt.u * np.abs(f * g)
 

@@ -51,15 +51,14 @@ def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
         cost = entry_costs(a) + entry_costs(b).T + a.values.shape[1] + 4
         return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
     if isinstance(logits, SquaredDistance):
-        x = logits.points.values
+        x = np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points) > 0) * np.abs(logits.points.values)
         squares = np.sum(x * x, axis=1)
-        cost = 2 * entry_costs(logits.points).max() + x.shape[1] + 6
+        cost = 2 * entry_costs(logits.points).max() + x.shape[1] + 8
         return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
     if isinstance(logits, PairedDistance):
         x, y = logits.x.values, logits.y.values
         entry = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
-        error = np.sum(2 * np.abs(x - y) * entry + entry * entry, axis=1, keepdims=True)
-        return s, error + fmt.gamma(x.shape[1] + 2) * s + extra
+        return s, np.linalg.norm(entry, axis=1, keepdims=True) + fmt.gamma(x.shape[1] + 6) * s + extra
     return s, 4 * fmt.u * np.abs(logits.factor.value * logits.source.values) + extra
 
 

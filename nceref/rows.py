@@ -45,8 +45,10 @@ class LogSumExp:
 
     def pull(self, slope: Array, out: Array, s: Array, mask: Any, weight: Any) -> Array:
         """Slope times d out_i / d s_ij = k w_ij exp(k s_ij - out_i)."""
-        exponent = _masked((s if self.k == 1.0 else self.k * s) - out[:, None], mask)
-        share = array_namespace(s).exp(exponent)
+        xp = array_namespace(s)
+        # An empty row has out = -inf and no pair to give a share to.
+        shift = xp.where(out == -xp.inf, 0.0, out)[:, None]
+        share = xp.exp(_masked((s if self.k == 1.0 else self.k * s) - shift, mask))
         if weight is not None:
             share = weight * share
         return (slope if self.k == 1.0 else self.k * slope)[:, None] * share
@@ -136,10 +138,12 @@ class PositiveSet:
         """Slope column 0 goes to `peak`, column 1 to `peak - level`."""
         xp = array_namespace(s)
         mass = xp.where(out[:, 2:] > 0, out[:, 2:], 1.0)
-        share = xp.exp(_masked(s - out[:, :1], mask))
+        peak = xp.where(out[:, :1] == -xp.inf, 0.0, out[:, :1])
+        share = xp.exp(_masked(s - peak, mask))
         weights = xp.ones_like(s) if weight is None else weight
         if self.inside:
-            target = weights * xp.exp(_masked(s - out[:, 1:2], mask)) / mass
+            level = xp.where(out[:, 1:2] == -xp.inf, 0.0, out[:, 1:2])
+            target = weights * xp.exp(_masked(s - level, mask)) / mass
         else:
             target = _kept(weights / mass, mask, None)
         return slope[:, :1] * share + slope[:, 1:] * (share - target)

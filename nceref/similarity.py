@@ -6,6 +6,7 @@ columns, g)` for a block g = d value / d logits and `finish()`, which returns th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from array_api_compat import array_namespace, device
@@ -25,7 +26,8 @@ class Factor:
 
 def divided_by(temperature: float, name: str = "temperature") -> Factor:
     """1 / temperature."""
-    return Factor(1 / temperature, {name: -1 / temperature**2})
+    inverse = 1 / temperature
+    return Factor(inverse, {name: -inverse * inverse})
 
 
 def times(scale: float, name: str) -> Factor:
@@ -177,6 +179,11 @@ class SquaredDistance:
     factor: Factor = Factor()
     offset: None = None
 
+    @cached_property
+    def centered(self) -> Array:
+        """The points seen from the first one: far from the origin, squares would swallow the distances."""
+        return self.points.values - self.points.values[:1, :]
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.points.values.shape[0], self.points.values.shape[0]
@@ -187,7 +194,7 @@ class SquaredDistance:
 
     def block(self, rows: slice, columns: slice) -> Array:
         xp = array_namespace(self.like)
-        a, b = self.points.values[rows, :], self.points.values[columns, :]
+        a, b = self.centered[rows, :], self.centered[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
         return -self.factor.value * xp.clip(squares - 2 * (a @ xp.matrix_transpose(b)), min=0.0)
@@ -205,7 +212,7 @@ class _SquaredDistanceGradient(_Common):
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         xp = array_namespace(g)
-        x = self.logits.points.values
+        x = self.logits.centered
         self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
         self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - xp.matrix_transpose(g) @ x[rows, :]
 
@@ -216,7 +223,7 @@ class _SquaredDistanceGradient(_Common):
 
 @dataclass(frozen=True, eq=False)
 class PairedDistance:
-    """|x_i - y_i|^2 as one column: only pairs of equal index are compared."""
+    """|x_i - y_i| as one column: only pairs of equal index are compared."""
 
     x: Rows
     y: Rows
@@ -234,14 +241,16 @@ class PairedDistance:
     def block(self, rows: slice, columns: slice) -> Array:
         xp = array_namespace(self.like)
         difference = self.x.values[rows, :] - self.y.values[rows, :]
-        return xp.sum(difference * difference, axis=1, keepdims=True)
+        peak = xp.max(xp.abs(difference), axis=1, keepdims=True)
+        shrunk = difference / xp.where(peak > 0, peak, 1.0)
+        return peak * xp.sqrt(xp.sum(shrunk * shrunk, axis=1, keepdims=True))
 
     def gradient(self) -> "_PairedDistanceGradient":
         return _PairedDistanceGradient(self)
 
 
 class _PairedDistanceGradient(_Common):
-    """dx_i = 2 g_i (x_i - y_i) = -dy_i."""
+    """dx_i = g_i (x_i - y_i) / |x_i - y_i| = -dy_i, and 0 where they meet."""
 
     def __init__(self, logits: PairedDistance) -> None:
         super().__init__(logits)
@@ -252,5 +261,7 @@ class _PairedDistanceGradient(_Common):
 
     def finish(self) -> Gradients:
         x, y = self.logits.x, self.logits.y
-        pull = 2 * self.g * (x.values - y.values)
+        distance = self.logits.block(slice(0, self.g.shape[0]), slice(0, 1))
+        apart = array_namespace(self.g).where(distance > 0, distance, 1.0)
+        pull = self.g * ((x.values - y.values) / apart)
         return merge(x.pull(pull), y.pull(-pull))

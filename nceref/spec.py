@@ -12,7 +12,7 @@ class Source:
 
     work: str
     place: str
-    read: Literal["paper", "authors' code", "third-party code", "source text", "derived here"]
+    read: Literal["paper", "authors' code", "third-party code", "third-party note", "source text", "derived here"]
 
     def __str__(self) -> str:
         return f"{self.work}, {self.place} [{self.read}]"

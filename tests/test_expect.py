@@ -125,11 +125,11 @@ def test_equal_rows_read_collapse(name):
     assert agrees(name, values(name)["collapse"], arguments, moved)
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "simple"])
+@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "simple", "uniformity"])
 def test_aligned_simplex_reads_the_optimum(name):
     arguments = inputs(name, simplex)
-    # The corners are rounded: cosines are off by at most 4 eps, each enters with weight 1 / T, twice.
-    factor = max(arguments.get("logit_scale", 0), 1 / arguments.get("temperature", 1))
+    # The corners are rounded: cosines are off by 4 eps, each enters with weight 1 / T (uniformity: 2t = 4), twice.
+    factor = max(arguments.get("logit_scale", 4), 1 / arguments.get("temperature", 1))
     assert agrees(name, values(name)["optimum"], arguments, moved=8 * EPS * factor)
 
 
@@ -139,7 +139,7 @@ def test_classes_on_a_simplex_read_the_optimum_of_supcon():
     assert agrees("supcon_out", values("supcon_out")["optimum"], arguments, moved=8 * EPS / arguments["temperature"])
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "info_nce", "nt_xent", "simple", "supcon_out"])
+@pytest.mark.parametrize("name", ["clip", "dcl", "info_nce", "nt_xent", "simple", "supcon_out", "uniformity"])
 def test_no_batch_goes_below_the_optimum(name):
     rng, floor = np.random.default_rng(0), values(name)["optimum"]
     for noise in (0.0, 1e-3, 0.1, 1.0):

@@ -40,7 +40,6 @@ def test_relative_error_is_near_one_rounding_on_well_conditioned_inputs(loss_nam
     for case in cases(loss, ("random",), (1.0, 0.3)):
         if not check.on_kink(loss, dict(case.inputs)):
             worst = max(worst, check.compare(loss, case, np.float64).relative)
-    print(f"{loss_name}: worst relative error {worst:.1e}")
     # A gradient entry is a sum of a dozen products of three factors each: 64 roundings are room for all of them.
     assert worst < 64 * np.finfo(np.float64).eps
 
@@ -58,7 +57,7 @@ def test_no_digit_is_lost_when_the_loss_is_tiny():
     loss = get_loss("info_nce")
     queries, keys = aligned_pairs(64, 16, 0, 0.1)
     value, grad = loss.value_and_grad(queries, keys, temperature=0.001, normalize="none")
-    arguments = dict(queries=queries, keys=keys, temperature=0.001, normalize="none")
+    arguments = {"queries": queries, "keys": keys, "temperature": 0.001, "normalize": "none"}
     truth = float(exact.as_floats(exact.reference(loss, gradients=False, **arguments)["value"]))
     assert f"{truth:.1e}" == "2.2e-108"
     assert abs(value - truth) < 1e-10 * truth
@@ -69,7 +68,7 @@ def test_no_digit_is_lost_when_the_loss_is_tiny():
 def test_the_gradient_of_a_tiny_loss_is_right_too():
     loss = get_loss("info_nce")
     queries, keys = aligned_pairs(4, 3, 0, 0.1)
-    arguments = dict(queries=queries, keys=keys, temperature=0.005)
+    arguments = {"queries": queries, "keys": keys, "temperature": 0.005}
     value, grad = loss.value_and_grad(**arguments)
     truth = {name: exact.as_floats(x) for name, x in exact.reference(loss, **arguments).items()}
     assert value < 1e-20

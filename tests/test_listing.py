@@ -65,7 +65,7 @@ def test_record_says_what_must_be_given_and_what_gets_a_gradient():
 def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
     lines = plain_lines(listing.outlook(outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
     assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
-    assert "needs --dim" in listing.outlook(outlook("uniformity", {}))
+    assert "needs --dim" in listing.outlook(outlook("uniformity", {"n": 256}))
 
 
 def test_place_of_a_value_stands_below_the_expectations():

@@ -47,9 +47,7 @@ def broken_by(mutant, prop):
     """Whether a property breaks for NT-Xent under a mutant, on some case."""
     loss = mutant.breaks(SOUND)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return any(
-            prop.check(loss, case) for case in cases(SOUND, check.PROPERTY_GEOMETRIES, (1.0, 0.3), variants=1)
-        )
+        return any(prop.check(loss, case) for case in cases(SOUND, check.PROPERTY_GEOMETRIES, (1.0, 0.3), variants=1))
 
 
 @pytest.mark.parametrize("name", PROPERTIES)

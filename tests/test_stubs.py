@@ -54,7 +54,7 @@ def test_stub_has_the_real_arguments(loss_name):
     assert [a.arg for a in call.args.args[1:]] == [p.name for p in real if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert [a.arg for a in call.args.kwonlyargs] == [p.name for p in real if p.kind is p.KEYWORD_ONLY]
     defaults = [p.default for p in real if p.kind is p.KEYWORD_ONLY]
-    written = [p.empty if d is None else ast.literal_eval(d) for p, d in zip(real, call.args.kw_defaults, strict=False)]
+    written = [inspect.Parameter.empty if d is None else ast.literal_eval(d) for d in call.args.kw_defaults]
     assert written == defaults
 
 
@@ -66,10 +66,7 @@ def test_mypy_accepts_right_calls_and_refuses_wrong_ones(tmp_path):
     found = subprocess.run(
         [sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True, check=False
     )
-    errors = {
-        int(line.split(":")[1]): line.rsplit("[", 1)[1].rstrip("]")
-        for line in found.stdout.splitlines()
-        if ": error:" in line
-    }
+    lines = [line for line in found.stdout.splitlines() if ": error:" in line]
+    errors = {int(line.split(":")[1]): line.rsplit("[", 1)[1].rstrip("]") for line in lines}
     first = 2 + len(RIGHT)
     assert errors == {first + i: code for i, code in enumerate(WRONG.values())}, found.stdout + found.stderr

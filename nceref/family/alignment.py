@@ -23,28 +23,27 @@ def formula(m, x, y, *, exponent, normalize):
 
 
 def plan(x, y, *, exponent, normalize):
-    """One column of squared distances; nothing is compared across pairs."""
+    """One column of distances; nothing is compared across pairs."""
     logits = PairedDistance(embed(normalize, x=x), embed(normalize, y=y))
     return Plan((Comparison(logits, {"distance": Term(Sum(), Everyone())}),), lambda stats: _head(stats, exponent))
 
 
 def _head(stats, exponent):
-    """(d^2)^(a/2); its slope a/2 (d^2)^(a/2 - 1) is set to 0 where x = y and a < 2."""
+    """d^a; its slope a d^(a - 1) is set to 0 where x = y."""
     xp = array_namespace(stats["distance"])
     # The error analysis asks about both ends of an interval around 0.
-    d2 = xp.clip(stats["distance"], min=0.0)
-    apart = d2 > 0
-    at_zero = 1.0 if exponent == 2 else 0.0
-    slope = xp.where(apart, exponent / 2 * xp.where(apart, d2, 1.0) ** (exponent / 2 - 1), at_zero)
+    distance = xp.clip(stats["distance"], min=0.0)
+    apart = distance > 0
+    slope = xp.where(apart, exponent * xp.where(apart, distance, 1.0) ** (exponent - 1), 0.0)
 
     def pull(c):
         return {"distance": c * slope}
 
-    return d2 ** (exponent / 2), pull
+    return distance**exponent, pull
 
 
 def _touching(inputs):
-    """Whether a pair coincides to rounding, where the distance itself has no gradient."""
+    """Whether a pair coincides to rounding, where a power of the distance up to 1 has no gradient."""
     import numpy as np
 
     x, y = (np.asarray(inputs[name], dtype=np.float64) for name in ("x", "y"))
@@ -52,7 +51,7 @@ def _touching(inputs):
         x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
     gap = np.linalg.norm(x - y, axis=1)
     size = np.linalg.norm(x, axis=1) + np.linalg.norm(y, axis=1)
-    return bool(inputs["exponent"] < 2 and np.any(gap <= 1e-6 * size))
+    return bool(inputs["exponent"] <= 1 and np.any(gap <= 1e-6 * size))
 
 
 def _cosine(losses, rng):
@@ -77,7 +76,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("ssnl/align_uniform", "align_uniform/__init__.py, align_loss", "authors' code"),
-        Source("Wang & Isola 2020", "L_align (a reading note)", "third-party code"),
+        Source("Wang & Isola 2020", "L_align ", "third-party note"),
     ),
     formula=formula,
     plan=plan,
@@ -96,7 +95,7 @@ LOSS = Loss(
         Expectation("lower bound", "0", "a distance", lambda s: 0.0),
         Expectation("upper bound", "2^a", "antipodal pairs", lambda s: 2.0**s.exponent),
     ),
-    kinks=(Kink("contact", "x_i = y_i with exponent < 2", "0", _touching),),
+    kinks=(Kink("contact", "x_i = y_i with exponent <= 1", "0", _touching),),
     notes="Collapse is a minimum: alignment alone is solved by a constant encoder.",
     variants=({}, {"exponent": 1.0}, {"exponent": 3.0}),
 )  # fmt: skip

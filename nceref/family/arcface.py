@@ -6,18 +6,20 @@ cos(theta + m) rises again for theta > pi - m; `fallback` names what happens the
 """
 
 import math
+from dataclasses import replace
 
 from array_api_compat import array_namespace
 
 from nceref.comparisons import two_towers
+from nceref.embeddings import Part, Rows
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
-from nceref.layouts import Except, Index, Only
+from nceref.layouts import Everyone, Except, Index, Only
 from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import times
+from nceref.similarity import PairedDistance, times
 from nceref.spec import Choice, Expectation, Kink, Loss, Relation, Scalar, Source
 
 
@@ -38,21 +40,37 @@ def formula(m, embeddings, class_weights, target, *, margin, scale, normalize, f
 
 
 def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallback):
-    """Scaled cosines; the margin is the head's business, since only the target feels it."""
+    """Scaled cosines; the margin is the head's business, since only the target feels it.
+
+    The target's angle is taken from the chords |x - w| and |x + w|: near a pole, 1 - cos^2 has no digits left.
+    """
     logits = two_towers(normalize, times(scale, "scale"), embeddings=embeddings, class_weights=class_weights)
-    _check_lengths(logits)
+    if normalize == "none":
+        _check_lengths(logits)
     own = (Index(target),)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
-    return Plan((Comparison(logits, terms),), _head(margin, scale, fallback), constant=scale)
+    x = logits.anchors
+    w = array_namespace(target).take(logits.candidates.values, target, axis=0)
+    span = slice(0, w.shape[0])
+    near, far = (Rows(sign * w, (Part("class_weights", w, span, x.parts[0].length, True),)) for sign in (1.0, -1.0))
+    fixed = Rows(x.values, (replace(x.parts[0], constant=True),))
+    chords = (
+        Comparison(PairedDistance(fixed, near), {"chord": Term(Sum(), Everyone())}),
+        Comparison(PairedDistance(fixed, far), {"antichord": Term(Sum(), Everyone())}),
+    )
+    xp = array_namespace(w)
+    missing = 0.0 if normalize == "l2" else 2 - xp.sum(x.values * x.values, axis=1) - xp.sum(w * w, axis=1)
+    return Plan((Comparison(logits, terms), *chords), _head(margin, scale, fallback, missing), constant=scale, shown=1)
 
 
-def _head(margin, scale, fallback):
-    """Softplus(negatives - s psi(cos theta)), psi = cos(theta + m); psi' = sin(theta + m) / sin theta."""
+def _head(margin, scale, fallback, missing):
+    """softplus(negatives - s psi(cos theta)), psi = cos(theta + m); psi' = sin(theta + m) / sin theta."""
 
     def head(stats):
         xp = array_namespace(stats["positive"])
-        cosine = xp.clip(stats["positive"] / scale, min=-1.0, max=1.0)
-        sine = xp.sqrt((1 - cosine) * (1 + cosine))
+        near, far = stats["chord"] * stats["chord"], stats["antichord"] * stats["antichord"]
+        cosine = (far - near) / 4
+        sine = xp.sqrt(xp.clip((near + missing) * (far + missing), min=0.0)) / 2
         with_margin = cosine * math.cos(margin) - sine * math.sin(margin)
         # On the kink the tangential part is 0: no direction is preferred where the sphere has a pole.
         inside = xp.where(sine > 0, sine, 1.0)
@@ -83,14 +101,25 @@ def _check_lengths(logits):
         raise InputError(msg)
 
 
-def _at_a_pole(inputs):
+def _angles(inputs):
+    """Angle of every row to its target's weights, and the resolution of the dtype."""
     import numpy as np
 
     x, w = (np.asarray(inputs[name], dtype=np.float64) for name in ("embeddings", "class_weights"))
     x, w = x / np.linalg.norm(x, axis=1, keepdims=True), w / np.linalg.norm(w, axis=1, keepdims=True)
-    cosine = np.sum(x * w[np.asarray(inputs["target"])], axis=1)
-    past = np.abs(np.arccos(np.clip(cosine, -1, 1)) - (math.pi - inputs["margin"]))
-    return bool(np.any(1 - np.abs(cosine) < 1e-6) or (inputs["fallback"] == "linear" and np.any(past < 1e-6)))
+    own = w[np.asarray(inputs["target"])]
+    angle = 2 * np.arctan2(np.linalg.norm(x - own, axis=1), np.linalg.norm(x + own, axis=1))
+    return angle, 1024 * float(np.finfo(inputs["embeddings"].dtype).eps)
+
+
+def _at_a_pole(inputs):
+    angle, resolution = _angles(inputs)
+    return bool((abs(angle) < resolution).any() or (abs(angle - math.pi) < resolution).any())
+
+
+def _at_the_jump(inputs):
+    angle, resolution = _angles(inputs)
+    return inputs["fallback"] == "linear" and bool((abs(angle - math.pi + inputs["margin"]) < resolution).any())
 
 
 def _no_margin(losses, rng):
@@ -104,7 +133,8 @@ LOSS = Loss(
     summary="Cross-entropy of scaled cosines with an additive angular margin on the target class.",
     text="L_i = -log( e^(s cos(theta_y + m)) / (e^(s cos(theta_y + m)) + sum_{k!=y} e^(s cos theta_k)) )",
     latex=r"L_i = -\log\frac{e^{s\cos(\theta_{y_i}+m)}}{e^{s\cos(\theta_{y_i}+m)} + \sum_{k\ne y_i} e^{s\cos\theta_k}}",
-    gradient="dL_i/dcos theta_y = (p_y - 1) s sin(theta_y + m) / sin(theta_y),  dL_i/dcos theta_k = p_k s",
+    gradient="dL_i/dcos theta_y = (p_y - 1) s sin(theta_y + m) / sin(theta_y), (p_y - 1) s past the linear fallback;"
+    "  dL_i/dcos theta_k = p_k s",
     parameters=(
         EMBEDDINGS,
         CLASS_WEIGHTS,
@@ -121,7 +151,7 @@ LOSS = Loss(
         ),
     ),
     sources=(
-        Source("deepinsight/insightface", "recognition/arcface_torch losses (a copy)", "third-party code"),
+        Source("deepinsight/insightface", "recognition/arcface_torch/losses.py, ArcFace at 2e2e8c9", "authors' code"),
         Source("nceref claims", "ARC-1, gradient", "derived here"),
     ),
     formula=formula,
@@ -140,8 +170,12 @@ LOSS = Loss(
     ),
     kinks=(
         Kink(
-            "poles", "cos(theta_y) = +-1, and theta_y = pi - m with the linear fallback",
+            "poles", "cos(theta_y) = +-1",
             "tangential part 0: the target's cosine passes no gradient on at a pole", _at_a_pole,
+        ),
+        Kink(
+            "jump", "theta_y = pi - m with the linear fallback, where psi jumps from -1 to -cos m - m sin m",
+            "that of cos(theta + m), which is used up to and including the jump", _at_the_jump,
         ),
     ),
     notes="`fallback` is the policy past theta = pi - m, where cos(theta + m) as printed is not monotone in theta.",

@@ -91,6 +91,6 @@ LOSS = Loss(
         Expectation("collapse", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
     ),
-    notes="With label smoothing the target probability is (1-e) + e/C, as in PyTorch.",
+    notes="With label smoothing the target probability is (1-e) + e/C, as in PyTorch; above it the target is repelled.",
     variants=({}, {"label_smoothing": 0.125}),
 )  # fmt: skip

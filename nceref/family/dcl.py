@@ -46,7 +46,7 @@ LOSS = Loss(
     parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
     sources=(
         Source(
-            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py (adds the two one-way means)",
+            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py at 50991ef (adds the two one-way means)",
             "third-party code",
         ),
         Source("nceref claims", "DCL-1", "derived here"),

@@ -70,10 +70,10 @@ LOSS = Loss(
     ),
     sources=(
         Source(
-            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py, DCLW (2 - softmax, not 2 - N softmax)",
+            "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py at 50991ef (2 - softmax, not 2 - N softmax)",
             "third-party code",
         ),
-        Source("nidl documentation", "DCLWLoss, weighting with the mean over the batch", "third-party code"),
+        Source("lightly-ai/lightly", "loss/dcl_loss.py, DCLWLoss (2 - N softmax, detached)", "third-party code"),
     ),
     formula=formula,
     plan=plan,
@@ -88,7 +88,7 @@ LOSS = Loss(
             "collapse", "log(2N - 2)", "all similarities equal: every weight is 1 (NC-5)", lambda s: s.log(2 * s.n - 2)
         ),
         Expectation(
-            "optimum", "log(2N - 2) - N / ((N-1) T) for equal weights", "aligned views on a simplex (SC-8, DCL-1)",
+            "optimum", "log(2N - 2) - N / ((N-1) T)", "aligned views on a simplex; weights average to 1 (SC-8, DCL-1)",
             lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
         ),
     ),

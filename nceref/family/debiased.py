@@ -73,7 +73,8 @@ LOSS = Loss(
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad"
     r" N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
     r" - \tau^+ n\, e^{s_{ip}/\tau}}{1-\tau^+},\ n\, e^{-1/\tau}\Big\},\quad n = 2N-2",
-    gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T) off the clamp, 0 on it",
+    gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T) off the clamp, 0 on it;"
+    " dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), without the prior on the clamp",
     parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
     sources=(
         Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),

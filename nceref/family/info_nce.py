@@ -52,7 +52,8 @@ def _queue(losses, rng):
 LOSS = Loss(
     name="info_nce",
     summary="InfoNCE: each query must pick its own key among all keys, or among explicit negatives.",
-    text="L_i = -log( exp(q_i.k_i/T) / sum_j exp(q_i.k_j/T) )",
+    text="L_i = -log( exp(q_i.k_i/T) / sum_j exp(q_i.k_j/T) ),"
+    "  j over all keys, or over the own key and the negatives",
     latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{\sum_{j=1}^{N} e^{q_i\cdot k_j/\tau}}",
     gradient="dL_i/ds_ij = (P_ij - [j = i]) / T;  dL_i/dT = (s_ii - E_P[s_i]) / T^2",
     parameters=(
@@ -97,6 +98,6 @@ LOSS = Loss(
             "upper bound", "log(1 + (N-1) e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)
         ),
     ),
-    notes="One pair and no negatives: the softmax has one candidate and the loss is 0.",
+    notes="The expected numbers are for in-batch negatives. One pair without negatives has one candidate and loss 0.",
     variants=({}, {"negatives": ...}),
 )  # fmt: skip

@@ -1,9 +1,9 @@
 """PaCo: supervised contrast with class centers among the candidates, samples weighted by alpha.
 
-    L_i = -sum_{p in P(i)} alpha log( e^{s_ip/T} / E_i ) - log( e^{c_y.f_i} / E_i )
-    E_i = sum_{a != i} e^{s_ia/T} + sum_k q_k e^{c_k.f_i}
+    L_i = -sum_{p in P(i)} alpha log( e^{s_ip/T} / E_i ) - log( q_y e^{c_y.f_i + b_y} / E_i )
+    E_i = sum_{a != i} e^{s_ia/T} + sum_k q_k e^{c_k.f_i + b_k},    q = 1 and b = 0 unless given
 
-The sum form is the paper's; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
+The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
 from array_api_compat import array_namespace
@@ -13,7 +13,7 @@ from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Except, Index, Only, OtherLabel, SameLabel, itself
-from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, QUEUE_LABELS, TEMPERATURE
+from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term
 from nceref.similarity import Dot, Offset, divided_by
@@ -157,8 +157,8 @@ def _parts(losses, rng):
 LOSS = Loss(
     name="paco",
     summary="Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates.",
-    text="L_i = -log(e^(c_y.f_i) / E_i) - alpha sum_{p in P(i)} log(e^(s_ip/T) / E_i),"
-    "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i)",
+    text="L_i = -log(q_y e^(c_y.f_i + b_y) / E_i) - alpha sum_{p in P(i)} log(e^(s_ip/T) / E_i),"
+    "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i + b_k),  q = 1, b = 0 unless given",
     latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)"
     r"\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
     r"\qquad w = \alpha \text{ on } P(i),\ 1 \text{ on } c_y",
@@ -173,7 +173,7 @@ LOSS = Loss(
         ),
         TEMPERATURE,
         QUEUE,
-        QUEUE_LABELS,
+        Labels("queue_labels", ("K",), "Labels of the queue.", required=False, positional=False, classes="C"),
         Array(
             "class_prior", ("C",), "Class frequencies, which add up to 1: center rebalance; a constant.",
             required=False, positional=False, constant=True, embedding=False, low=0.0, like="prior",
@@ -189,7 +189,7 @@ LOSS = Loss(
         ),
         Choice(
             "form", ("sum", "normalized"), "sum",
-            "The paper's sum, or divided by 1 + alpha |P(i)| as in the authors' code.",
+            "The sum as printed, or divided by 1 + alpha |P(i)| as in the authors' code.",
         ),
         NORMALIZE,
     ),
@@ -217,7 +217,7 @@ LOSS = Loss(
             lambda s: s.paco_bound(),
         ),
     ),
-    notes="The temperature divides the contrast logits only. Momentum keys belong into `queue`. A bound without"
+    notes="The temperature divides the contrast logits only. Momentum keys belong in `queue`. A bound without"
     " centers is that of SupCon's sum form, K log K.",
     decomposition=decomposition,
     variants=(

@@ -113,6 +113,7 @@ LOSS = Loss(
         Source("Khosla et al. 2020", "eq. (2), gradient eq. (4)-(6)", "paper"),
         Source("source 002", "SupConLoss and its formula", "source text"),
         Source("source 004", "(3), (4): queue and sum form", "source text"),
+        Source("HobbitLong/SupContrast", "losses.py: mask, anchor mode, base temperature", "authors' code"),
     ),
     formula=formula,
     plan=plan,

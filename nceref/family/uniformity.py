@@ -61,12 +61,16 @@ def _diagonal(losses, rng):
     return losses.uniformity(x, include_diagonal=True), np.log((n * (n - 1) * np.exp(without) + n) / n**2)
 
 
+def _simplex(s):
+    return -2 * s.t * s.n / (s.n - 1) if s.n > 1 else None
+
+
 LOSS = Loss(
     name="uniformity",
     summary="Log of the mean Gaussian potential between points: what spreads them over the sphere.",
     text="L = log mean_{i<j} exp(-t |x_i - x_j|^2)",
     latex=r"L = \log\frac{2}{N(N-1)}\sum_{i<j} e^{-t\lVert x_i - x_j\rVert^2}",
-    gradient="dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2)",
+    gradient="pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2)",
     parameters=(
         Array("x", ("N", "D"), "Points, one a row."),
         Scalar("t", "t", "Sharpness of the potential.", default=2.0, low=0.0, constant=True, typical=(1.0, 3.0)),
@@ -75,7 +79,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("ssnl/align_uniform", "align_uniform/__init__.py, uniform_loss (pairs i < j)", "authors' code"),
-        Source("Wang & Isola 2020", "L_uniform (a reading note)", "third-party code"),
+        Source("Wang & Isola 2020", "L_uniform ", "third-party note"),
     ),
     formula=formula,
     plan=plan,
@@ -91,11 +95,11 @@ LOSS = Loss(
         ),
         Expectation("collapse", "0", "all points equal: the maximum (NC-5)", lambda s: 0.0),
         Expectation(
-            "optimum", "log 0F1(; D/2; t^2) - 2t",
-            "the uniform law; a finite sample with i < j may fall slightly below (WI-3)",
-            lambda s: s.uniform(s.t),
+            "optimum", "-2 t N/(N-1) for N <= D + 1, else log 0F1(; D/2; t^2) - 2t",
+            "a regular simplex; for many points the uniform law, which a finite sample may undercut a little (WI-3)",
+            lambda s: _simplex(s) if s.dim is not None and s.n <= s.dim + 1 else s.uniform(s.t),
         ),
-        Expectation("lower bound", "-4t", "every pair antipodal", lambda s: -4.0 * s.t),
+        Expectation("lower bound", "-2 t N/(N-1)", "Jensen: mean squared distance <= 2 N/(N-1)", lambda s: _simplex(s)),
         Expectation("upper bound", "0", "a mean of numbers <= 1", lambda s: 0.0),
     ),
     sign="<= 0",

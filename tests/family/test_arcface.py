@@ -108,5 +108,5 @@ def test_cotangent_weighs_the_rows_and_sum_adds_them():
 
 
 def test_cosines_beyond_one_are_refused_without_normalization():
-    with pytest.raises(InputError, match="rows must have length 1, but a cosine is 2"):
+    with pytest.raises(InputError, match="rows must have length 1, but one has length 2"):
         arcface(2 * X, np.eye(2), TARGET, normalize="none")

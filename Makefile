@@ -1,0 +1,68 @@
+# Needs Python >= 3.11 and make; everything else goes into .venv. `make tables` and `make test` are the way in.
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+PINNED := -c constraints.txt
+FROM := pyproject.toml constraints.txt
+
+.PHONY: help tables test lint types generate check clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make tables    recompute every published table and print the comparison"
+	@echo "make test      run the test suite"
+	@echo "make check     check every loss against its formula and declared properties"
+	@echo "make lint      ruff: rules and layout"
+	@echo "make types     mypy, and the tests of the generated signatures"
+	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md"
+	@echo "make clean     remove .venv and caches"
+
+tables: $(VENV)/installed
+	$(BIN)/nceref tables
+
+check: $(VENV)/installed
+	$(BIN)/nceref check
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy reads losses.pyi in place of losses.py, so the latter is named once more.
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+	$(BIN)/mypy nceref/losses.py
+	$(BIN)/python -m pytest tests/test_stubs.py
+
+generate: $(VENV)/installed
+	$(BIN)/python -c "from nceref import stubs; stubs.update()"
+	$(BIN)/python -c "from nceref import listing; listing.update_readme('README.md')"
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	find nceref tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The installation is editable: a changed source takes effect at once. It is repeated when the metadata change.
+# The build backend is installed first, so that it is pinned like the rest.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nceref needs Python >= 3.11, got " + sys.version + "; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/backend: $(FROM) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(PINNED) hatchling editables
+	touch $@
+
+$(VENV)/installed: $(VENV)/backend
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[test]"
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[dev]"
+	touch $@

@@ -1,0 +1,144 @@
+"""Checks of one array argument: library, device, dtype, shape, entries. Every failure says what to do."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from array_api_compat import array_namespace, device, is_array_api_obj
+
+from nceref import spec
+from nceref.errors import InputError
+
+Sizes = dict[str, tuple[int, str]]
+"""Size of every shape letter met so far, and the argument that set it."""
+
+
+class Library:
+    """The array library and the device of a call: those of its first array; lists become arrays of it."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        import numpy as np
+
+        arrays = [value for value in values if is_array_api_obj(value)]
+        self.xp = array_namespace(arrays[0]) if arrays else np
+        self.device = device(arrays[0]) if arrays else None
+
+    def array(self, name: str, value: Any) -> Any:
+        """The argument as an array of the call's library."""
+        if not is_array_api_obj(value):
+            return self._from_sequence(name, value)
+        if array_namespace(value).__name__ != array_namespace(self.xp.zeros(1)).__name__:
+            theirs, ours = (_name(array_namespace(x)) for x in (value, self.xp.zeros(1)))
+            msg = f"`{name}` is an array of {theirs}, but the first array is one of {ours}; convert them to one library"
+            raise InputError(msg)
+        if self.device is not None and device(value) != self.device:
+            msg = f"`{name}` is on {device(value)}, but the first array is on {self.device}; move them to one device"
+            raise InputError(msg)
+        return _plain(name, value)
+
+    def _from_sequence(self, name: str, value: Any) -> Any:
+        import numpy as np
+
+        try:
+            x = np.asarray(value)
+        except ValueError as error:
+            msg = f"`{name}` must be a rectangular array, got a {type(value).__name__}: {error}"
+            raise InputError(msg) from None
+        if x.dtype.kind not in "biuf":
+            msg = f"`{name}` must be an array of numbers, got a {type(value).__name__} of dtype {x.dtype}"
+            raise InputError(msg)
+        return x if self.xp is np else self.xp.asarray(x.tolist(), device=self.device)
+
+
+def _name(namespace: Any) -> str:
+    return str(namespace.__name__).removeprefix("array_api_compat.")
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A NumPy subclass without its extra meaning; a masked array is refused, for its mask would be lost."""
+    import numpy as np
+
+    if isinstance(value, np.ma.MaskedArray):
+        msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
+        raise InputError(msg)
+    return np.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> Any:
+    """A float array argument: real floating, of the declared shape, finite, in its domain."""
+    x = library.array(p.name, value)
+    xp = array_namespace(x)
+    if p.like == "mask" and xp.isdtype(x.dtype, "bool"):
+        x = xp.astype(x, xp.float32)
+    if not xp.isdtype(x.dtype, "real floating") or xp.finfo(x.dtype).bits > 64:
+        msg = f"`{p.name}` must be an array of real floats of at most 64 bits, got dtype {x.dtype}; convert it first"
+        raise InputError(msg)
+    letters = p.alternative if p.alternative is not None and x.ndim == len(p.alternative) else p.shape
+    _check_shape(p.name, x, letters, sizes)
+    _check_entries(p.name, x, ~xp.isfinite(x), "finite")
+    if p.low is not None:
+        _check_entries(p.name, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}")
+    return x
+
+
+def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -> Any:
+    """An integer array argument, as 64-bit integers."""
+    x = library.array(p.name, value)
+    xp = array_namespace(x)
+    if not xp.isdtype(x.dtype, "integral"):
+        msg = f"`{p.name}` must be an array of integers, got dtype {x.dtype}"
+        raise InputError(msg)
+    _check_shape(p.name, x, p.shape, sizes)
+    if int(xp.max(x)) > xp.iinfo(xp.int64).max:
+        msg = f"`{p.name}` must fit into 64-bit signed integers, got {int(xp.max(x))}"
+        raise InputError(msg)
+    return xp.astype(x, xp.int64)
+
+
+def check_range(name: str, labels: Any, classes: int) -> None:
+    """Labels must index the classes."""
+    xp = array_namespace(labels)
+    low, high = int(xp.min(labels)), int(xp.max(labels))
+    if low < 0 or high >= classes:
+        bad = low if low < 0 else high
+        msg = f"`{name}` must lie in 0 ... {classes - 1} for {classes} classes, got {bad}"
+        raise InputError(msg)
+
+
+def _check_entries(name: str, x: Any, bad: Any, expected: str) -> None:
+    xp = array_namespace(x)
+    if not bool(xp.any(bad)):
+        return
+    flat = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int8)))
+    place: list[int] = []
+    for size in reversed(x.shape):
+        flat, rest = divmod(flat, size)
+        place.insert(0, rest)
+    msg = f"`{name}` must be {expected} everywhere, got {float(x[tuple(place)])} at index {tuple(place)}"
+    raise InputError(msg)
+
+
+def shape_text(letters: Iterable[Any]) -> str:
+    """A shape as it is written: ``(N, D)``, ``(N,)``."""
+    parts = [str(letter) for letter in letters]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _check_shape(name: str, x: Any, letters: tuple[str, ...], sizes: Sizes) -> None:
+    known = [sizes.get(letter) for letter in letters]
+    fits = x.ndim == len(letters) and all(k is None or k[0] == size for k, size in zip(known, x.shape, strict=False))
+    if not fits:
+        raise InputError(_shape_message(name, tuple(x.shape), letters, sizes))
+    if 0 in x.shape:
+        msg = f"`{name}` is empty: its shape is {tuple(x.shape)}; pass at least one row and one feature"
+        raise InputError(msg)
+    for letter, size in zip(letters, x.shape, strict=True):
+        sizes.setdefault(letter, (size, name))
+
+
+def _shape_message(name: str, shape: tuple[int, ...], letters: tuple[str, ...], sizes: Mapping[str, Any]) -> str:
+    wanted = shape_text(letters)
+    others = sorted({sizes[letter][1] for letter in letters if letter in sizes} - {name})
+    if not others:
+        return f"`{name}` must be {wanted}, got {shape}"
+    expected = shape_text(sizes[letter][0] if letter in sizes else letter for letter in letters)
+    return f"`{name}` must be {wanted} = {expected} to match {' and '.join(f'`{o}`' for o in others)}, got {shape}"

@@ -1,0 +1,274 @@
+"""Bad input never becomes a silent 0, NaN or broadcast: an `InputError` says which argument, what, and what to do."""
+
+import copy
+import pickle
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import nceref
+from nceref import InputError, get_loss, losses
+from nceref.cases import cases
+from nceref.spec import Array, Labels, Scalar
+
+X = np.random.default_rng(0).standard_normal((4, 3))
+
+
+def arguments(name):
+    """One good call of a loss, arrays as NumPy."""
+    case = next(cases(get_loss(name).declaration, ("random",), (0.3,), variants=1))
+    return dict(case.inputs)
+
+
+def given(name, kind, **facts):
+    """Parameters of a kind that the good call gives."""
+    call = arguments(name)
+    return [
+        p
+        for p in get_loss(name).parameters
+        if isinstance(p, kind) and call.get(p.name) is not None and all(getattr(p, k) == v for k, v in facts.items())
+    ]
+
+
+def refused(name, message, **changed):
+    """The call with changed arguments raises, and the message names what it should."""
+    with pytest.raises(InputError, match=message) as caught:
+        get_loss(name).value_and_grad(**{**arguments(name), **changed})
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_not_finite_is_named_with_its_place(loss_name, bad):
+    for p in given(loss_name, Array):
+        x = np.array(arguments(loss_name)[p.name])
+        x[(-1,) * x.ndim] = bad
+        refused(loss_name, rf"`{p.name}` must be finite everywhere, got {bad} at index", **{p.name: x})
+
+
+def test_integer_arrays_are_refused(loss_name):
+    for p in given(loss_name, Array):
+        x = np.ones(arguments(loss_name)[p.name].shape, dtype=int)
+        refused(loss_name, rf"`{p.name}` must be an array of real floats.*got dtype int64", **{p.name: x})
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.longdouble])
+def test_complex_and_extended_arrays_are_refused(loss_name, dtype):
+    p = given(loss_name, Array)[0]
+    x = arguments(loss_name)[p.name].astype(dtype)
+    refused(loss_name, rf"`{p.name}` must be an array of real floats of at most 64 bits", **{p.name: x})
+
+
+def test_empty_arrays_are_refused(loss_name):
+    p = given(loss_name, Array)[0]
+    x = arguments(loss_name)[p.name]
+    refused(loss_name, rf"`{p.name}` is empty: its shape is \(0", **{p.name: x[:0]})
+
+
+def test_a_missing_dimension_is_refused(loss_name):
+    for p in given(loss_name, Array):
+        x = arguments(loss_name)[p.name]
+        refused(loss_name, rf"`{p.name}` must be \(", **{p.name: x[0]})
+
+
+def test_shapes_that_do_not_match_are_refused_and_never_broadcast(loss_name):
+    call = arguments(loss_name)
+    first = given(loss_name, Array)[0]
+    for p in given(loss_name, Array)[1:]:
+        for axis in range(len(p.shape)):
+            if p.shape[axis] in first.shape or p.shape[axis] == "E":
+                short = np.take(call[p.name], range(1), axis=axis)
+                refused(loss_name, rf"`{p.name}` must be ", **{p.name: short})
+
+
+def test_labels_of_the_wrong_length_are_refused(loss_name):
+    for p in given(loss_name, Labels):
+        short = arguments(loss_name)[p.name][:-1]
+        refused(loss_name, rf"`{p.name}` must be \(N,\) = \(4,\) to match .*, got \(3,\)", **{p.name: short})
+
+
+def test_float_labels_are_refused(loss_name):
+    for p in given(loss_name, Labels):
+        refused(loss_name, rf"`{p.name}` must be an array of integers", **{p.name: arguments(loss_name)[p.name] * 1.0})
+
+
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_labels_out_of_range_are_refused(loss_name, bad):
+    for p in given(loss_name, Labels):
+        if p.classes:
+            labels = np.array(arguments(loss_name)[p.name])
+            labels[0] = bad
+            refused(loss_name, rf"`{p.name}` must lie in 0 \.\.\. 2 for 3 classes, got {bad}", **{p.name: labels})
+
+
+def test_scalars_outside_their_domain_are_refused(loss_name):
+    for p in [p for p in get_loss(loss_name).parameters if isinstance(p, Scalar)]:
+        for bad in (np.nan, np.inf, -np.inf, "0.3", b"1", True, [0.3, 0.4], np.ones(2), 1j):
+            refused(loss_name, rf"`{p.name}` must be ", **{p.name: bad})
+        for bad in (p.low - 1, *([] if p.low_closed else [p.low]), p.high + 1, *([] if p.high_closed else [p.high])):
+            refused(loss_name, rf"`{p.name}` must be ", **{p.name: bad})
+
+
+@pytest.mark.parametrize("bad", [0, -0.07, 0.0])
+def test_temperature_must_be_positive(bad):
+    with pytest.raises(InputError, match=f"`temperature` must be > 0, got {float(bad)}"):
+        losses.nt_xent(X, X, temperature=bad)
+
+
+def test_zero_rows_are_refused_under_normalization(loss_name):
+    for p in given(loss_name, Array, embedding=True):
+        if "normalize" in {q.name for q in get_loss(loss_name).parameters}:
+            x = np.array(arguments(loss_name)[p.name])
+            x[-1] = 0
+            row = len(x) - 1
+            refused(loss_name, rf"`{p.name}` row {row} is zero and has no direction", **{p.name: x})
+
+
+def test_unknown_arguments_are_refused_with_a_hint(loss_name):
+    for p in get_loss(loss_name).parameters:
+        refused(loss_name, rf"has no argument `{p.name}x`; did you mean `\w+`", **{p.name + "x": 1.0})
+
+
+def test_missing_arguments_are_named(loss_name):
+    loss = get_loss(loss_name)
+    for name in arguments(loss_name):
+        p = next(p for p in loss.parameters if p.name == name)
+        if getattr(p, "required", False) or getattr(p, "default", None) is ...:
+            call = {k: v for k, v in arguments(loss_name).items() if k != name}
+            with pytest.raises(InputError, match=f"{loss_name} needs `{name}`"):
+                loss(**call)
+
+
+def test_too_many_positional_arguments_are_refused():
+    with pytest.raises(InputError, match=r"nt_xent takes at most 2 positional arguments \(z1, z2\), got 3"):
+        losses.nt_xent(X, X, 0.1)
+
+
+def test_an_argument_given_twice_is_refused():
+    with pytest.raises(InputError, match="got `z1` both by position and by name"):
+        losses.nt_xent(X, X, z1=X, temperature=0.1)
+
+
+@pytest.mark.parametrize("reduction", ["average", None, 1, np.array(["mean"])])
+def test_unknown_reductions_are_refused(reduction):
+    with pytest.raises(InputError, match="`reduction` must be 'mean', 'sum' or 'none'"):
+        losses.nt_xent(X, X, temperature=0.1, reduction=reduction)
+
+
+@pytest.mark.parametrize(
+    ("cotangent", "message"),
+    [
+        (None, "needs `cotangent`, one number for each of its"),
+        (np.ones(4), r"`cotangent` must be \(row0,\) = \(8,\) to match `rows`, got \(4,\)"),
+        (np.full(8, np.nan), "`cotangent` must be finite"),
+        (np.ones(8, dtype=int), "`cotangent` must be an array of real floats"),
+        (np.ones(8, dtype=complex), "`cotangent` must be an array of real floats"),
+        (array_api_strict.ones(8), "`cotangent` is an array of array_api_strict"),
+    ],
+)
+def test_cotangents_are_checked_like_any_array(cotangent, message):
+    with pytest.raises(InputError, match=message):
+        losses.nt_xent.value_and_grad(X, X, temperature=0.1, reduction="none", cotangent=cotangent)
+
+
+def test_a_cotangent_without_rows_is_refused():
+    with pytest.raises(InputError, match="goes with reduction='none' only"):
+        losses.nt_xent.value_and_grad(X, X, temperature=0.1, cotangent=np.ones(8))
+    with pytest.raises(InputError, match=r"belongs to nt_xent.value_and_grad"):
+        losses.nt_xent(X, X, temperature=0.1, reduction="none", cotangent=np.ones(8))
+
+
+def test_libraries_and_devices_are_not_mixed():
+    strict = array_api_strict.asarray(X)
+    with pytest.raises(InputError, match="`z2` is an array of numpy, but the first array is one of array_api_strict"):
+        losses.nt_xent(strict, X, temperature=0.1)
+    elsewhere = array_api_strict.asarray(X, device=array_api_strict.Device("device1"))
+    with pytest.raises(InputError, match=r"`z2` is on .*device1.*; move them to one device"):
+        losses.nt_xent(strict, elsewhere, temperature=0.1)
+
+
+def test_masked_arrays_are_refused_because_the_mask_would_be_lost():
+    with pytest.raises(InputError, match="`x` is a masked array"):
+        losses.alignment(np.ma.masked_less(X, 0), X)
+
+
+def test_ragged_lists_and_words_are_refused():
+    with pytest.raises(InputError, match="`z1` must be a rectangular array"):
+        losses.nt_xent([[1.0], [1.0, 2.0]], X, temperature=0.1)
+    with pytest.raises(InputError, match="`z1` must be an array of numbers"):
+        losses.nt_xent("words", X, temperature=0.1)
+
+
+def test_lists_are_arrays_of_the_library_of_the_call():
+    labels = [0, 0, 1, 1]
+    want = losses.supcon_out(X, np.array(labels), temperature=0.1)
+    assert losses.supcon_out(X.tolist(), labels, temperature=0.1) == want
+    strict = losses.supcon_out(array_api_strict.asarray(X), labels, temperature=0.1)
+    assert float(strict) == want
+
+
+def test_labels_of_any_integer_type_are_compared_as_numbers():
+    """256 is not 0, even when the other labels are bytes."""
+    queue = X[:2] + 1
+    small = np.array([0, 0, 1, 1], dtype=np.uint8)
+    for dtype in (np.int16, np.int64, np.uint16):
+        labels = np.array([256, 1], dtype=dtype)
+        got = losses.supcon_out(X, small, temperature=0.3, queue=queue, queue_labels=labels)
+        want = losses.supcon_out(X, small.astype(int), temperature=0.3, queue=queue, queue_labels=[7, 1])
+        assert got == want
+
+
+def test_an_anchor_without_a_positive_is_refused_by_number():
+    with pytest.raises(InputError, match="anchor 2 has no positive; drop it, or pass no_positive='skip' or 'zero'"):
+        losses.supcon_out(X, [0, 0, 1, 0], temperature=0.1)
+
+
+def test_queues_must_fit_and_come_with_labels():
+    call = {"temperature": 0.1, "labels": [0, 0, 1, 1]}
+    with pytest.raises(InputError, match=r"`queue` must be \(K, D\) = \(K, 3\) to match `embeddings`, got \(5, 2\)"):
+        losses.supcon_out(X, queue=np.ones((5, 2)), queue_labels=[0] * 5, **call)
+    with pytest.raises(InputError, match="`queue` was given without `queue_labels`"):
+        losses.supcon_out(X, queue=np.ones((5, 3)), **call)
+    with pytest.raises(InputError, match=r"`queue_labels` must be \(K,\) = \(5,\) to match `queue`, got \(4,\)"):
+        losses.supcon_out(X, queue=np.ones((5, 3)), queue_labels=[0] * 4, **call)
+
+
+def test_a_class_count_of_zero_is_refused():
+    with pytest.raises(InputError, match=r"`class_counts` must be > 0 everywhere, got 0.0 at index \(1,\)"):
+        losses.balanced_softmax(X, [0, 1, 2, 0], np.array([3.0, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize("name", ["dcl", "dclw", "hcl", "debiased"])
+def test_losses_that_need_negatives_refuse_a_single_pair(name):
+    with pytest.raises(InputError, match="has no negatives for 1 pair"):
+        getattr(losses, name)(X[:1], X[:1], temperature=0.1)
+
+
+def test_unknown_losses_are_named_with_their_neighbors():
+    with pytest.raises(InputError, match=r"no loss named 'supcon'; did you mean .*'supcon_in'.*See `nceref losses`"):
+        get_loss("supcon")
+    with pytest.raises(AttributeError, match="no loss named 'ntxent'; did you mean 'nt_xent'"):
+        _ = losses.ntxent
+    with pytest.raises(InputError, match="no loss named 'None'"):
+        get_loss(None)
+
+
+def test_a_loss_can_be_copied_and_pickled():
+    assert pickle.loads(pickle.dumps(losses.nt_xent)) is losses.nt_xent
+    assert copy.deepcopy(losses.nt_xent) is losses.nt_xent
+
+
+def test_every_loss_documents_its_arguments(loss_name):
+    loss = get_loss(loss_name)
+    for p in loss.parameters:
+        assert f"\n{p.name} : " in loss.__doc__
+    assert set(loss.__signature__.parameters) == {p.name for p in loss.parameters} | {"reduction"}
+
+
+def test_the_public_api_is_what_it_says():
+    assert set(nceref.__all__) <= set(dir(nceref))
+    for name in nceref.__all__:
+        assert getattr(nceref, name) is not None
+    with pytest.raises(AttributeError, match="module 'nceref' has no attribute 'nope'"):
+        _ = nceref.nope
