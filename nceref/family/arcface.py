@@ -152,7 +152,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("deepinsight/insightface", "recognition/arcface_torch/losses.py, ArcFace at 2e2e8c9", "authors' code"),
-        Source("nceref claims", "ARC-1, gradient", "derived here"),
+        Source("own derivation", "ARC-1, gradient", "derived here"),
     ),
     formula=formula,
     plan=plan,

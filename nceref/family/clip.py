@@ -74,7 +74,7 @@ LOSS = Loss(
     sources=(
         Source("openai/CLIP", "model.py, forward and logit_scale", "authors' code"),
         Source("mlfoundations/open_clip", "src/open_clip/loss.py, ClipLoss", "third-party code"),
-        Source("nceref claims", "CLIP-1, G-5", "derived here"),
+        Source("own derivation", "CLIP-1, G-5", "derived here"),
     ),
     formula=formula,
     plan=plan,

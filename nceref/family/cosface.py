@@ -77,7 +77,7 @@ LOSS = Loss(
     sources=(
         Source("deepinsight/insightface", "recognition/arcface_torch/losses.py, CosFace at 2e2e8c9 (m = 0.40 there)",
                "authors' code"),
-        Source("nceref claims", "ARC-1 with the margin on the cosine", "derived here"),
+        Source("own derivation", "ARC-1 with the margin on the cosine", "derived here"),
     ),
     formula=formula,
     plan=plan,

@@ -49,7 +49,7 @@ LOSS = Loss(
             "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py at 50991ef (adds the two one-way means)",
             "third-party code",
         ),
-        Source("nceref claims", "DCL-1", "derived here"),
+        Source("own derivation", "DCL-1", "derived here"),
     ),
     formula=formula,
     plan=plan,

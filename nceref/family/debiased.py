@@ -78,7 +78,7 @@ LOSS = Loss(
     parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
     sources=(
         Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),
-        Source("nceref claims", "DEB-1", "derived here"),
+        Source("own derivation", "DEB-1", "derived here"),
     ),
     formula=formula,
     plan=plan,

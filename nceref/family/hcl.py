@@ -88,7 +88,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("joshr17/HCL", "image/main.py, criterion, estimator 'hard'", "authors' code"),
-        Source("nceref claims", "HCL-1, G-6", "derived here"),
+        Source("own derivation", "HCL-1, G-6", "derived here"),
     ),
     formula=formula,
     plan=plan,

@@ -87,7 +87,7 @@ LOSS = Loss(
         ),
         Scalar("noise_ratio", r"\nu", "Noise samples per data sample.", low=0.0, constant=True, typical=(1.0, 5.0)),
     ),
-    sources=(Source("nceref claims", "NCE-1 (objective and optimum of Gutmann & Hyvarinen)", "derived here"),),
+    sources=(Source("own derivation", "NCE-1 (objective and optimum of Gutmann & Hyvarinen)", "derived here"),),
     formula=formula,
     plan=plan,
     properties=frozenset({

@@ -66,7 +66,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("google-research/big_vision", "siglip.py", "authors' code"),
-        Source("nceref claims", "SIG-1, G-8", "derived here"),
+        Source("own derivation", "SIG-1, G-8", "derived here"),
     ),
     formula=formula,
     plan=plan,
