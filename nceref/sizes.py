@@ -90,15 +90,19 @@ class Sizes:
 
     def simplex(self, n: int, k: int) -> float | None:
         """log(1 + k e^(-n / ((n - 1) T))): aligned pairs on the corners of a simplex, which need D >= n - 1 (SC-8)."""
-        if not self._fits(n):
-            return None
-        return self.softplus(self.log(k) - n / ((n - 1) * self.temperature))
+        return self.softplus(self.decoupled_bound(n, k)) if self._fits(n) else None
 
     def decoupled_simplex(self, n: int, k: int) -> float | None:
-        """The same without the positive in the denominator: log k - n / ((n - 1) T)."""
-        if not self._fits(n):
-            return None
-        return self.log(k) - n / ((n - 1) * float(self.temperature))
+        """The simplex without the positive in the denominator: log k - n / ((n - 1) T)."""
+        return self.decoupled_bound(n, k) if self._fits(n) else None
+
+    def decoupled_bound(self, n: int, k: int) -> float:
+        """The same as a bound of the batch mean in every dimension.
+
+        By Jensen the mean is at least log k + g, g the mean of (s_negative - s_positive) / T, and that gap is at least
+        -n / (n - 1) / T: similarities add up to |sum of rows|^2 >= 0.
+        """
+        return self.log(k) - n / ((n - 1) * float(self.temperature)) if n > 1 else -math.inf
 
     def class_simplex(self) -> float | None:
         """Floor of balanced SupCon: classes collapsed to the C corners of a simplex, l = rows / C (SC-8).

@@ -86,8 +86,8 @@ LOSS = Loss(
     relations=(Relation("info_nce", "half the sum of InfoNCE in both directions, T = 1 / logit_scale", _half_sum),),
     expectations=(
         Expectation(
-            "chance", "log(N - 1) + log 0F1(; D/2; t^2/4), without D: log N",
-            "independent uniform rows and many pairs (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+            "chance", "log N + log 0F1(; D/2; t^2/4) for many negatives, log N without D",
+            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
         ),
         Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
         Expectation(
@@ -95,7 +95,8 @@ LOSS = Loss(
             lambda s: s.simplex(s.n, s.n - 1),
         ),
         Expectation(
-            "lower bound", "log(1 + (N-1) e^(-2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, -2)
+            "lower bound", "log(1 + (N-1) e^(-2t))", "cosines in [-1, 1] (WL-1)",
+            lambda s: s.cosine_bound(s.n - 1, -2),
         ),
         Expectation(
             "upper bound", "log(1 + (N-1) e^(2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)

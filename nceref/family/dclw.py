@@ -91,6 +91,10 @@ LOSS = Loss(
             "optimum", "log(2N - 2) - N / ((N-1) T)", "aligned views on a simplex; weights average to 1 (SC-8, DCL-1)",
             lambda s: s.decoupled_simplex(s.n, 2 * s.n - 2),
         ),
+        Expectation(
+            "lower bound", "log(2N - 2) - N / ((N-1) T)", "as DCL: by Chebyshev, weighting lowers no mean (SC-8)",
+            lambda s: s.decoupled_bound(s.n, 2 * s.n - 2),
+        ),
     ),
     sign="either sign: a well-trained batch is negative, and that is no bug",
     notes="A weight may be negative: a pair much better aligned than the batch mean is pushed apart.",

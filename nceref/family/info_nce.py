@@ -82,8 +82,8 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log(N - 1) + log 0F1(; D/2; 1/(4 T^2)), without D: log N",
-            "independent uniform rows and many negatives (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+            "chance", "log N + log 0F1(; D/2; 1/(4 T^2)) for many negatives, log N without D",
+            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
         ),
         Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
         Expectation(

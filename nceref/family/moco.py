@@ -70,8 +70,8 @@ LOSS = Loss(
     relations=(Relation("info_nce", "the value of InfoNCE with the queue as explicit negatives", _explicit),),
     expectations=(
         Expectation(
-            "chance", "log K + log 0F1(; D/2; 1/(4 T^2)), without D: log(K + 1)",
-            "independent uniform rows and a long queue (WI-2, WI-3)", lambda s: s.chance(s.queue),
+            "chance", "log(K + 1) + log 0F1(; D/2; 1/(4 T^2)) for many negatives, log(K + 1) without D",
+            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.queue),
         ),
         Expectation("collapse", "log(K + 1)", "all similarities equal (NC-5)", lambda s: s.log(s.queue + 1)),
         Expectation(

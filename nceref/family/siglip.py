@@ -89,6 +89,10 @@ LOSS = Loss(
             "lower bound", "softplus(-t-b) + (N-1) softplus(b-t)", "positives at 1, negatives at -1",
             lambda s: s.softplus(-s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias - s.logit_scale),
         ),
+        Expectation(
+            "upper bound", "softplus(t-b) + (N-1) softplus(t+b)", "positives at -1, negatives at 1",
+            lambda s: s.softplus(s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_scale + s.logit_bias),
+        ),
     ),
     notes="Divided by N, not by the N^2 pairs: a mean over pairs is N times smaller.",
     variants=({"logit_bias": -5.0}, {"logit_bias": 0.0}),

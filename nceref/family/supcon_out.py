@@ -129,8 +129,8 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)",
-            lambda s: s.log(s.views * s.n - 1),
+            "chance", "log(n - 1) + log 0F1(; D/2; 1/(4 T^2)) for many rows n, log(n - 1) without D",
+            "independent uniform rows, the mean for this n (WI-2, WI-3)", lambda s: s.chance(s.views * s.n - 1, own=0),
         ),
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
