@@ -18,19 +18,21 @@ class Library:
     def __init__(self, values: Iterable[Any]) -> None:
         import numpy as np
 
-        arrays = [value for value in values if is_array_api_obj(value)]
-        self.xp = array_namespace(arrays[0]) if arrays else np
-        self.device = device(arrays[0]) if arrays else None
+        first = next((value for value in values if is_array_api_obj(value)), np.zeros(1))
+        self.xp = array_namespace(first)
+        self.device = device(first)
 
     def array(self, name: str, value: Any) -> Any:
         """The argument as an array of the call's library."""
         if not is_array_api_obj(value):
             return self._from_sequence(name, value)
-        if array_namespace(value).__name__ != array_namespace(self.xp.zeros(1)).__name__:
-            theirs, ours = (_name(array_namespace(x)) for x in (value, self.xp.zeros(1)))
+        if array_namespace(value) is not self.xp:
+            theirs, ours = (
+                str(xp.__name__).removeprefix("array_api_compat.") for xp in (array_namespace(value), self.xp)
+            )
             msg = f"`{name}` is an array of {theirs}, but the first array is one of {ours}; convert them to one library"
             raise InputError(msg)
-        if self.device is not None and device(value) != self.device:
+        if device(value) != self.device:
             msg = f"`{name}` is on {device(value)}, but the first array is on {self.device}; move them to one device"
             raise InputError(msg)
         return _plain(name, value)
@@ -46,11 +48,7 @@ class Library:
         if x.dtype.kind not in "biuf":
             msg = f"`{name}` must be an array of numbers, got a {type(value).__name__} of dtype {x.dtype}"
             raise InputError(msg)
-        return x if self.xp is np else self.xp.asarray(x.tolist(), device=self.device)
-
-
-def _name(namespace: Any) -> str:
-    return str(namespace.__name__).removeprefix("array_api_compat.")
+        return x if array_namespace(x) is self.xp else self.xp.asarray(x.tolist(), device=self.device)
 
 
 def _plain(name: str, value: Any) -> Any:
