@@ -52,13 +52,23 @@ class Library:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A NumPy subclass without its extra meaning; a masked array is refused, for its mask would be lost."""
+    """A NumPy array in native byte order and without a subclass; what would lose its meaning here is refused."""
     import numpy as np
 
     if isinstance(value, np.ma.MaskedArray):
         msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
         raise InputError(msg)
-    return np.asarray(value) if isinstance(value, np.ndarray) else value
+    refuse_autograd(name, value)
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.asarray(value, dtype=value.dtype.newbyteorder("="))
+
+
+def refuse_autograd(name: str, value: Any) -> None:
+    """A tensor that records a graph: its own backward pass would not know which inputs are constants here."""
+    if getattr(value, "requires_grad", False):
+        msg = f"`{name}` requires grad, but the gradients here are derived by hand; pass {name}.detach()"
+        raise InputError(msg)
 
 
 def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> Any:

@@ -140,7 +140,9 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
         return w
     total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
     if not 0 < total < math.inf:
-        msg = f"no mean can be taken: the weights of the anchors that have a positive add up to {total}"
+        lonely = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
+        reason = "no anchor has a positive" if lonely else f"the weights of the anchors add up to {total}"
+        msg = f"no mean can be taken: {reason}"
         raise InputError(msg)
     return w / total
 

@@ -11,7 +11,7 @@ from typing import Any
 from nceref import engine
 from nceref.errors import InputError
 from nceref.inputs import bind
-from nceref.losses import differentiable
+from nceref.losses import differentiable, get_loss
 from nceref.number_systems import Balls, Mpmath, Range, Symbols
 from nceref.spec import Array, Labels, Loss, Scalar
 
@@ -117,7 +117,7 @@ def reference(
 
     Parameters
     ----------
-    declaration : Loss or LossFunction
+    declaration : Loss, LossFunction or str
         What to evaluate.
     *arrays, **named
         The arguments of the loss, NumPy arrays.
@@ -138,7 +138,7 @@ def reference(
     InputError
         For arguments that the loss refuses, and for gradients on a declared kink.
     """
-    loss = getattr(declaration, "declaration", declaration)
+    loss = _declared(declaration)
     inputs = bind(loss, arrays, named)
     _refuse(loss, inputs, gradients)
     probe = Range()
@@ -155,6 +155,13 @@ def reference(
         previous, precision = current, 2 * precision
     msg = f"the formula of {loss.name} does not settle at {precision // 2} digits on these inputs; they lie on a kink"
     raise InputError(msg)
+
+
+def _declared(loss: Any) -> Loss:
+    """The declaration of a loss that was given as such, as a callable or by name."""
+    found: Any = get_loss(loss) if isinstance(loss, str) else loss
+    declaration: Loss = getattr(found, "declaration", found)
+    return declaration
 
 
 def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
@@ -232,7 +239,7 @@ class Symbolic:
     """
 
     def __init__(self, declaration: Any, *arrays: Any, by: tuple[str, ...], **named: Any) -> None:
-        loss = getattr(declaration, "declaration", declaration)
+        loss = _declared(declaration)
         self.numbers = Symbols()
         self.point, self.symbols = self.numbers.point, {}
         given = arguments(loss, self.numbers, bind(loss, arrays, named))

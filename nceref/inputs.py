@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from nceref import spec
-from nceref.arrays import Library, Sizes, check_range, checked_array, checked_labels, shape_text
+from nceref.arrays import Library, Sizes, check_range, checked_array, checked_labels, refuse_autograd, shape_text
 from nceref.errors import InputError
 
 _MISSING = object()
@@ -95,12 +95,14 @@ def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None
     low_ok = number >= parameter.low if parameter.low_closed else number > parameter.low
     high_ok = number <= parameter.high if parameter.high_closed else number < parameter.high
     if not (math.isfinite(number) and low_ok and high_ok):
-        msg = f"`{parameter.name}` must be {domain(parameter)}, got {number}"
+        finite = "" if math.isfinite(number) or domain(parameter) == "finite" else "finite and "
+        msg = f"`{parameter.name}` must be {finite}{domain(parameter)}, got {number}"
         raise InputError(msg)
     return number
 
 
 def _as_float(parameter: spec.Scalar, value: Any) -> float:
+    refuse_autograd(parameter.name, value)
     if not isinstance(value, bool | str | bytes) and getattr(value, "shape", ()) == ():
         try:
             return float(value)

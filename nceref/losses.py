@@ -98,8 +98,8 @@ class LossFunction:
         value : float or array
             In nats.
         grad : dict
-            One entry for every float array and float scalar that was given and is not a declared constant, in the
-            shape and dtype of the input.
+            One entry for every float array that was given and for every float scalar, defaults included, unless it is
+            a declared constant; in the shape and dtype of the input.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class LossFunction:
     def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, arguments: Any) -> Any:
         if reduction == "none" and cotangent is None:
             rows = self.declaration.rows
-            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each of its {rows} rows"
+            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
             raise InputError(msg)
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
@@ -221,4 +221,4 @@ def __getattr__(name: str) -> LossFunction:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.names(FAMILY)]
+    return ["LossFunction", "all_losses", "get_loss", *registry.names(FAMILY)]

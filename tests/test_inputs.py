@@ -145,7 +145,7 @@ def test_unknown_reductions_are_refused(reduction):
 @pytest.mark.parametrize(
     ("cotangent", "message"),
     [
-        (None, "needs `cotangent`, one number for each of its"),
+        (None, "needs `cotangent`, one number for each row"),
         (np.ones(4), r"`cotangent` must be \(row0,\) = \(8,\) to match `rows`, got \(4,\)"),
         (np.full(8, np.nan), "`cotangent` must be finite"),
         (np.ones(8, dtype=int), "`cotangent` must be an array of real floats"),
@@ -177,6 +177,23 @@ def test_libraries_and_devices_are_not_mixed():
 def test_masked_arrays_are_refused_because_the_mask_would_be_lost():
     with pytest.raises(InputError, match="`x` is a masked array"):
         losses.alignment(np.ma.masked_less(X, 0), X)
+
+
+def test_tensors_that_record_a_graph_are_refused():
+    """Their own backward pass would send gradients to what is a constant here."""
+
+    class Recording(float):
+        requires_grad = True
+
+    with pytest.raises(InputError, match=r"`temperature` requires grad.*pass temperature.detach\(\)"):
+        losses.nt_xent(X, X, temperature=Recording(0.1))
+
+
+def test_byte_order_does_not_change_the_result():
+    want = losses.nt_xent.value_and_grad(X, X[::-1], temperature=0.01)
+    got = losses.nt_xent.value_and_grad(X.astype(">f8"), X[::-1].astype(">f8"), temperature=0.01)
+    assert got[0] == want[0]
+    assert np.array_equal(got[1]["z1"], want[1]["z1"])
 
 
 def test_ragged_lists_and_words_are_refused():

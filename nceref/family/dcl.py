@@ -40,7 +40,7 @@ def _below(losses, rng):
 LOSS = Loss(
     name="dcl",
     summary="NT-Xent without the positive in the denominator: the positive's pull does not fade.",
-    text="L_i = -s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T)",
+    text="L_i = -s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),  p the other view of i, s_ij = z_i.z_j",
     latex=r"L_i = -\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau}",
     gradient="dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T",
     parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),

@@ -57,7 +57,8 @@ LOSS = Loss(
     name="dclw",
     summary="DCL with positives weighted down where they already agree; the weights are constants.",
     text="L_i = -w_i s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),"
-    "  w_i = 2 - exp(s_ip/sigma) / mean_k exp(s_kp/sigma)",
+    "  w_i = 2 - exp(s_ip/sigma) / mean_k exp(s_kp/sigma),"
+    "  p the other view of i, s_ij = z_i.z_j",
     latex=r"L_i = -w_i\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau},\qquad"
     r" w_i = 2 - \frac{e^{z_i\cdot z_{p(i)}/\sigma}}{\frac1N\sum_k e^{z_k\cdot z_{p(k)}/\sigma}}",
     gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w",

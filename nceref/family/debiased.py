@@ -69,7 +69,8 @@ def _no_concentration(losses, rng):
 LOSS = Loss(
     name="debiased",
     summary="NT-Xent whose negatives are corrected for samples of the anchor's own class among them.",
-    text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (sum_j e^(s_ij/T) - prior n e^+) / (1 - prior), n e^(-1/T) )",
+    text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (sum_j e^(s_ij/T) - prior n e^+) / (1 - prior), n e^(-1/T) ),"
+    "  e^+ = exp(s_ip/T), p the other view of i, j over the n = 2N - 2 others, s_ij = z_i.z_j",
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad"
     r" N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
     r" - \tau^+ n\, e^{s_{ip}/\tau}}{1-\tau^+},\ n\, e^{-1/\tau}\Big\},\quad n = 2N-2",

@@ -73,7 +73,8 @@ def _fewer(losses, rng):
 LOSS = Loss(
     name="hard_contrastive",
     summary="InfoNCE over the hardest negatives only: an upper quantile of each row.",
-    text="L_i = -log( exp(s_ii/T) / (exp(s_ii/T) + sum_{j in top k} exp(s_ij/T)) ),  k = ceil(fraction (N-1))",
+    text="L_i = -log( exp(s_ii/T) / (exp(s_ii/T) + sum_{j in top k} exp(s_ij/T)) ),"
+    "  k = ceil(fraction (N-1)), s_ij = q_i.k_j",
     latex=r"L_i = -\log\frac{e^{s_{ii}/\tau}}{e^{s_{ii}/\tau}"
     r" + \sum_{j\ne i,\ s_{ij}\ge s_i^{(\alpha)}} e^{s_{ij}/\tau}}",
     gradient="as InfoNCE on the kept set, 0 on the other negatives",

@@ -69,12 +69,14 @@ LOSS = Loss(
     name="hcl",
     summary="Debiased contrastive loss with importance weights on hard negatives.",
     text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (n sum_j e^((1+b)s_ij/T) / sum_j e^(b s_ij/T) - prior n e^+)"
-    " / (1 - prior), n e^(-1/T) )",
+    " / (1 - prior), n e^(-1/T) ),"
+    "  e^+ = exp(s_ip/T), p the other view of i, j over the n = 2N - 2 others, s_ij = z_i.z_j",
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+N_g},\qquad N_g = \max\Big\{\frac1{1-\tau^+}\Big(n"
     r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} "
     r" - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
     gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T),"
-    "  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior)",
+    "  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior),"
+    "  r^(b) = softmax of b s/T over the negatives",
     parameters=(
         Z1,
         Z2,

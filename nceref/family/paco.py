@@ -158,7 +158,8 @@ LOSS = Loss(
     name="paco",
     summary="Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates.",
     text="L_i = -log(q_y e^(c_y.f_i + b_y) / E_i) - alpha sum_{p in P(i)} log(e^(s_ip/T) / E_i),"
-    "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i + b_k),  q = 1, b = 0 unless given",
+    "  E_i = sum_{a!=i} e^(s_ia/T) + sum_k q_k e^(c_k.f_i + b_k),  q = 1, b = 0 unless given,"
+    "  s_ia = z_i.z_a with z normalized, a over batch and queue",
     latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)"
     r"\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
     r"\qquad w = \alpha \text{ on } P(i),\ 1 \text{ on } c_y",

@@ -53,7 +53,7 @@ def _default(losses, rng):
 LOSS = Loss(
     name="simple",
     summary="Linear loss: positives attract, all negatives repel with one constant weight.",
-    text="L_i = -s_ii + w sum_{j!=i} s_ij,  w = 1/(N-1) unless given",
+    text="L_i = -s_ii + w sum_{j!=i} s_ij,  w = 1/(N-1) unless given, s_ij = q_i.k_j",
     latex=r"L_i = -s_{ii} + \lambda\sum_{j\ne i} s_{ij},\qquad \lambda = \frac1{N-1}",
     gradient="dL_i/ds_ii = -1,  dL_i/ds_ij = w",
     parameters=(

@@ -59,10 +59,11 @@ def _one_positive(losses, rng):
 LOSS = Loss(
     name="supcon_in",
     summary="Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.).",
-    text="L_i = -log( (1/|P|) sum_{p in P(i)} exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) )",
+    text="L_i = -log( (1/|P|) sum_{p in P(i)} exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) ),"
+    "  a over all rows of all views, s_ia = z_i.z_a",
     latex=r"L_i = -\log\Big\{\frac1{|P(i)|}"
     r"\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
-    gradient="dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T; dL/dZ = (G + G') Z",
+    gradient="dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T; dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         VIEWS,
         Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),

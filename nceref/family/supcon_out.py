@@ -88,10 +88,12 @@ def _above(losses, rng):
 LOSS = Loss(
     name="supcon_out",
     summary="Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.).",
-    text="L_i = -(1/|P|) sum_{p in P(i)} log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) );  form='sum': without 1/|P|",
+    text="L_i = -(1/|P|) sum_{p in P(i)} log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) );  form='sum': without 1/|P|;"
+    "  a over all rows of all views and of the queue, s_ia = z_i.z_a",
     latex=r"L_i = \frac{-1}{|P(i)|}"
     r"\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
-    gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T; dL/dZ = (G + G') Z",
+    gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T;"
+    "  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         VIEWS,
         Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),
