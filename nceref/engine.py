@@ -9,9 +9,7 @@ are recomputed; that is the price of not storing them.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,28 +20,9 @@ from nceref.embeddings import Gradients, merge
 from nceref.errors import InputError
 from nceref.plan import Comparison, Plan
 from nceref.rows import Term
+from nceref.threads import block_size, share
 
 Array = Any
-_BLOCK: ContextVar[int] = ContextVar("block", default=512)
-
-
-@contextmanager
-def config(*, block: int) -> Iterator[None]:
-    """Set the side of the square blocks, within a ``with`` statement; results change by rounding only.
-
-    Parameters
-    ----------
-    block : int
-        At least 1. Memory beyond inputs and gradients is a few arrays of block x block numbers.
-    """
-    if not isinstance(block, int) or isinstance(block, bool) or block < 1:
-        msg = f"`block` must be an integer >= 1, got {block!r}"
-        raise InputError(msg)
-    token = _BLOCK.set(block)
-    try:
-        yield
-    finally:
-        _BLOCK.reset(token)
 
 
 def _spans(size: int, step: int) -> list[slice]:
@@ -52,18 +31,28 @@ def _spans(size: int, step: int) -> list[slice]:
 
 def _steps(comparison: Comparison) -> tuple[int, int]:
     """Height and width of a block; whole rows come in strips of about the same area, but of 16 rows at least."""
-    block, m = _BLOCK.get(), comparison.logits.shape[1]
+    block, m = block_size(), comparison.logits.shape[1]
     return (max(16, block * block // m), m) if comparison.whole_rows else (block, block)
 
 
-def _blocks(comparison: Comparison, terms: dict[str, Term]) -> Iterator[tuple[slice, slice]]:
-    """The blocks that at least one of the terms touches."""
-    (n, m), (height, width) = comparison.logits.shape, _steps(comparison)
-    for rows in _spans(n, height):
-        for columns in _spans(m, width):
+def _strips(comparison: Comparison) -> list[slice]:
+    return _spans(comparison.logits.shape[0], _steps(comparison)[0])
+
+
+def _blocks(comparison: Comparison, terms: dict[str, Term], strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
+    """The blocks of some strips of rows that at least one of the terms touches."""
+    columns_of = _spans(comparison.logits.shape[1], _steps(comparison)[1])
+    for rows in strips:
+        for columns in columns_of:
             flipped = {"rows": (rows, columns), "columns": (columns, rows)}
             if any(term.pattern.touches(*flipped[term.along]) for term in terms.values()):
                 yield rows, columns
+
+
+def _shared(comparison: Comparison, work: Any) -> list[Any]:
+    """Results of `work` on shares of the strips of rows, one a thread."""
+    logits = comparison.logits
+    return share(work, _strips(comparison), math.prod(logits.shape), is_numpy_array(logits.like))
 
 
 def oriented(along: str, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
@@ -81,32 +70,50 @@ def _starts(comparison: Comparison, term: Term) -> dict[int, Any]:
 
 def _fold(comparison: Comparison) -> dict[str, Array]:
     """The statistics of one comparison."""
-    states = {name: _starts(comparison, term) for name, term in comparison.terms.items()}
-    for rows, columns in _blocks(comparison, dict(comparison.terms)):
-        block = comparison.logits.block(rows, columns)
-        for name, term in comparison.terms.items():
-            s, r, c = oriented(term.along, block, rows, columns)
-            mask = term.pattern.mask(r, c, s)
-            if mask is not False:
-                weight = term.pattern.weight(r, c)
-                states[name][r.start] = term.statistic.fold(states[name][r.start], s, mask, weight)
-    return {name: _joined(comparison.terms[name], parts) for name, parts in states.items()}
+
+    def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
+        states = {name: _starts(comparison, term) for name, term in comparison.terms.items()}
+        for rows, columns in _blocks(comparison, dict(comparison.terms), strips):
+            block = comparison.logits.block(rows, columns)
+            for name, term in comparison.terms.items():
+                s, r, c = oriented(term.along, block, rows, columns)
+                mask = term.pattern.mask(r, c, s)
+                if mask is not False:
+                    weight = term.pattern.weight(r, c)
+                    states[name][r.start] = term.statistic.fold(states[name][r.start], s, mask, weight)
+        return states
+
+    shares = _shared(comparison, work)
+    return {name: _joined(term, [states[name] for states in shares]) for name, term in comparison.terms.items()}
 
 
-def _joined(term: Term, parts: dict[int, Any]) -> Array:
-    out = [term.statistic.finish(state) for state in parts.values()]
+def _joined(term: Term, shares: list[dict[int, Any]]) -> Array:
+    """The statistic of all rows, from the states of every thread."""
+    out = []
+    for start, state in shares[0].items():
+        for other in shares[1:]:
+            state = term.statistic.merge(state, other[start])
+        out.append(term.statistic.finish(state))
     return out[0] if len(out) == 1 else array_namespace(*out).concat(out, axis=0)
 
 
 def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Array]) -> Gradients:
     """Gradients of one comparison, given d value / d statistic."""
-    gradient = comparison.logits.gradient()
     active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    for rows, columns in _blocks(comparison, active):
-        g = block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
-        if g is not None:
-            gradient.add(rows, columns, g)
-    return gradient.finish()
+    total: Any = comparison.logits.gradient()
+
+    def work(strips: Sequence[slice]) -> Any:
+        gradient = total.fork()
+        for rows, columns in _blocks(comparison, active, strips):
+            g = block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
+            if g is not None:
+                gradient.add(rows, columns, g)
+        return gradient
+
+    for gradient in _shared(comparison, work):
+        total.join(gradient)
+    grads: Gradients = total.finish()
+    return grads
 
 
 def block_slope(

@@ -1,6 +1,7 @@
 """Row statistics: each reduces the logits of a row to one number, and pulls a gradient back to the logits.
 
-A statistic is folded over blocks: `start`, then `fold` for every block, then `finish`. `pull(slope, ...)`
+A statistic is folded over blocks: `start`, then `fold` for every block, `merge` of what threads
+folded apart, then `finish`. `pull(slope, ...)`
 is the slope, d value / d statistic, times the derivative.
 """
 
@@ -36,6 +37,13 @@ class LogSumExp:
         if weight is not None:
             terms = weight * terms
         return top, total * xp.exp(peak - shift) + xp.sum(terms, axis=1)
+
+    def merge(self, state: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+        """One state from two that were folded over different blocks."""
+        xp = array_namespace(*state)
+        top = xp.maximum(state[0], other[0])
+        shift = xp.where(top == -xp.inf, 0.0, top)
+        return top, state[1] * xp.exp(state[0] - shift) + other[1] * xp.exp(other[0] - shift)
 
     def finish(self, state: tuple[Array, Array]) -> Array:
         """The statistic of each row."""
@@ -88,6 +96,10 @@ class Sum:
         """Take in one block."""
         return state + array_namespace(s).sum(_kept(self.f(s), mask, weight), axis=1)
 
+    def merge(self, state: Array, other: Array) -> Array:
+        """One state from two that were folded over different blocks."""
+        return state + other
+
     def finish(self, state: Array) -> Array:
         """The statistic of each row."""
         return state
@@ -125,6 +137,11 @@ class PositiveSet:
             kind.fold(level, s, mask, weight),
             Sum(_one).fold(mass, s, mask, weight),
         )
+
+    def merge(self, state: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One state from two that were folded over different blocks."""
+        kinds = (LogSumExp(), LogSumExp() if self.inside else Sum(), Sum(_one))
+        return tuple(kind.merge(a, b) for kind, a, b in zip(kinds, state, other, strict=True))
 
     def finish(self, state: tuple[Any, ...]) -> Array:
         """(n, 3); a row without positives has peak -inf and mass 0."""

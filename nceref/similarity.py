@@ -5,6 +5,7 @@ columns, g)` for a block g = d value / d logits and `finish()`, which returns th
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,11 +49,39 @@ class Offset:
 
 
 class _Common:
-    """What every accumulator does: the gradients of the factor and of the offset."""
+    """What every accumulator does: the gradients of the factor and of the offset, and sharing work among threads.
+
+    Arrays by anchor are written by one thread each, which owns the row, and are shared; `sums` names the arrays by
+    candidate, to which all threads add: each fork has its own, and `join` adds them up.
+    """
+
+    sums: tuple[str, ...] = ()
+    a: Array
+    b: Array
+    x: Array
 
     def __init__(self, logits: Any) -> None:
         self.logits = logits
         self.offset: Any = 0.0
+        for name in self.sums:
+            setattr(self, name, None)
+
+    def zeros(self, name: str) -> Array:
+        raise NotImplementedError(name)
+
+    def fork(self) -> Any:
+        """An accumulator for one thread."""
+        twin = copy(self)
+        for name in self.sums:
+            setattr(twin, name, twin.zeros(name))
+        return twin
+
+    def join(self, fork: Any) -> None:
+        """Take in what a fork gathered."""
+        self.offset = self.offset + fork.offset
+        for name in self.sums:
+            mine, theirs = getattr(self, name), getattr(fork, name)
+            setattr(self, name, theirs if mine is None else mine + theirs)
 
     def add_offset(self, columns: slice, g: Array) -> None:
         offset = self.logits.offset
@@ -109,11 +138,14 @@ class Dot:
 class _DotGradient(_Common):
     """dA = factor G B, dB = factor G' A, d factor = <A, G B>."""
 
+    sums = ("b",)
+
     def __init__(self, logits: Dot) -> None:
         super().__init__(logits)
-        a, b = logits.anchors.values, logits.candidates.values
-        xp = array_namespace(a, b)
-        self.a, self.b = xp.zeros_like(a), xp.zeros_like(b)
+        self.a = array_namespace(logits.like).zeros_like(logits.like)
+
+    def zeros(self, name: str) -> Array:
+        return array_namespace(self.a).zeros_like(self.logits.candidates.values)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         xp = array_namespace(g)
@@ -206,9 +238,10 @@ class SquaredDistance:
 class _SquaredDistanceGradient(_Common):
     """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j)."""
 
-    def __init__(self, logits: SquaredDistance) -> None:
-        super().__init__(logits)
-        self.x = array_namespace(logits.like).zeros_like(logits.like)
+    sums = ("x",)
+
+    def zeros(self, name: str) -> Array:
+        return array_namespace(self.logits.like).zeros_like(self.logits.like)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         xp = array_namespace(g)

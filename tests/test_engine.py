@@ -37,8 +37,8 @@ def test_value_and_gradient_do_not_depend_on_block_size(loss_name, block):
 
 @pytest.mark.parametrize("block", [0, -1, 1.5, True, "8"])
 def test_a_block_size_that_is_no_positive_integer_is_refused(block):
-    with pytest.raises(InputError, match="`block` must be an integer >= 1, got"), config(block=block):
-        pass
+    with pytest.raises(InputError, match="`block` must be an integer >= 1, got"):
+        config(block=block)
 
 
 def strict(case, device=None):

@@ -1,0 +1,84 @@
+"""Threads: results within the bound and the same on every run; settings are checked and put back."""
+
+import numpy as np
+import pytest
+
+from nceref import InputError, config, get_loss, threads
+from nceref.cases import cases
+from nceref.rows import LogSumExp, PositiveSet, Sum
+from nceref.tolerance import bounds, close
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Threads start even where they do not pay."""
+    monkeypatch.setattr(threads, "LEAST_PAIRS", 0)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("count", [2, 3])
+def test_results_stay_within_the_bound_and_repeat_exactly(loss_name, count):
+    loss = get_loss(loss_name)
+    for case in cases(loss.declaration, ("random", "odd", "lonely"), (0.3,)):
+        value, grads = loss.value_and_grad(**case.inputs)
+        with config(block=2, threads=count):
+            first, second = (loss.value_and_grad(**case.inputs) for _ in range(2))
+        assert first[0] == second[0]
+        allowed = bounds(loss, **case.inputs)
+        assert abs(first[0] - value) <= 2 * allowed.value
+        for name, grad in grads.items():
+            assert np.array_equal(first[1][name], second[1][name])
+            assert np.all(np.abs(first[1][name] - grad) <= 2 * allowed.grads[name]), (case.name, name)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_error_in_a_thread_reaches_the_caller():
+    x = 1e200 * np.eye(4)
+    with config(block=1, threads=2), pytest.raises(InputError, match="leaves the range of float64"):
+        get_loss("info_nce")(x, x, temperature=0.1, normalize="none")
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+def test_a_count_that_is_no_positive_integer_is_refused(bad):
+    with pytest.raises(InputError, match="`threads` must be an integer >= 1, got"):
+        config(threads=bad)
+
+
+def test_settings_hold_from_the_call_on_and_are_put_back_by_with():
+    before = threads.block_size(), threads.thread_count()
+    with config(block=7, threads=3):
+        assert (threads.block_size(), threads.thread_count()) == (7, 3)
+        with config(block=9):
+            assert (threads.block_size(), threads.thread_count()) == (9, 3)
+        inner = config(threads=1)
+        assert threads.thread_count() == 1
+        with inner:
+            pass
+        assert threads.thread_count() == 3
+    assert (threads.block_size(), threads.thread_count()) == before
+
+
+def test_the_environment_sets_the_default(monkeypatch):
+    monkeypatch.setenv("NCEREF_THREADS", "3")
+    assert threads.thread_count() == 3
+    monkeypatch.setenv("NCEREF_THREADS", "many")
+    with pytest.raises(InputError, match="the environment variable NCEREF_THREADS must be an integer >= 1, got 'many'"):
+        threads.thread_count()
+
+
+def test_small_batches_start_no_thread(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", None)
+    x = np.eye(8)
+    assert get_loss("nt_xent")(x, x, temperature=0.1) > 0
+
+
+@pytest.mark.parametrize("statistic", [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True)])
+def test_merging_two_folds_is_folding_both(statistic):
+    s = np.random.default_rng(0).standard_normal((3, 8))
+    mask = np.random.default_rng(1).random((3, 8)) < 0.5
+    start = statistic.start(np.zeros(3))
+    left = statistic.fold(start, s[:, :4], mask[:, :4], None)
+    right = statistic.fold(start, s[:, 4:], mask[:, 4:], None)
+    both = statistic.fold(left, s[:, 4:], mask[:, 4:], None)
+    assert close(statistic.finish(statistic.merge(left, right)), statistic.finish(both), scale=1.0)
+    assert close(statistic.finish(statistic.merge(left, start)), statistic.finish(left), scale=1.0)
