@@ -83,11 +83,11 @@ def _covered(terms: list[Term], s: Array) -> Array:
     rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
     part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
     for term in terms:
-        view, r, c = oriented(term.along, s, rows, columns)
+        view, r, c = oriented(term.along == "columns", s, rows, columns)
         mask = term.pattern.mask(r, c, view)
         whole = mask is None or mask is False
         covered = xp.full(view.shape, mask is None, dtype=xp.bool, device=device(s)) if whole else mask
-        part = part | oriented(term.along, covered, r, c)[0]
+        part = part | oriented(term.along == "columns", covered, r, c)[0]
     return part
 
 
@@ -96,5 +96,5 @@ def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, An
     rows, columns = (slice(0, size) for size in comparison.logits.shape)
     s = comparison.logits.block(rows, columns)
     active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    g = block_slope(active, s, rows, columns, stats, slopes)
+    g = block_slope(comparison, active, s, rows, columns, stats, slopes)
     return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

@@ -40,13 +40,22 @@ def _strips(comparison: Comparison) -> list[slice]:
 
 
 def _blocks(comparison: Comparison, terms: dict[str, Term], strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
-    """The blocks of some strips of rows that at least one of the terms touches."""
+    """The blocks of some strips of rows that at least one of the terms touches; of two mirrored ones, the upper."""
     columns_of = _spans(comparison.logits.shape[1], _steps(comparison)[1])
     for rows in strips:
         for columns in columns_of:
-            flipped = {"rows": (rows, columns), "columns": (columns, rows)}
-            if any(term.pattern.touches(*flipped[term.along]) for term in terms.values()):
+            if comparison.symmetric and columns.start < rows.start:
+                continue
+            views = ((term, view) for term in terms.values() for view in flips(comparison, term, rows, columns))
+            if any(term.pattern.touches(*((columns, rows) if flip else (rows, columns))) for term, flip in views):
                 yield rows, columns
+
+
+def flips(comparison: Comparison, term: Term, rows: slice, columns: slice) -> tuple[bool, ...]:
+    """How a term looks at a block: as it is, transposed, or, for mirrored blocks of symmetric logits, both."""
+    if comparison.symmetric and rows.start != columns.start:
+        return False, True
+    return (term.along == "columns",)
 
 
 def _shared(comparison: Comparison, work: Any) -> list[Any]:
@@ -55,9 +64,9 @@ def _shared(comparison: Comparison, work: Any) -> list[Any]:
     return share(work, _strips(comparison), math.prod(logits.shape), is_numpy_array(logits.like))
 
 
-def oriented(along: str, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
+def oriented(flip: bool, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
     """The block as a term sees it: its own rows first."""
-    return (s, rows, columns) if along == "rows" else (array_namespace(s).matrix_transpose(s), columns, rows)
+    return (array_namespace(s).matrix_transpose(s), columns, rows) if flip else (s, rows, columns)
 
 
 def _starts(comparison: Comparison, term: Term) -> dict[int, Any]:
@@ -76,15 +85,19 @@ def _fold(comparison: Comparison) -> dict[str, Array]:
         for rows, columns in _blocks(comparison, dict(comparison.terms), strips):
             block = comparison.logits.block(rows, columns)
             for name, term in comparison.terms.items():
-                s, r, c = oriented(term.along, block, rows, columns)
-                mask = term.pattern.mask(r, c, s)
-                if mask is not False:
-                    weight = term.pattern.weight(r, c)
-                    states[name][r.start] = term.statistic.fold(states[name][r.start], s, mask, weight)
+                for flip in flips(comparison, term, rows, columns):
+                    _fold_block(term, states[name], *oriented(flip, block, rows, columns))
         return states
 
     shares = _shared(comparison, work)
     return {name: _joined(term, [states[name] for states in shares]) for name, term in comparison.terms.items()}
+
+
+def _fold_block(term: Term, states: dict[int, Any], s: Array, rows: slice, columns: slice) -> None:
+    mask = term.pattern.mask(rows, columns, s)
+    if mask is not False:
+        weight = term.pattern.weight(rows, columns)
+        states[rows.start] = term.statistic.fold(states[rows.start], s, mask, weight)
 
 
 def _joined(term: Term, shares: list[dict[int, Any]]) -> Array:
@@ -105,7 +118,8 @@ def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Arr
     def work(strips: Sequence[slice]) -> Any:
         gradient = total.fork()
         for rows, columns in _blocks(comparison, active, strips):
-            g = block_slope(active, comparison.logits.block(rows, columns), rows, columns, stats, slopes)
+            block = comparison.logits.block(rows, columns)
+            g = block_slope(comparison, active, block, rows, columns, stats, slopes)
             if g is not None:
                 gradient.add(rows, columns, g)
         return gradient
@@ -117,18 +131,19 @@ def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Arr
 
 
 def block_slope(
-    terms: dict[str, Term], block: Array, rows: slice, columns: slice, stats: Any, slopes: Any
+    comparison: Comparison, terms: dict[str, Term], block: Array, rows: slice, columns: slice, stats: Any, slopes: Any
 ) -> Array | None:
-    """D value / d logits on one block; None where no statistic reaches it."""
+    """D value / d logits on one block, with that of its mirror transposed; None where no statistic reaches it."""
     total = None
     for name, term in terms.items():
-        s, r, c = oriented(term.along, block, rows, columns)
-        mask = term.pattern.mask(r, c, s)
-        if mask is False:
-            continue
-        pulled = term.statistic.pull(slopes[name][r, ...], stats[name][r, ...], s, mask, term.pattern.weight(r, c))
-        g, _, _ = oriented(term.along, pulled, r, c)
-        total = g if total is None else total + g
+        for flip in flips(comparison, term, rows, columns):
+            s, r, c = oriented(flip, block, rows, columns)
+            mask = term.pattern.mask(r, c, s)
+            if mask is False:
+                continue
+            pulled = term.statistic.pull(slopes[name][r, ...], stats[name][r, ...], s, mask, term.pattern.weight(r, c))
+            g, _, _ = oriented(flip, pulled, r, c)
+            total = g if total is None else total + g
     return total
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nceref.distances import PairedDistance, SquaredDistance
 from nceref.heads import Pull
 from nceref.rows import Term
-from nceref.similarity import Dot, Given, PairedDistance, SquaredDistance
+from nceref.similarity import Dot, Given
 
 Array = Any
 Logits = Dot | Given | SquaredDistance | PairedDistance
@@ -18,6 +19,11 @@ class Comparison:
 
     logits: Logits
     terms: Mapping[str, Term]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
+        return self.logits.symmetric and not self.whole_rows
 
     @property
     def whole_rows(self) -> bool:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from nceref.distances import PairedDistance, SquaredDistance
 from nceref.embeddings import Part, Rows
 from nceref.rounding_forward import LARGE, Format, entry_costs, finite, oriented, pattern
 from nceref.rows import LogSumExp, PositiveSet
-from nceref.similarity import Dot, PairedDistance, SquaredDistance
+from nceref.similarity import Dot
 
 Array = Any
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.distances import PairedDistance, SquaredDistance
 from nceref.embeddings import Rows
 from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import Dot, PairedDistance, SquaredDistance
+from nceref.similarity import Dot
 
 Array = Any
 LARGE = 50.0

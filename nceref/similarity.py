@@ -1,13 +1,13 @@
 """Logits: how two things are compared, block by block, and how a gradient flows back to the inputs.
 
-Each kind of logits has a `shape` (n, m), `block(rows, columns)` and `gradient()`, an accumulator with `add(rows,
-columns, g)` for a block g = d value / d logits and `finish()`, which returns the gradients by input name.
+Each kind of logits has a `shape` (n, m), `symmetric` (whether s_ij = s_ji), `block(rows, columns)` and `gradient()`, an
+accumulator with `add(rows, columns, g)` for a block g = d value / d logits and `finish()`, which returns the gradients
+by input name. Where the logits are symmetric, g may hold the slopes of block (columns, rows) as well, transposed.
 """
 
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from array_api_compat import array_namespace, device
@@ -23,6 +23,10 @@ class Factor:
 
     value: float = 1.0
     slopes: Mapping[str, float] = field(default_factory=dict)
+
+
+ONE = Factor()
+"""No factor."""
 
 
 def divided_by(temperature: float, name: str = "temperature") -> Factor:
@@ -48,7 +52,7 @@ class Offset:
     source: Any = None
 
 
-class _Common:
+class Accumulator:
     """What every accumulator does: the gradients of the factor and of the offset, and sharing work among threads.
 
     Arrays by anchor are written by one thread each, which owns the row, and are shared; `sums` names the arrays by
@@ -115,8 +119,12 @@ class Dot:
 
     anchors: Rows
     candidates: Rows
-    factor: Factor = Factor()
+    factor: Factor = ONE
     offset: Offset | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        return self.anchors is self.candidates and self.offset is None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,7 +143,7 @@ class Dot:
         return _DotGradient(self)
 
 
-class _DotGradient(_Common):
+class _DotGradient(Accumulator):
     """dA = factor G B, dB = factor G' A, d factor = <A, G B>."""
 
     sums = ("b",)
@@ -167,8 +175,9 @@ class Given:
     """factor * values + offset, for logits that the caller computed."""
 
     source: Rows
-    factor: Factor = Factor()
+    factor: Factor = ONE
     offset: Offset | None = None
+    symmetric = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -186,7 +195,7 @@ class Given:
         return _GivenGradient(self)
 
 
-class _GivenGradient(_Common):
+class _GivenGradient(Accumulator):
     """d values = factor G, d factor = <values, G>."""
 
     def __init__(self, logits: Given) -> None:
@@ -201,100 +210,3 @@ class _GivenGradient(_Common):
         xp = array_namespace(self.g)
         grads = self.finish_scalars(xp.sum(self.logits.source.values * self.g))
         return merge(grads, self.logits.source.pull(self.logits.factor.value * self.g))
-
-
-@dataclass(frozen=True, eq=False)
-class SquaredDistance:
-    """-factor * |x_i - x_j|^2 within one set of rows."""
-
-    points: Rows
-    factor: Factor = Factor()
-    offset: None = None
-
-    @cached_property
-    def centered(self) -> Array:
-        """The points seen from the first one: far from the origin, squares would swallow the distances."""
-        return self.points.values - self.points.values[:1, :]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.points.values.shape[0], self.points.values.shape[0]
-
-    @property
-    def like(self) -> Array:
-        return self.points.values
-
-    def block(self, rows: slice, columns: slice) -> Array:
-        xp = array_namespace(self.like)
-        a, b = self.centered[rows, :], self.centered[columns, :]
-        squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
-        # Rounding may leave a negative distance between equal rows; there is none.
-        return -self.factor.value * xp.clip(squares - 2 * (a @ xp.matrix_transpose(b)), min=0.0)
-
-    def gradient(self) -> "_SquaredDistanceGradient":
-        return _SquaredDistanceGradient(self)
-
-
-class _SquaredDistanceGradient(_Common):
-    """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j)."""
-
-    sums = ("x",)
-
-    def zeros(self, name: str) -> Array:
-        return array_namespace(self.logits.like).zeros_like(self.logits.like)
-
-    def add(self, rows: slice, columns: slice, g: Array) -> None:
-        xp = array_namespace(g)
-        x = self.logits.centered
-        self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
-        self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - xp.matrix_transpose(g) @ x[rows, :]
-
-    def finish(self) -> Gradients:
-        points: Rows = self.logits.points
-        return points.pull(-2 * self.logits.factor.value * self.x)
-
-
-@dataclass(frozen=True, eq=False)
-class PairedDistance:
-    """|x_i - y_i| as one column: only pairs of equal index are compared."""
-
-    x: Rows
-    y: Rows
-    factor: Factor = Factor()
-    offset: None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.x.values.shape[0], 1
-
-    @property
-    def like(self) -> Array:
-        return self.x.values
-
-    def block(self, rows: slice, columns: slice) -> Array:
-        xp = array_namespace(self.like)
-        difference = self.x.values[rows, :] - self.y.values[rows, :]
-        peak = xp.max(xp.abs(difference), axis=1, keepdims=True)
-        shrunk = difference / xp.where(peak > 0, peak, 1.0)
-        return peak * xp.sqrt(xp.sum(shrunk * shrunk, axis=1, keepdims=True))
-
-    def gradient(self) -> "_PairedDistanceGradient":
-        return _PairedDistanceGradient(self)
-
-
-class _PairedDistanceGradient(_Common):
-    """dx_i = g_i (x_i - y_i) / |x_i - y_i| = -dy_i, and 0 where they meet."""
-
-    def __init__(self, logits: PairedDistance) -> None:
-        super().__init__(logits)
-        self.g = array_namespace(logits.like).zeros_like(logits.like[:, :1])
-
-    def add(self, rows: slice, columns: slice, g: Array) -> None:
-        self.g[rows, :] = g
-
-    def finish(self) -> Gradients:
-        x, y = self.logits.x, self.logits.y
-        distance = self.logits.block(slice(0, self.g.shape[0]), slice(0, 1))
-        apart = array_namespace(self.g).where(distance > 0, distance, 1.0)
-        pull = self.g * ((x.values - y.values) / apart)
-        return merge(x.pull(pull), y.pull(-pull))

@@ -12,11 +12,13 @@ ORDER = (
     {"errors"},
     {"spec", "registry"},
     {"arrays", "embeddings", "formulas", "number_systems", "verdicts"},
-    {"inputs", "similarity", "layouts", "parameters"},
+    {"entries", "inputs", "similarity", "layouts", "pages", "parameters"},
+    {"distances"},
     {"rows", "heads"},
     {"plan"},
     {"comparisons"},
     {"family"},
+    {"threads"},
     {"engine"},
     {"anatomy"},
     {"losses"},
@@ -29,6 +31,7 @@ ORDER = (
     {"tables"},
     {"listing", "stubs"},
     {"cli"},
+    {"__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 FILES = sorted(ROOT.rglob("*.py"))

@@ -5,13 +5,13 @@ L_i = |x_i - y_i|^a
 
 from array_api_compat import array_namespace
 
+from nceref.distances import PairedDistance
 from nceref.embeddings import embed
 from nceref.formulas import rows
 from nceref.layouts import Everyone
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import Sum, Term
-from nceref.similarity import PairedDistance
 from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
 
 
@@ -88,7 +88,7 @@ LOSS = Loss(
     expectations=(
         Expectation(
             "chance", "2 for a = 2", "independent uniform rows have mean similarity 0",
-            lambda s: 2.0 if s.exponent == 2 else None,
+            lambda s: 2.0 if s.exponent == 2 else s.absent("known for a = 2 only"),
         ),
         Expectation("collapse", "0", "all rows equal: the minimum (NC-5)", lambda s: 0.0),
         Expectation("optimum", "0", "x_i = y_i", lambda s: 0.0),
@@ -96,6 +96,7 @@ LOSS = Loss(
         Expectation("upper bound", "2^a", "antipodal pairs", lambda s: 2.0**s.exponent),
     ),
     kinks=(Kink("contact", "x_i = y_i with exponent <= 1", "0", _touching),),
+    unit="",
     notes="Collapse is a minimum: alignment alone is solved by a constant encoder.",
     variants=({}, {"exponent": 1.0}, {"exponent": 3.0}),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from dataclasses import replace
 from array_api_compat import array_namespace
 
 from nceref.comparisons import two_towers
+from nceref.distances import PairedDistance
 from nceref.embeddings import Part, Rows
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
@@ -19,7 +20,7 @@ from nceref.layouts import Everyone, Except, Index, Only
 from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import PairedDistance, times
+from nceref.similarity import times
 from nceref.spec import Choice, Expectation, Kink, Loss, Relation, Scalar, Source
 
 
@@ -162,6 +163,15 @@ LOSS = Loss(
     }),
     relations=(Relation("cross_entropy", "margin 0 is cross-entropy of the scaled cosines", _no_margin),),
     expectations=(
+        Expectation(
+            "chance", "log(1 + (C-1) e^(s sin m))", "independent uniform rows as D grows: all cosines 0 (WI-2)",
+            lambda s: s.softplus(s.log(s.classes - 1) + s.scale * math.sin(s.margin)), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(e^(s p) + sum_(k != y) e^(s cos theta_k)) - s E p",
+            "p = cos(theta_y + m), cosines of independent uniform rows in D dimensions (WI-2)",
+            lambda s: s.margin_chance(lambda cos, sin: cos * math.cos(s.margin) - sin * math.sin(s.margin)), dim=True,
+        ),
         Expectation(
             "collapse", "log(1 + (C-1) e^(s (1 - cos m)))", "all cosines equal 1 (ARC-1)",
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * (1 - math.cos(s.margin))),

@@ -9,6 +9,7 @@ import math
 
 from array_api_compat import array_namespace
 
+from nceref.distances import SquaredDistance
 from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.formulas import rows
@@ -16,7 +17,7 @@ from nceref.layouts import Except, itself
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Term
-from nceref.similarity import Factor, SquaredDistance
+from nceref.similarity import Factor
 from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
 
 
