@@ -1,7 +1,6 @@
 """Losses and what they should read, laid out for people, for programs, and for the README."""
 
 import inspect
-import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nceref import report
+from nceref import pages, report
 from nceref.errors import InputError
 from nceref.expect import Outlook, Reading
 from nceref.inputs import domain
@@ -24,12 +23,11 @@ if TYPE_CHECKING:
 
 BEGIN, END = "<!-- losses:begin -->", "<!-- losses:end -->"
 
-_GAP = 2
 _COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 _KINDS = {Array: "float array", Labels: "int array", Scalar: "float", Choice: "choice"}
 
 
-def text(losses: Iterable[LossFunction], *, width: int = report.WIDTH, color: bool = False) -> str:
+def text(losses: Iterable[LossFunction], *, width: int = pages.WIDTH, color: bool = False) -> str:
     """List losses for reading: name, a sentence, and the works it was read in.
 
     Parameters
@@ -44,33 +42,35 @@ def text(losses: Iterable[LossFunction], *, width: int = report.WIDTH, color: bo
     -------
     str
     """
-    page, paper = _page(width, color)
+    page, paper = pages.page(width, color)
     shown = list(losses)
     label = max(len(loss.name) for loss in shown)
     for loss in shown:
         works = ", ".join(dict.fromkeys(source.work for source in loss.sources))
-        _grid(page, [(loss.name, loss.declaration.summary)], label, styles=("bold", ""))
-        _grid(page, [("", works)], label, styles=("", "dim"))
-    return _clean(paper)
+        pages.grid(page, [(loss.name, loss.declaration.summary)], label, styles=("bold", ""))
+        pages.grid(page, [("", works)], label, styles=("", "dim"))
+    return pages.clean(paper)
 
 
-def single(loss: LossFunction, *, width: int = report.WIDTH, color: bool = False) -> str:
+def single(loss: LossFunction, *, width: int = pages.WIDTH, color: bool = False) -> str:
     """All that is declared about one loss, for reading; parameters as in `text`."""
-    page, paper = _page(width, color)
+    page, paper = pages.page(width, color)
     page.print(loss.name, style="bold")
     page.print(loss.declaration.summary)
     for title, content in _sections(loss).items():
         if content:
             page.print(f"\n{title}", style="bold")
             label = max(len(name) for name, _ in content)
-            _grid(page, content, label, indent=_GAP if label else 0)
-    return _clean(paper)
+            pages.grid(page, content, label, indent=pages.GAP if label else 0)
+    return pages.clean(paper)
 
 
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Title, and under it names with a text, or texts alone."""
+    from nceref.properties import PROPERTIES
+
     declared = loss.declaration
-    names = ", ".join(name.replace("_", " ") for name in sorted(loss.properties))
+    names = [(_spoken(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
     return {
         "Formula": _lines(declared.text),
         "Call": _lines(f"losses.{call(loss)}"),
@@ -78,12 +78,16 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Rows of reduction='none'": _lines(declared.rows or "None: the loss is one number for the whole set."),
         "Gradient": _lines(declared.gradient),
         "Sign": _lines(declared.sign),
-        "Properties": _lines(names),
+        "Properties": names,
         "Relations": [(relation.other, relation.statement) for relation in declared.relations],
         "Kinks": [(kink.name, f"where {kink.where}; taken there: {kink.subgradient}") for kink in declared.kinks],
         "Notes": _lines(declared.notes),
-        "Sources": [("-", str(source)) for source in loss.sources],
+        "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
     }
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
@@ -114,7 +118,7 @@ def record(loss: LossFunction) -> dict[str, Any]:
         "relations": [{"other": r.other, "kind": r.kind, "statement": r.statement} for r in declared.relations],
         "kinks": [{"name": k.name, "where": k.where, "subgradient": k.subgradient} for k in declared.kinks],
         "notes": declared.notes,
-        "sources": [{"work": s.work, "place": s.place, "read": s.read} for s in loss.sources],
+        "sources": [{"work": s.work, "place": s.place.strip(), "read": s.read} for s in loss.sources],
     }
 
 
@@ -127,16 +131,16 @@ def _input(p: Parameter) -> dict[str, Any]:
     if isinstance(p, Array | Scalar):
         out["gradient"] = not p.constant
     if isinstance(p, Scalar):
-        out |= {"symbol": p.symbol, "domain": domain(p)}
+        out |= {"symbol": p.symbol, "domain": domain(p), "typical": list(p.typical)}
     if isinstance(p, Choice):
         out["options"] = list(p.options)
     default = default_of(p)
     return out if default is inspect.Parameter.empty else {**out, "default": default}
 
 
-def outlook(found: Outlook, place: Place | None = None, *, width: int = report.WIDTH, color: bool = False) -> str:
+def outlook(found: Outlook, place: Place | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
     """What a loss should read, from low to high, for reading, and the place of a value; the rest as in `text`."""
-    page, paper = _page(width, color)
+    page, paper = pages.page(width, color)
     page.print(found.loss, style="bold", end="")
     page.print(", mean reduction, rows of length 1, in nats")
     page.print(f"{_settings(found)}\n", style="dim")
@@ -144,13 +148,25 @@ def outlook(found: Outlook, place: Place | None = None, *, width: int = report.W
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
     for reading, (situation, value, formula, because) in zip(found.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""
-        _grid(page, [(situation, value, formula)], *widths, styles=(style or "bold", style, style))
-        _grid(page, [("", "", because)], *widths, styles=("", "", "dim"))
-    _grid(page, [("sign", found.sign)], widths[0], styles=("bold", ""))
+        pages.grid(page, [(situation, value, formula)], *widths, styles=(style or "bold", style, style))
+        pages.grid(page, [("", "", because)], *widths, styles=("", "", "dim"))
+    pages.grid(page, [("sign", found.sign)], widths[0], styles=("bold", ""))
+    _explain_ids(page, found)
     if place:
         page.print(f"\n{place.sentences[0]}", style="bold")
-        _grid(page, [("", sentence) for sentence in place.sentences[1:]], 0)
-    return _clean(paper)
+        pages.grid(page, [("", sentence) for sentence in place.sentences[1:]], 0)
+    return pages.clean(paper)
+
+
+def _explain_ids(page: "Console", found: Outlook) -> None:
+    """Say what an id is, with the first that is shown as the example."""
+    first = re.search(r"\b[A-Z]{2,}-\d+", " ".join(reading.because for reading in found.readings))
+    if first:
+        page.print(
+            f"\nAn id such as {first[0]} names the statement behind a reading: of a source, of a paper behind it, or "
+            "derived here.",
+            style="dim",
+        )
 
 
 def outlook_record(found: Outlook, place: Place | None = None) -> dict[str, Any]:
@@ -175,9 +191,9 @@ def _number(value: Any) -> str:
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
-def results(found: Sequence["Result"], *, width: int = report.WIDTH, color: bool = False) -> str:
-    """Outcome of the checks of one loss: formula by dtype, then how many of each group, then what failed in full."""
-    page, paper = _page(width, color)
+def results(found: Sequence["Result"], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Outcome of the checks of one loss: formula by dtype, how many of each group, and what failed or was skipped."""
+    page, paper = pages.page(width, color)
     page.print(found[0].loss, style="bold")
     groups: dict[str, list[Result]] = {}
     for result in found:
@@ -189,11 +205,21 @@ def results(found: Sequence["Result"], *, width: int = report.WIDTH, color: bool
         else:
             status = "fail" if any(r.status == "fail" for r in members) else "pass"
             lines.append((group, status, tally(members)))
-            lines += [(f"  {r.check}", r.status, r.detail) for r in members if r.status == "fail"]
+            lines += [(f"  {_spoken(r.check)}", r.status, r.detail) for r in members if r.status == "fail"]
+            lines += _skipped(members)
     widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
     for line in lines:
-        _grid(page, [line], *widths, styles=("", _COLORS[line[1]], ""), indent=_GAP)
-    return _clean(paper)
+        pages.grid(page, [line], *widths, styles=("", _COLORS[line[1]], ""), indent=pages.GAP)
+    return pages.clean(paper)
+
+
+def _skipped(members: Iterable["Result"]) -> list[tuple[str, str, str]]:
+    """One line for each reason to skip, with all that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for result in members:
+        if result.status == "skip":
+            reasons.setdefault(result.detail, []).append(_spoken(result.check))
+    return [("", "skip", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
 
 
 def tally(found: Sequence["Result"]) -> str:
@@ -239,30 +265,3 @@ def update_readme(path: str | os.PathLike[str]) -> bool:
     if new != old:
         report.write(path, new)
     return new != old
-
-
-def _page(width: int, color: bool) -> tuple["Console", io.StringIO]:
-    from rich.console import Console
-
-    paper, system = io.StringIO(), "standard" if color else None
-    options: Any = {"color_system": system, "force_terminal": color, "markup": False, "highlight": False}
-    return Console(file=paper, width=width, **options), paper
-
-
-def _grid(page: "Console", lines: Any, *widths: int, styles: Sequence[str] = (), indent: int = 0) -> None:
-    """Columns of the given widths and a last one that takes the rest and is wrapped."""
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, _GAP, 0, 0), expand=True)
-    for width in widths:
-        grid.add_column(width=width)
-    grid.add_column(ratio=1)
-    for line in lines:
-        grid.add_row(*(Text(entry, style=style) for entry, style in zip(line, styles or [""] * len(line), strict=True)))
-    page.print(Padding(grid, (0, 0, 0, indent)))
-
-
-def _clean(paper: io.StringIO) -> str:
-    return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())

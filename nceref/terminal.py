@@ -9,22 +9,26 @@ from typing import Any
 
 
 def screen() -> dict[str, Any]:
-    """Width and colors for the layout of pages: those of the terminal; of a file or pipe, always the default."""
-    if not sys.stdout.isatty():
-        return {}
-    return {"width": shutil.get_terminal_size().columns, "color": "NO_COLOR" not in os.environ}
+    """Width and colors for the layout of pages.
+
+    Those of the terminal; a file or pipe has no colors, and the width that COLUMNS says, if it says one.
+    """
+    said = os.environ.get("COLUMNS", "")
+    if _is_terminal(sys.stdout):
+        return {"width": shutil.get_terminal_size().columns, "color": "NO_COLOR" not in os.environ}
+    return {"width": int(said)} if said.isdecimal() and int(said) > 0 else {}
 
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[Any], Any]]:
     """A function that hands each result on and counts it in a bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
+    if not _is_terminal(sys.stderr):
         yield lambda result: result
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
+    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=_is_terminal(sys.stdout)) as bar:
         task = bar.add_task("", total=total)
 
         def noted(result: Any) -> Any:
@@ -32,3 +36,8 @@ def progress(total: int) -> Iterator[Callable[[Any], Any]]:
             return result
 
         yield noted
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether there is such a stream at all (``nceref losses >&-`` closes it) and it is a terminal."""
+    return stream is not None and stream.isatty()

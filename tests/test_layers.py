@@ -11,6 +11,7 @@ ROOT = Path(nceref.__file__).parent
 ORDER = (
     {"errors"},
     {"spec", "registry"},
+    {"namespaces"},
     {"arrays", "embeddings", "formulas", "number_systems", "verdicts"},
     {"entries", "inputs", "similarity", "layouts", "pages", "parameters"},
     {"distances"},

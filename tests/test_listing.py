@@ -1,22 +1,25 @@
 """Pages, records and the table of the README, for every loss."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from nceref import listing, report
+from nceref import listing, pages
 from nceref.check import Result
 from nceref.errors import InputError
 from nceref.expect import outlook
 from nceref.losses import all_losses, get_loss
 from nceref.place import locate
+from nceref.properties import PROPERTIES
+from nceref.spec import Scalar
 
 
 def plain_lines(text):
     lines = text.splitlines()
     assert text.endswith("\n")
     assert [line for line in lines if line != line.rstrip() or "\x1b" in line] == []
-    assert max(map(len, lines)) <= report.WIDTH
+    assert max(map(len, lines)) <= pages.WIDTH
     return lines
 
 
@@ -41,9 +44,20 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
     texts = [declared.summary, declared.text, declared.gradient, declared.rows, declared.sign, declared.notes]
     texts += [p.meaning for p in loss.parameters] + [p.name for p in loss.parameters]
     texts += [r.statement for r in declared.relations] + [k.subgradient for k in declared.kinks]
-    texts += [str(source) for source in loss.sources] + [name.replace("_", " ") for name in loss.properties]
+    texts += [str(source) for source in loss.sources]
+    texts += [f"{name.replace('_', ' ')} {PROPERTIES[name].statement}" for name in loss.properties]
     for text in texts:
         assert words(text) in words(page)
+    wide = listing.single(loss, width=300)
+    assert all(f"{source.place.strip()} [{source.read}]" in wide for source in loss.sources)
+
+
+@pytest.mark.parametrize("width", [40, 50, 64])
+def test_narrow_page_of_a_loss_loses_nothing(loss_name, width):
+    wide, narrow = (listing.single(get_loss(loss_name), width=columns) for columns in (300, width))
+    assert max(map(len, narrow.splitlines())) <= width
+    assert "…" not in narrow
+    assert "".join(narrow.split()) == "".join(wide.split())
 
 
 def test_record_of_a_loss_survives_json(loss_name):
@@ -60,6 +74,20 @@ def test_record_says_what_must_be_given_and_what_gets_a_gradient():
     assert inputs["temperature"]["gradient"]
     assert not inputs["mask"]["gradient"]
     assert inputs["form"]["options"] == ["mean", "sum"]
+
+
+def test_record_gives_the_typical_range_of_a_scalar():
+    for loss in map(get_loss, ("siglip", "nt_xent")):
+        typical = {p.name: list(p.typical) for p in loss.parameters if isinstance(p, Scalar)}
+        assert {i["name"]: i["typical"] for i in listing.record(loss)["inputs"] if "typical" in i} == typical
+
+
+def test_ids_are_explained_once_where_there_are_some():
+    explained = "An id such as {} names the statement behind a reading"
+    assert words(listing.outlook(outlook("nt_xent", {"n": 8, "temperature": 1}))).count(explained.format("WL-1")) == 1
+    found = outlook("nt_xent", {"n": 8, "temperature": 1})
+    bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
+    assert "An id such as" not in listing.outlook(bare)
 
 
 def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
@@ -92,6 +120,7 @@ def test_results_show_the_worst_error_and_every_failure():
         "formula float64 pass worst relative error 3e-16",
         "properties fail 1 failed, 1 skipped",
         "nonnegative fail declared, but the value is -3",
+        "skip scale invariant: the question does not arise",
         "relations pass 1 passed",
     ]
     assert listing.tally(found) == "2 passed, 1 failed, 1 skipped"

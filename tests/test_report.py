@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nceref import report
+from nceref import pages, report
 from nceref.errors import InputError
 from nceref.registry import discover
 from nceref.spec import Cell, Table
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 @every_table
 def test_text_fits_80_columns_without_color_or_trailing_space(table):
     lines = report.text(table).splitlines()
-    assert max(map(len, lines)) <= report.WIDTH
+    assert max(map(len, lines)) <= pages.WIDTH
     assert [line for line in lines if line != line.rstrip() or "\x1b" in line] == []
 
 
@@ -64,7 +64,8 @@ def test_json_has_the_promised_form(table):
         pytest.fail(f"{constant} is no JSON")
 
     content = json.loads(report.render(table, "json"), parse_constant=refuse)
-    assert list(content) == ["name", "title", "source", "columns", "rows"]
+    assert list(content) == ["name", "title", "source", "note", "columns", "rows"]
+    assert content["note"] == table.note
     assert content["columns"] == list(table.columns)
     for row, declared in zip(content["rows"], table.rows(), strict=True):
         assert list(row) == list(declared)
@@ -116,7 +117,7 @@ def test_text_prints_brackets_and_colons_as_they_stand():
 
 def test_text_shows_twelve_digits_where_they_fit_and_fewer_where_not():
     few = report.text(table([{"x": pi, "y": pi}]))
-    many = report.text(table([{str(k): pi / 100 for k in range(8)}]))
+    many = report.text(table([{str(k): pi / 100 for k in range(7)}]))
     assert f"{pi:.12g}" in few
     assert f"{pi / 100:.6g}" in many
     assert f"{pi / 100:.9g}" not in many
@@ -138,7 +139,50 @@ def test_text_breaks_a_row_into_paragraphs_where_a_line_is_too_short():
     words = "word " * 30
     page = report.text(table([{"name": "first", "long": words.strip(), "short": 1}]))
     assert page.split().count("word") == 30
-    assert max(map(len, page.splitlines())) <= report.WIDTH
+    assert max(map(len, page.splitlines())) <= pages.WIDTH
+
+
+def joined(text):
+    return "".join(text.split())
+
+
+@every_table
+@pytest.mark.parametrize("width", [40, 47, 55, 66, 72])
+def test_narrow_text_loses_nothing(table, width):
+    page = report.text(table, width=width)
+    assert max(map(len, page.splitlines())) <= width
+    assert "…" not in page
+    assert all(joined(text) in joined(page) for text in (table.title, table.source, table.note))
+    for row in table.rows():
+        for value in row.values():
+            if isinstance(value, Cell):
+                assert all(word in joined(page) for word in value.published.split())
+                assert joined(verdict(value)) in joined(page)
+            elif isinstance(value, str):
+                assert joined(value) in joined(page)
+
+
+@pytest.mark.parametrize("width", [40, 55, 66, 80])
+def test_every_number_of_a_comparison_stands_whole_at_any_width(width):
+    for name in ("temperature-easy", "temperature-hard", "temperature-cross-entropy"):
+        words = report.text(TABLES[name], width=width).replace(",", " ").split()
+        for cell in cells(TABLES[name].rows()):
+            assert set(cell.published.strip("[] ").replace(",", " ").split()) <= {word.strip("[]") for word in words}
+            computed = cell.computed if isinstance(cell.computed, tuple) else (cell.computed,)
+            assert all({f"{number:.12g}", repr(number)} & set(words) for number in computed)
+
+
+def test_text_has_a_block_for_each_quantity_where_a_line_is_too_short():
+    page = report.text(table([{"n": 1, "x": Cell("3.1", pi)}]), width=40)
+    block = [line for line in page.splitlines() if line.startswith(("n 1", " "))]
+    expected = [
+        "n 1",
+        "  x",
+        "    published  3.1",
+        f"    computed   {pi:.12g}",
+        "    verdict    agrees to printed digits",
+    ]
+    assert block == expected
 
 
 def test_color_adds_nothing_but_color():
@@ -149,6 +193,8 @@ def test_color_adds_nothing_but_color():
 
 
 def test_text_has_the_width_and_the_colors_of_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert report.render(TABLES["losses"]) == report.text(TABLES["losses"], width=100)
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -171,6 +217,28 @@ def test_save_writes_one_file_a_table_and_returns_the_paths(tmp_path, format, su
     assert paths == [tmp_path / "new" / "folder" / f"{each.name}.{suffix}" for each in chosen]
     assert [path.read_bytes().decode() for path in paths] == [report.render(each, format) for each in chosen]
     assert sorted(paths[0].parent.iterdir()) == paths
+
+
+def test_a_forbidden_folder_is_named_with_the_reason_and_not_with_the_draft(tmp_path, monkeypatch):
+    def forbidden(self, *arguments, **options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "write_text", forbidden)
+    with pytest.raises(OSError, match="cannot write to ") as caught:
+        report.save([TABLES["losses"]], "text", tmp_path)
+    assert str(caught.value) == f"cannot write to {tmp_path}: permission denied"
+
+
+def test_files_written_before_a_failure_are_noted_and_those_with_other_content_as_replaced(tmp_path):
+    first, second = (tmp_path / name for name in ("hardness.csv", "losses.csv"))
+    first.write_text("other")
+    second.mkdir()
+    noted = []
+    for _ in range(2):
+        with pytest.raises(OSError, match="cannot write to ") as caught:
+            report.save([TABLES["hardness"], TABLES["losses"]], "csv", tmp_path, lambda *done: noted.append(done))
+        assert str(caught.value).startswith(f"cannot write to {second}: ")
+    assert noted == [("replaced", first), ("wrote", first)]
 
 
 @pytest.mark.parametrize("call", [report.render, lambda table, format: report.save([table], format, ".")])

@@ -9,7 +9,7 @@ from nceref.spec import Loss, Table
 def rows() -> list[dict[str, Any]]:
     """One row for each loss."""
     return [
-        {"loss": loss.name, "summary": loss.summary, "sources": "; ".join(map(str, loss.sources))}
+        {"loss": loss.name, "summary": loss.summary, "sources": " ".join("; ".join(map(str, loss.sources)).split())}
         for loss in discover("nceref.family", "LOSS", Loss).values()
     ]
 

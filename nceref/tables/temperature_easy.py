@@ -60,7 +60,8 @@ TABLE = Table(
     columns=COLUMNS,
     rows=lambda: compare(SIMILARITIES, PUBLISHED),
     note=(
-        "The source heads the second column sim; it shows sim/tau. Where a number is marked truncated, its digits were "
+        "The source heads the second column sim; it shows sim/tau. It leaves out the e of 6.1-06, 5.5-42 and 8.7-27, "
+        "which are read as 6.1e-06, 5.5e-42 and 8.7e-27. Where a number is marked truncated, its digits were "
         "cut off instead of rounded. The loss 0 is that of float32; the exact one is sum_j exp((s_j - s_0) / tau) to "
         "first order."
     ),

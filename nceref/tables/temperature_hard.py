@@ -20,6 +20,7 @@ TABLE = Table(
     columns=COLUMNS,
     rows=lambda: compare(SIMILARITIES, PUBLISHED),
     note=(
+        "The source leaves out the e of 6.1-06, 5.5-42 and 8.7-27, which are read as 6.1e-06, 5.5e-42 and 8.7e-27. "
         "The losses contradict the conclusion drawn from them, that a lower temperature means a higher loss here: from "
         "1 to 0.5 the loss falls. It rises toward zero temperature only below the temperature at which the expected "
         "similarity equals that of the positive."

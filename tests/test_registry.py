@@ -1,0 +1,52 @@
+"""What a wrong name is told: near names, or what is described by that word."""
+
+import subprocess
+import sys
+
+import pytest
+
+from nceref import registry
+from nceref.errors import InputError
+from nceref.losses import all_losses, get_loss
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("simclr", ["nt_xent"]),
+        ("ntxent", ["nt_xent"]),
+        ("NT_XENT", ["nt_xent"]),
+        ("nt_xnet", ["nt_xent"]),
+        ("NTXentLoss", ["nt_xent"]),
+        ("supcon", ["supcon_in", "supcon_out"]),
+        ("SupConLoss", ["supcon_in", "supcon_out"]),
+        ("infonce", ["info_nce"]),
+        ("arc_face", ["arcface"]),
+        ("decoupled", ["dcl", "dclw"]),
+        ("loss", []),
+        ("xyz", []),
+        ("", []),
+    ],
+)
+def test_only_what_is_near_or_described_so_is_suggested(name, meant):
+    hint = f"; did you mean {' or '.join(map(repr, meant))}? " if meant else ". "
+    with pytest.raises(InputError) as caught:
+        get_loss(name)
+    assert str(caught.value) == f"no loss named {name!r}{hint}See `nceref losses`"
+
+
+def test_every_loss_is_found_in_other_letters():
+    for name in all_losses():
+        other = name.replace("_", "-").upper()
+        assert repr(name) in str(registry.unknown("loss", other, registry.names("nceref.family"), "nceref losses"))
+
+
+def test_what_python_looks_for_in_a_module_loads_no_declaration():
+    script = "import sys, nceref.losses; hasattr(nceref.losses, '__wrapped__'); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not [name for name in found.stdout.split() if name.startswith("nceref.family.")]
+
+
+def test_registry_imports_nothing_heavy():
+    script = "import sys, nceref.registry; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
