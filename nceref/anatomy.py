@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from nceref.engine import block_slope, evaluate, oriented
 from nceref.errors import InputError
+from nceref.namespaces import array_namespace
 from nceref.plan import Comparison, Plan
 from nceref.rows import Term
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import device, is_array_api_obj
 
 from nceref import spec
 from nceref.errors import InputError
+from nceref.namespaces import array_namespace
 
 Sizes = dict[str, tuple[int, str]]
 """Size of every shape letter met so far, and the argument that set it."""

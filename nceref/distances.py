@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from nceref.embeddings import Gradients, Rows, merge
+from nceref.namespaces import array_namespace
 from nceref.similarity import ONE, Accumulator, Factor
 
 Array = Any

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from nceref.errors import InputError
+from nceref.namespaces import array_namespace
 
 Array = Any
 Gradients = dict[str, Any]

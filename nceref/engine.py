@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import device, is_numpy_array
 
 from nceref.embeddings import Gradients, merge
 from nceref.errors import InputError
+from nceref.namespaces import array_namespace
 from nceref.plan import Comparison, Plan
 from nceref.rows import Term
 from nceref.threads import block_size, share

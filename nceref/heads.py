@@ -8,9 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from nceref.errors import InputError
+from nceref.namespaces import array_namespace
 
 Array = Any
 Pull = Callable[[Array], dict[str, Any]]

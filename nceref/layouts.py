@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
+
+from nceref.namespaces import array_namespace
 
 Array = Any
 Mask = Any
@@ -88,27 +90,45 @@ class Everyone(_Pattern):
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Only(_Pattern):
-    """The pairs at the given places."""
+class _Remembered(_Pattern):
+    """A pattern that keeps its last mask: a batch of one block asks for it in both passes."""
 
     places: Places
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return any(place.touches(rows, columns) for place in self.places)
 
-    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _union(self.places, rows, columns, s)
+    def remembered(self, rows: slice, columns: slice, s: Array) -> Mask:
+        """The union of the places."""
+        key = (rows.start, rows.stop, columns.start, columns.stop)
+        last = self.__dict__.get("last")
+        if last is None or last[0] != key:
+            last = key, _union(self.places, rows, columns, s)
+            self.__dict__["last"] = last
+        return last[1]
 
 
 @dataclass(frozen=True, eq=False)
-class Except(_Pattern):
-    """All pairs but those at the given places."""
+class Only(_Remembered):
+    """The pairs at the given places."""
 
     places: Places
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        excluded = _union(self.places, rows, columns, s)
+        return self.remembered(rows, columns, s)
+
+
+@dataclass(frozen=True, eq=False)
+class Except(_Remembered):
+    """All pairs but those at the given places."""
+
+    places: Places
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        return True
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        excluded = self.remembered(rows, columns, s)
         return None if excluded is False else ~excluded
 
 

@@ -11,12 +11,11 @@ import inspect
 from functools import cache
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from nceref import engine, registry
 from nceref.anatomy import Anatomy, anatomy
 from nceref.errors import InputError
 from nceref.inputs import bind, checked_cotangent, choose_reduction, domain
+from nceref.namespaces import array_namespace
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"

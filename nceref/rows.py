@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from nceref.layouts import Pattern
+from nceref.namespaces import array_namespace
 
 Array = Any
 

@@ -10,9 +10,10 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from nceref.embeddings import Gradients, Rows, merge, restored
+from nceref.namespaces import array_namespace
 
 Array = Any
 

@@ -3,12 +3,12 @@
 L_i = |x_i - y_i|^a
 """
 
-from array_api_compat import array_namespace
 
 from nceref.distances import PairedDistance
 from nceref.embeddings import embed
 from nceref.formulas import rows
 from nceref.layouts import Everyone
+from nceref.namespaces import array_namespace
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import Sum, Term
@@ -76,7 +76,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("ssnl/align_uniform", "align_uniform/__init__.py, align_loss", "authors' code"),
-        Source("Wang & Isola 2020", "L_align ", "third-party note"),
+        Source("Wang & Isola 2020", "L_align", "third-party note"),
     ),
     formula=formula,
     plan=plan,

@@ -8,8 +8,6 @@ cos(theta + m) rises again for theta > pi - m; `fallback` names what happens the
 import math
 from dataclasses import replace
 
-from array_api_compat import array_namespace
-
 from nceref.comparisons import two_towers
 from nceref.distances import PairedDistance
 from nceref.embeddings import Part, Rows
@@ -17,6 +15,7 @@ from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone, Except, Index, Only
+from nceref.namespaces import array_namespace
 from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term

@@ -5,11 +5,11 @@
 Only ratios of the counts matter: frequencies give the same loss.
 """
 
-from array_api_compat import array_namespace
 
 from nceref.embeddings import at_least_single, given
 from nceref.heads import softmax_one_positive
 from nceref.layouts import Except, Index, Only
+from nceref.namespaces import array_namespace
 from nceref.parameters import LOGITS, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term

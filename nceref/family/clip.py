@@ -3,12 +3,12 @@
 L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
 """
 
-from array_api_compat import array_namespace
 
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Except, Only, itself
+from nceref.namespaces import array_namespace
 from nceref.parameters import LOGIT_SCALE, NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
@@ -86,8 +86,14 @@ LOSS = Loss(
     relations=(Relation("info_nce", "half the sum of InfoNCE in both directions, T = 1 / logit_scale", _half_sum),),
     expectations=(
         Expectation(
-            "chance", "log N + log 0F1(; D/2; t^2/4) for many negatives, log N without D",
-            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+            "chance", "log N", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(s.n), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of N terms e^(t s)",
+            "s cosines of independent uniform rows in D dimensions;"
+            " at most log N + log 0F1(; D/2; t^2/4) (WI-2, WI-3)",
+            lambda s: s.chance(s.n - 1), dim=True,
         ),
         Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
         Expectation(

@@ -3,12 +3,12 @@
 L_i = -log( exp(s (cos theta_y - m)) / (exp(s (cos theta_y - m)) + sum_{k != y} exp(s cos theta_k)) )
 """
 
-from array_api_compat import array_namespace
 
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Except, Index, Only
+from nceref.namespaces import array_namespace
 from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term
@@ -87,6 +87,15 @@ LOSS = Loss(
     }),
     relations=(Relation("arcface", "both are the same without a margin", _no_margin),),
     expectations=(
+        Expectation(
+            "chance", "log(1 + (C-1) e^(s m))", "independent uniform rows as D grows: all cosines 0 (WI-2)",
+            lambda s: s.softplus(s.log(s.classes - 1) + s.scale * s.margin), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(e^(s p) + sum_(k != y) e^(s cos theta_k)) - s E p",
+            "p = cos theta_y - m, cosines of independent uniform rows in D dimensions (WI-2)",
+            lambda s: s.margin_chance(lambda cos, _: cos - s.margin), dim=True,
+        ),
         Expectation(
             "collapse", "log(1 + (C-1) e^(s m))", "all cosines equal",
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * s.margin),

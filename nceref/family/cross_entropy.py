@@ -3,11 +3,11 @@
 L_i = log sum_k exp(x_ik / T) - sum_k q_ik x_ik / T,    q = (1 - e) onehot(target) + e / C
 """
 
-from array_api_compat import array_namespace
 
 from nceref.embeddings import given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone, Except, Index, Only
+from nceref.namespaces import array_namespace
 from nceref.parameters import LOGITS, TARGET
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Sum, Term

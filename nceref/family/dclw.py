@@ -6,10 +6,10 @@
 The weights are constants: no gradient flows through them.
 """
 
-from array_api_compat import array_namespace
 
 from nceref.comparisons import two_views
 from nceref.formulas import dot, rows
+from nceref.namespaces import array_namespace
 from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
 from nceref.plan import Plan
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source

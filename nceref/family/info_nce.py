@@ -82,8 +82,14 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log N + log 0F1(; D/2; 1/(4 T^2)) for many negatives, log N without D",
-            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.n - 1),
+            "chance", "log N", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(s.n), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of N terms e^(s/T)",
+            "s cosines of independent uniform rows in D dimensions;"
+            " at most log N + log 0F1(; D/2; 1/(4 T^2)) (WI-2, WI-3)",
+            lambda s: s.chance(s.n - 1), dim=True,
         ),
         Expectation("collapse", "log N", "all similarities equal (NC-5)", lambda s: s.log(s.n)),
         Expectation(

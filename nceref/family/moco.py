@@ -70,8 +70,14 @@ LOSS = Loss(
     relations=(Relation("info_nce", "the value of InfoNCE with the queue as explicit negatives", _explicit),),
     expectations=(
         Expectation(
-            "chance", "log(K + 1) + log 0F1(; D/2; 1/(4 T^2)) for many negatives, log(K + 1) without D",
-            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(s.queue),
+            "chance", "log(K + 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(s.queue + 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of K + 1 terms e^(s/T)",
+            "s cosines of independent uniform rows in D dimensions;"
+            " at most log(K + 1) + log 0F1(; D/2; 1/(4 T^2)) (WI-2, WI-3)",
+            lambda s: s.chance(s.queue), dim=True,
         ),
         Expectation("collapse", "log(K + 1)", "all similarities equal (NC-5)", lambda s: s.log(s.queue + 1)),
         Expectation(

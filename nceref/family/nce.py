@@ -6,11 +6,10 @@ L = mean_data softplus(-u) + nu mean_noise softplus(u),    u = log p_model - log
 import math
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from nceref.embeddings import Rows, at_least_single, given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone
+from nceref.namespaces import array_namespace
 from nceref.plan import Comparison, Plan
 from nceref.rows import Sum, Term
 from nceref.similarity import Given, Offset

@@ -69,8 +69,14 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log(2N - 1) + log 0F1(; D/2; 1/(4 T^2)) for many negatives, log(2N - 1) without D",
-            "independent uniform rows, the mean for this N (WI-2, WI-3)", lambda s: s.chance(2 * s.n - 2),
+            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(2 * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of 2N - 1 terms e^(s/T)",
+            "s cosines of independent uniform rows in D dimensions;"
+            " at most log(2N - 1) + log 0F1(; D/2; 1/(4 T^2)) (WI-2, WI-3)",
+            lambda s: s.chance(2 * s.n - 2), dim=True,
         ),
         Expectation("collapse", "log(2N - 1)", "all similarities equal (NC-5)", lambda s: s.log(2 * s.n - 1)),
         Expectation(

@@ -6,13 +6,13 @@
 The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
-from array_api_compat import array_namespace
 
 from nceref.embeddings import at_least_single, embed
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Except, Index, Only, OtherLabel, SameLabel, itself
+from nceref.namespaces import array_namespace
 from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term

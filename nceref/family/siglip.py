@@ -78,8 +78,14 @@ LOSS = Loss(
     relations=(Relation("siglip", "image and text may change places", _transposed),),
     expectations=(
         Expectation(
-            "chance", "softplus(-b) + (N-1) softplus(b)", "all similarities 0 (SIG-1)",
-            lambda s: s.softplus(-s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias),
+            "chance", "softplus(-b) + (N-1) softplus(b)",
+            "independent uniform rows as D grows: all similarities 0 (SIG-1)",
+            lambda s: s.softplus(-s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias), dim=False,
+        ),
+        Expectation(
+            "chance", "E softplus(-t s - b) + (N-1) E softplus(t s + b)",
+            "s the cosine of independent uniform rows in D dimensions (SIG-1, WI-2)",
+            lambda s: s.pair_chance(), dim=True,
         ),
         Expectation(
             "collapse", "softplus(-t-b) + (N-1) softplus(t+b)", "all similarities 1 (SIG-1)",

@@ -88,6 +88,7 @@ LOSS = Loss(
         ),
         Expectation("upper bound", "2", "cosines in [-1, 1]", lambda s: 2.0 if s.n > 1 else 1.0),
     ),
+    unit="",
     sign="either sign: the optimum is negative",
     notes="With a weight above 2 / (N - 2) the minimum is anti-aligned collapse: queries all e, keys all -e.",
     variants=({}, {"negative_weight": 0.5}),

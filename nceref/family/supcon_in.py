@@ -92,8 +92,13 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log(n - 1) for n rows, as D grows", "all similarities near 0 (NC-5)",
-            lambda s: s.log(s.views * s.n - 1),
+            "chance", "log(n - 1) for n rows", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(s.views * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of n - 1 terms e^(s/T) - E log mean of l - 1 terms",
+            "s cosines of independent uniform rows in D dimensions, balanced classes, l = n / C rows in each (WI-2)",
+            lambda s: s.inside_chance(), dim=True,
         ),
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)

@@ -5,11 +5,11 @@
 The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i) by a weighted one.
 """
 
-from array_api_compat import array_namespace
 
 from nceref.comparisons import counted_rows, labelled, per_anchor
 from nceref.formulas import dot, labelled_rows
 from nceref.heads import positive_set
+from nceref.namespaces import array_namespace
 from nceref.parameters import (
     ANCHOR_MODE,
     ANCHOR_WEIGHTS,
@@ -131,8 +131,14 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "log(n - 1) + log 0F1(; D/2; 1/(4 T^2)) for many rows n, log(n - 1) without D",
-            "independent uniform rows, the mean for this n (WI-2, WI-3)", lambda s: s.chance(s.views * s.n - 1, own=0),
+            "chance", "log(n - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(s.views * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of n - 1 terms e^(s/T)",
+            "s cosines of independent uniform rows in D dimensions;"
+            " at most log(n - 1) + log 0F1(; D/2; 1/(4 T^2)) (WI-2, WI-3)",
+            lambda s: s.chance(s.views * s.n - 1, own=0), dim=True,
         ),
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)

@@ -7,13 +7,12 @@ With the diagonal the mean runs over all N^2 ordered pairs, and the value change
 
 import math
 
-from array_api_compat import array_namespace
-
 from nceref.distances import SquaredDistance
 from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.formulas import rows
 from nceref.layouts import Except, itself
+from nceref.namespaces import array_namespace
 from nceref.parameters import NORMALIZE
 from nceref.plan import Comparison, Plan
 from nceref.rows import LogSumExp, Term
@@ -80,7 +79,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("ssnl/align_uniform", "align_uniform/__init__.py, uniform_loss (pairs i < j)", "authors' code"),
-        Source("Wang & Isola 2020", "L_uniform ", "third-party note"),
+        Source("Wang & Isola 2020", "L_uniform", "third-party note"),
     ),
     formula=formula,
     plan=plan,
