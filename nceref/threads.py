@@ -86,6 +86,11 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="nceref")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked child has the pool but none of its threads, and would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @cache
 def _blas() -> Any:
     from threadpoolctl import ThreadpoolController

@@ -1,5 +1,7 @@
 """Threads: results within the bound and the same on every run; settings are checked and put back."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,19 @@ def test_small_batches_start_no_thread(monkeypatch):
     monkeypatch.setattr(threads, "_pool", None)
     x = np.eye(8)
     assert get_loss("nt_xent")(x, x, temperature=0.1) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.usefixtures("eager")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_computes_too():
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    with config(block=2, threads=2):
+        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("statistic", [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True)])
