@@ -53,18 +53,21 @@ def nceref() -> None:
 @nceref.command(short_help="List the losses, or show all about one.")
 @click.argument("loss", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss.")
-@click.option("--latex", is_flag=True, help="Print the formula in LaTeX and nothing else.")
+@click.option("--latex", is_flag=True, help="Print the formula in LaTeX; of all, each below its name.")
 def losses(loss: str | None, as_json: bool, latex: bool) -> None:
     """List the losses, or show all about one LOSS: formula, gradient, inputs, properties, sources."""
     from nceref import listing
     from nceref.losses import all_losses, get_loss
     from nceref.terminal import screen
 
+    if as_json and latex:
+        msg = '--latex and --json exclude each other; the JSON holds the formula in LaTeX, as "latex"'
+        raise click.UsageError(msg)
     shown = [get_loss(loss)] if loss else list(all_losses().values())
     if as_json:
         _echo_json([listing.record(one) for one in shown])
     elif latex:
-        click.echo("\n".join(one.latex for one in shown))
+        click.echo("\n".join(one.latex if loss else f"% {one.name}\n{one.latex}" for one in shown))
     else:
         click.echo(listing.single(shown[0], **screen()) if loss else listing.text(shown, **screen()), nl=False)
 
@@ -87,16 +90,29 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
         if name not in known:
             error = unknown("table", name, tuple(known), "nceref tables --list")
             raise error
-    chosen = [known[name] for name in names or known]
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
     if only_names:
-        width = max(map(len, known))
-        click.echo("\n".join(f"{table.name:{width}}  {table.title}" for table in chosen))
+        _echo_names(chosen, form, out)
     elif out is not None:
-        for path in report.save(chosen, form, out):
-            click.echo(f"wrote {path}")
+        report.save(chosen, form, out, noted=lambda done, path: click.echo(f"{done} {path}"))
     else:
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
         click.echo(opening + between.join(report.render(table, form) for table in chosen) + closing, nl=False)
+
+
+def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:
+    from nceref import report
+    from nceref.terminal import screen
+
+    if out is not None or form not in ("text", "json"):
+        msg = (
+            f"--list prints text or, with --format json, JSON; it goes without {'--out' if out else f'--format {form}'}"
+        )
+        raise click.UsageError(msg)
+    if form == "json":
+        _echo_json([{"name": table.name, "title": table.title} for table in tables])
+    else:
+        click.echo(report.names(tables, **screen()), nl=False)
 
 
 @nceref.command(short_help="Check the losses against formulas and theorems.")
@@ -116,7 +132,7 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
     from nceref.losses import all_losses
     from nceref.terminal import progress, screen
 
-    chosen, results = names or tuple(all_losses()), []
+    chosen, results = tuple(dict.fromkeys(names)) or tuple(all_losses()), []
     with progress(count(chosen)) as noted:
         for _, group in groupby(map(noted, run(chosen)), key=lambda result: result.loss):
             results += (found := list(group))
@@ -130,30 +146,31 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
         context.exit(FINDING)
 
 
-@nceref.command(short_help="Say what a loss should read, and what a reading means.")
+@nceref.command(
+    short_help="Say what a loss should read, and what a reading means.",
+    epilog="\b\nWhy am I stuck at 6.236?\n  nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236",
+)
 @click.option("--loss", "name", required=True, help="Name of a loss, see `nceref losses`.")
 @click.option("--n", metavar="N", help="Samples in the batch: pairs of views, for two views.")
 @click.option("--temperature", metavar="T", help="Divides the similarities; 1/T for a loss with a logit scale.")
 @click.option("--dim", metavar="D", help="Features of an embedding.")
 @click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
-@click.option("--value", metavar="X", help="What yours reads: tell which situation that is. Status 1 if impossible.")
+@click.option("--value", metavar="X", help="What yours reads: tell which situation that is.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
 @click.pass_context
 def expect(
     context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: str | None
 ) -> None:
-    r"""Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
+    """Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
 
-    \b
-    Why am I stuck at 6.236?
-    nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236
+    The exit status is 1 if no batch can read the value.
     """
     from nceref import listing
     from nceref.expect import outlook
     from nceref.place import locate
     from nceref.terminal import screen
 
-    found = outlook(name, {**given, **dict(map(_name_and_value, more))})
+    found = outlook(name, _once([*given.items(), *map(_name_and_value, more)]))
     place = None if value is None else locate(found, value)
     if as_json:
         _echo_json(listing.outlook_record(found, place))
@@ -161,6 +178,17 @@ def expect(
         click.echo(listing.outlook(found, place, **screen()), nl=False)
     if place and not place.possible:
         context.exit(FINDING)
+
+
+def _once(given: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for name, value in given:
+        if value is not None and name in out:
+            msg = f"`{name}` is given twice, as {out[name]} and as {value}; give it once"
+            raise click.UsageError(msg)
+        if value is not None:
+            out[name] = value
+    return out
 
 
 def _name_and_value(text: str) -> tuple[str, str]:

@@ -23,13 +23,20 @@ COUNTS = {
 }
 _DEFAULTS = {"dim": None, "classes": 10, "views": 1}
 
+# A number of features for which the integrals are quick.
+_MANY = 1_000_000
+_UNIT_ROWS = "rows of length 1"
+
 # From low to high, where two are equal.
 _RANKS = ("lower bound", "optimum", "collapse", "chance", "upper bound")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing."""
+    """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing.
+
+    `because` names the derivation or claim; where a value is None for the sizes given, it says what it would need.
+    """
 
     situation: str
     value: float | None
@@ -48,6 +55,8 @@ class Outlook:
         Every size and scalar that the readings depend on.
     defaults : frozenset of str
         Those of them that were not given.
+    conventions : str
+        Reduction, length of the rows and unit.
     """
 
     loss: str
@@ -55,6 +64,12 @@ class Outlook:
     settings: Mapping[str, Any]
     defaults: frozenset[str]
     readings: tuple[Reading, ...]
+    conventions: str = ""
+
+    @property
+    def normalized(self) -> bool:
+        """Whether the readings are those of rows of length 1; else the loss takes scores."""
+        return _UNIT_ROWS in self.conventions
 
 
 def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
@@ -71,7 +86,7 @@ def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
     Returns
     -------
     Outlook
-        In nats, for the mean reduction and rows of length 1.
+        For the mean reduction and, where the loss normalizes its embeddings, for rows of length 1.
 
     Raises
     ------
@@ -81,12 +96,35 @@ def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
     loss = get_loss(name).declaration
     checked = {key: _checked(loss, key, value) for key, value in _one_scale(loss, given).items()}
     sizes = Sizes({**_defaults(loss), **checked}, scaled=any(p.name == "logit_scale" for p in loss.parameters))
-    readings = [_reading(expectation, sizes) for expectation in loss.expectations]
+    known = sizes.values["dim"] is not None
+    readings = [_reading(e, sizes) for e in loss.expectations if e.dim in (None, known)]
+    if any(e.dim is not None for e in loss.expectations):
+        sizes.read.add("dim")
     _refuse_missing(loss, sizes.missing)
-    _refuse_unread(loss, checked, sizes.read)
+    _refuse_unread(loss, checked, sizes.read if known else sizes.read | _read_with_dim(loss, sizes))
     settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
     readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
-    return Outlook(loss.name, loss.sign, settings, frozenset(settings) - frozenset(checked), tuple(readings))
+    defaults = frozenset(settings) - frozenset(checked)
+    return Outlook(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
+
+
+def _conventions(loss: Loss) -> str:
+    normalized = any(p.name == "normalize" for p in loss.parameters)
+    parts = (
+        "mean reduction" if loss.has_rows else "one number",
+        _UNIT_ROWS if normalized else "",
+        f"in {loss.unit}" if loss.unit else "no unit",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _read_with_dim(loss: Loss, sizes: Sizes) -> set[str]:
+    """What readings would depend on if `dim` were given, any one: such values may be given without it."""
+    probe = Sizes({**sizes.values, "dim": _MANY}, sizes.scaled)
+    for expectation in loss.expectations:
+        if expectation.dim:
+            expectation.at(probe)
+    return probe.read
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -169,9 +207,13 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     value = expectation.at(alone)
     sizes.read.update(alone.read)
     if value is not None and not math.isfinite(value):
+        alone.absent("needs a negative: there is none to compare with")
         value = None
-    needs_dim = value is None and "dim" in alone.read and sizes.values["dim"] is None
-    return Reading(expectation.situation, value, expectation.formula, expectation.because, needs_dim)
+    needs_dim = value is None and not alone.reasons and "dim" in alone.read and sizes.values["dim"] is None
+    because = expectation.because
+    if value is None and not needs_dim:
+        because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
+    return Reading(expectation.situation, value, expectation.formula, because, needs_dim)
 
 
 def _refuse_missing(loss: Loss, missing: set[str]) -> None:
@@ -194,16 +236,16 @@ def option(name: str, value: Any) -> str:
 def _refuse_unread(loss: Loss, checked: Mapping[str, Any], read: set[str]) -> None:
     """Refuse what was given and changes nothing, where a user would believe that it does.
 
-    Every loss takes `n` and `dim`. A policy, or an optional scalar such as a base temperature, changes the loss but
-    no declared expectation: the readings hold for its default alone.
+    A policy, or an optional scalar such as a base temperature, changes the loss but no declared expectation: the
+    readings hold for its default alone.
     """
     parameters = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Choice)}
-    for name in sorted(checked.keys() - read - {"n", "dim"}):
-        if name in COUNTS:
+    for name in sorted(checked.keys() - read):
+        parameter = parameters.get(name)
+        if parameter is None or not (isinstance(parameter, Choice) or parameter.optional):
             reads = ", ".join(f"`{r}`" for r in sorted(read, key=_order)) or "nothing"
             msg = f"no reading of {loss.name} depends on `{name}`; they depend on {reads}; leave `{name}` out"
             raise InputError(msg)
-        parameter = parameters[name]
-        if (isinstance(parameter, Choice) or parameter.optional) and checked[name] != parameter.default:
+        if checked[name] != parameter.default:
             msg = f"the readings of {loss.name} are known for {name}={parameter.default!r} only, got {checked[name]!r}"
             raise InputError(msg)

@@ -140,9 +140,10 @@ def _input(p: Parameter) -> dict[str, Any]:
 
 def outlook(found: Outlook, place: Place | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
     """What a loss should read, from low to high, for reading, and the place of a value; the rest as in `text`."""
+    from rich.text import Text
+
     page, paper = pages.page(width, color)
-    page.print(found.loss, style="bold", end="")
-    page.print(", mean reduction, rows of length 1, in nats")
+    page.print(Text.assemble((found.loss, "bold"), f", {found.conventions}"))
     page.print(f"{_settings(found)}\n", style="dim")
     entries = [(r.situation, _value(r), r.formula, r.because) for r in found.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]

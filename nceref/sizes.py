@@ -4,7 +4,7 @@ Cosines are those of rows of length 1 (``normalize="l2"``); k counts the negativ
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,14 @@ class Sizes:
         Whether the loss has a logit scale: then `temperature` is 1 / `logit_scale`.
     read : set of str
         Names of the values that were asked for, there or not.
+    reasons : list of str
+        Why a situation does not arise.
     """
 
     values: Mapping[str, Any]
     scaled: bool = False
     read: set[str] = field(default_factory=set)
+    reasons: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -44,6 +47,10 @@ class Sizes:
     def missing(self) -> set[str]:
         """Names that were asked for and are not there; nothing computed from them means anything."""
         return self.read - self.values.keys()
+
+    def absent(self, reason: str) -> None:
+        """Note why there is no value: ``needs D >= 255``."""
+        self.reasons.append(reason)
 
     @property
     def positives(self) -> float:
@@ -81,8 +88,45 @@ class Sizes:
         if self.dim is None or k + own <= 0:
             return self.log(k + own)
         if self.temperature < _COLDEST:
+            self.absent(f"the integral takes too long for T < {_COLDEST}")
             return None
         return mean_log_sum(k + own, 1 / self.temperature, int(self.dim))
+
+    def inside_chance(self) -> float | None:
+        """The same with a mean over l - 1 positives inside the logarithm, for balanced classes of l rows."""
+        everyone, same = self.chance(self.views * self.n - 1, own=0), self._class_size()
+        positives = None if same is None else self.chance(same - 1, own=0)
+        if everyone is None or same is None or positives is None:
+            return None
+        return everyone - positives + self.log(same - 1)
+
+    def margin_chance(self, own: Callable[[Any, Any], Any]) -> float | None:
+        """Mean cross-entropy of `scale` times C cosines of a random row with random class weights, D given.
+
+        Parameters
+        ----------
+        own : callable
+            What a margin makes of the target's cosine: a function of cosine and sine.
+        """
+        if self.scale > 1 / _COLDEST:
+            self.absent(f"the integral takes too long for s > {1 / _COLDEST:.0f}")
+            return None
+        cosines, weights = _cosines(self.scale, int(self.dim))
+        target = own(cosines, _sines(cosines))
+        total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own)
+        return total - float(self.scale * (weights @ target))
+
+    def pair_chance(self) -> float | None:
+        """E softplus(-t s - b) + (n - 1) E softplus(t s + b), s the cosine of independent uniform rows, D given."""
+        import numpy as np
+
+        scale, bias = self.logit_scale, self.logit_bias
+        if scale > 1 / _COLDEST:
+            self.absent(f"the integral takes too long for t > {1 / _COLDEST:.0f}")
+            return None
+        cosines, weights = _cosines(scale, int(self.dim))
+        z = scale * cosines + bias
+        return float(weights @ (np.logaddexp(0.0, -z) + (self.n - 1) * np.logaddexp(0.0, z)))
 
     def cosine_bound(self, k: int, gap: float) -> float:
         """log(1 + k e^(gap / T)): every negative is more similar than the positive by `gap` (WL-1: gap = -2, 2)."""
@@ -109,17 +153,29 @@ class Sizes:
 
         None unless C divides the n samples, every row has a positive (l >= 2), and D >= C - 1 if D is given.
         """
-        n, c, rows = self.n, int(self.classes), self.views * self.n
-        if n % c or rows < 2 * c or (c > 1 and not self._fits(c)):
+        same, c, t = self._class_size(), int(self.classes), self.temperature
+        if same is None or (c > 1 and not self._fits(c)):
             return None
-        others = -math.inf if c == 1 else self.log(rows - rows // c) - c / ((c - 1) * self.temperature)
-        inside = self.log(rows // c - 1)
+        others = -math.inf if c == 1 else self.log((c - 1) * same) - c / ((c - 1) * t)
+        inside = self.log(same - 1)
         return inside + self.softplus(others - inside)
+
+    def _class_size(self) -> int | None:
+        """Rows of a class, all views of it, if classes are balanced and every row has a positive."""
+        n, c = int(self.n), int(self.classes)
+        if n % c:
+            self.absent(f"{n} is not a multiple of {c} classes")
+            return None
+        same = int(self.views) * n // c
+        if same < 2:
+            self.absent("needs 2 rows of a class, or there is no positive")
+            return None
+        return same
 
     def uniform(self, t: float) -> float | None:
         """Log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t for independent uniform u, v (WI-3). None without D."""
         if self.dim is None:
-            return None
+            return None  # and `dim` is noted as asked for
         return log_0f1(self.dim / 2, t * t) - 2 * t
 
     def paco_bound(self) -> float:
@@ -133,7 +189,13 @@ class Sizes:
 
     def _fits(self, corners: int) -> bool:
         """Whether a simplex with so many corners exists in D dimensions; an unknown D is large enough."""
-        return corners >= 2 and (self.dim is None or self.dim >= corners - 1)
+        if corners < 2:
+            self.absent("needs N >= 2")
+        elif self.dim is not None and self.dim < corners - 1:
+            self.absent(f"needs D >= {corners - 1}")
+        else:
+            return True
+        return False
 
 
 def log_0f1(b: float, z: float) -> float:
@@ -143,26 +205,48 @@ def log_0f1(b: float, z: float) -> float:
     return float(mpmath.log(mpmath.hyp0f1(b, z)))
 
 
-def mean_log_sum(terms: int, kappa: float, dim: int) -> float:
+def mean_log_sum(terms: int, kappa: float, dim: int, own: Callable[[Any, Any], Any] | None = None) -> float:
     """E log(e^(kappa s_1) + ... + e^(kappa s_m)) for independent cosines s_j of uniform rows in `dim` dimensions.
 
     By log x = integral over u of exp(-e^u) - exp(-x e^u), the mean is that of exp(-e^u) - phi(u)^m with
     phi(u) = E exp(-e^(u + kappa s)). Both integrands are analytic and fall off exponentially, so that the trapezoidal
-    rule with these steps is exact to rounding.
+    rule with these steps is exact to rounding. With `own`, a function of cosine and sine, s_1 is replaced by own(s_1).
     """
     import numpy as np
 
     cosines, weights = _cosines(kappa, dim)
-    beyond = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
-    step, total = 0.25, 0.0
-    for u in np.arange(-(kappa + math.log(terms) + 40), kappa + 4, step):
-        # 1 - exp(-e^x) is below 1e-17 left of x = -40 and 1 to rounding right of x = 4.
-        low, high = np.searchsorted(cosines, ((-40 - u) / kappa, (4 - u) / kappa))
-        inside = weights[low:high] @ -np.expm1(-np.exp(u + kappa * cosines[low:high]))
-        missing = float(inside + beyond[high])
-        power = math.exp(terms * math.log1p(-missing)) if missing < 1 else 0.0
+    every = _law(kappa * cosines, weights)
+    first = None if own is None else _law(kappa * own(cosines, _sines(cosines)), weights)
+    reach = kappa if first is None else max(kappa, float(np.max(np.abs(first[0]))))
+    equal, step, total = terms - (first is not None), 0.25, 0.0
+    for u in np.arange(-(reach + math.log(terms) + 40), reach + 4, step):
+        missing = _missing(u, *every)
+        power = math.exp(equal * math.log1p(-missing)) if missing < 1 else float(equal == 0)
+        power *= 1.0 if first is None else 1 - _missing(u, *first)
         total += math.exp(-math.exp(min(u, 5.0))) - power
     return total * step
+
+
+def _law(values: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """Values, rising, with their weights, and the weight of each and all above it."""
+    import numpy as np
+
+    order = np.argsort(values)
+    return values[order], weights[order], np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+
+
+def _missing(u: float, values: Any, weights: Any, beyond: Any) -> float:
+    """1 - E exp(-e^(u + x)): it is below 1e-17 left of u + x = -40 and 1 to rounding right of 4."""
+    import numpy as np
+
+    low, high = np.searchsorted(values, (-40 - u, 4 - u))
+    return float(weights[low:high] @ -np.expm1(-np.exp(u + values[low:high])) + beyond[high])
+
+
+def _sines(cosines: Any) -> Any:
+    import numpy as np
+
+    return np.sqrt((1 - cosines) * (1 + cosines))
 
 
 def _cosines(kappa: float, dim: int) -> tuple[Any, Any]:

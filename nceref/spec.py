@@ -112,13 +112,15 @@ class Expectation:
     """A number that the loss should read in a named situation, with the claim or derivation behind it.
 
     `at(sizes)` receives the sizes and scalars of `nceref expect` as attributes and returns a float, or None where
-    the situation cannot arise for these sizes.
+    the situation cannot arise for these sizes. Where the formula depends on whether D, the features of an embedding,
+    is known, a situation is declared twice: with `dim` True for a given D, and with `dim` False.
     """
 
     situation: Literal["chance", "collapse", "optimum", "lower bound", "upper bound"]
     formula: str
     because: str
     at: Callable[[Any], float | None]
+    dim: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class Loss:
     variants : tuple of mappings
         Argument sets that the checks go through: a value, ``...`` for a generated array, or "views" for the
         alternative shape. The first one is what the properties are declared for.
+    unit : str
+        Of the values; empty for a plain number.
     decomposition : callable or None
         ``decomposition(statistics, arguments)``: row values of named parts that add up to the loss.
     """
@@ -176,6 +180,7 @@ class Loss:
     notes: str = ""
     mean_over: str | None = None
     single: bool = True
+    unit: str = "nats"
     decomposition: Callable[[Any, Any], Mapping[str, Any]] | None = None
     variants: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
 

@@ -13,7 +13,7 @@ import click
 import pytest
 
 import nceref
-from nceref import check, cli, registry, terminal
+from nceref import check, cli, registry
 from nceref.check import Result
 from nceref.losses import all_losses, get_loss
 from nceref.spec import Table
@@ -26,6 +26,7 @@ START = "from nceref.cli import main; main()"
 @pytest.fixture
 def run(capsys, monkeypatch):
     """Run the command line in this process; returns exit status, standard output and standard error."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
 
     def run(*arguments):
@@ -92,6 +93,12 @@ def test_latex_prints_the_formula_alone(run):
     assert run("losses", "nt_xent", "--latex") == (0, get_loss("nt_xent").latex + "\n", "")
 
 
+def test_latex_of_all_losses_is_headed_by_their_names(run):
+    lines = run("losses", "--latex")[1].splitlines()
+    assert lines[0::2] == [f"% {name}" for name in all_losses()]
+    assert lines[1::2] == [loss.latex for loss in all_losses().values()]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -100,7 +107,11 @@ def test_latex_prints_the_formula_alone(run):
         (("expect", "--loss", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
         (("tables", "hard"), "no table named 'hard'"),
         (("tables", "--format", "xml"), "'xml' is not one of"),
+        (("tables", "--list", "--out", "folder"), "goes without --out"),
+        (("tables", "--list", "--format", "csv"), "goes without --format csv"),
+        (("losses", "--latex", "--json"), "--latex and --json exclude each other"),
         (("expect",), "Missing option '--loss'"),
+        (("expect", "--loss", "nt_xent", "--n", "256", "--set", "n=3"), "`n` is given twice, as 256 and as 3"),
         (("expect", "--loss", "nt_xent", "--set", "n"), "NAME=VALUE, such as classes=100, got 'n'"),
         (("expect", "--loss", "nt_xent", "--n", "0", "--temperature", "1"), "integer >= 1, got 0"),
         (("nothing",), "No such command 'nothing'"),
@@ -119,7 +130,8 @@ def test_file_in_the_way_of_a_folder_is_status_2(run, tmp_path):
     for out in ("file", "file/below"):
         status, _, err = run("tables", "losses", "--out", str(tmp_path / out))
         assert status == 2
-        assert str(tmp_path / out) in err or "Not a directory" in err
+        assert str(tmp_path / out) in err
+    assert err == f"Error: cannot write to {tmp_path / 'file/below'}: not a folder\n"
 
 
 def test_tables_prints_the_chosen_ones_in_order(run):
@@ -150,10 +162,22 @@ def test_tables_are_written_one_a_file_and_named(run, tmp_path):
     paths = [tmp_path / "new" / f"{name}.csv" for name in chosen]
     assert (status, out) == (0, "".join(f"wrote {path}\n" for path in paths))
     assert sorted((tmp_path / "new").iterdir()) == sorted(paths)
+    paths[0].write_text("other")
+    out = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))[1]
+    assert out == f"replaced {paths[0]}\nwrote {paths[1]}\n"
 
 
 def test_tables_can_be_listed_by_name(run):
-    assert [line.split()[0] for line in run("tables", "--list")[1].splitlines()] == list(TABLES)
+    lines = run("tables", "--list")[1].splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(TABLES)
+    assert max(map(len, lines)) <= 80
+    words = " ".join(" ".join(lines).split())
+    assert all(f"{name} {table.title}" in words for name, table in TABLES.items())
+
+
+def test_list_of_tables_as_json_has_names_and_titles(run):
+    listed = json.loads(run("tables", "--list", "--format", "json")[1])
+    assert listed == [{"name": name, "title": table.title} for name, table in TABLES.items()]
 
 
 def test_check_prints_each_loss_and_the_count(run):
@@ -184,34 +208,12 @@ def test_check_as_json_is_one_list_and_a_finding_too(run, failing):
     assert json.loads(out)[1] == {"loss": "dcl", "check": "nonnegative", "status": "fail", "detail": "it is -3"}
 
 
-def test_check_without_names_is_all_losses(run, failing, monkeypatch):
+def test_check_without_names_is_all_losses_and_with_names_each_once(run, failing, monkeypatch):
     asked = []
     monkeypatch.setattr(check, "count", lambda names: asked.append(names) or 1)
     run("check")
-    assert asked == [tuple(all_losses())]
-
-
-def test_progress_goes_to_a_terminal_on_standard_error_only(monkeypatch, capsys):
-    results = [Result("dcl", "nonnegative", "pass", "")] * 3
-    with terminal.progress(3) as noted:
-        assert [noted(result) for result in results] == results
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with terminal.progress(3) as noted:
-        assert [noted(result) for result in results] == results
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "dcl" in err
-
-
-def test_pages_have_the_width_and_colors_of_a_terminal_unless_told_not_to(monkeypatch):
-    assert terminal.screen() == {}
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "123")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert terminal.screen() == {"width": 123, "color": True}
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert terminal.screen() == {"width": 123, "color": False}
+    run("check", "nt_xent", "dcl", "nt_xent")
+    assert asked == [tuple(all_losses()), ("nt_xent", "dcl")]
 
 
 STUCK = ("expect", "--loss", "nt_xent", "--n", "256", "--temperature", "0.07")
@@ -223,10 +225,16 @@ def test_expect_names_the_situation_of_a_value(run):
     assert "6.2364 is collapse and chance (6.23637), to 5 digits.\n" in out
 
 
-def test_expect_with_an_impossible_value_is_a_finding(run):
-    status, out, _ = run(*STUCK, "--value=-1")
+@pytest.mark.parametrize("value", ["-1", "1e-4", "0"])
+def test_expect_with_an_impossible_value_is_a_finding(run, value):
+    status, out, _ = run(*STUCK, f"--value={value}")
     assert status == 1
-    assert "-1 is below the lower bound" in out
+    assert "is below the lower bound" in out or "no batch reads that" in " ".join(out.split())
+
+
+def test_help_of_expect_shows_its_example_on_one_line(run):
+    out = run("expect", "--help")[1]
+    assert "\n    nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236\n" in out
 
 
 def test_expect_as_json_carries_every_digit_and_the_place(run):
@@ -278,6 +286,12 @@ def test_launcher_runs_from_a_clone(tmp_path):
         text=True,
         check=True,
     )
+    assert found.stdout == f"nceref {nceref.__version__}\n"
+
+
+def test_package_runs_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "nceref", "--version"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert found.stdout == f"nceref {nceref.__version__}\n"
 
 

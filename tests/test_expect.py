@@ -1,5 +1,6 @@
 """What a loss is expected to read, against the loss itself and against published numbers."""
 
+import re
 from math import inf, log, sqrt
 
 import numpy as np
@@ -9,6 +10,7 @@ from nceref import losses
 from nceref.errors import InputError
 from nceref.expect import outlook
 from nceref.place import ADVICE
+from nceref.sizes import log_0f1, mean_log_sum
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.tolerance import bounds, close
 
@@ -25,11 +27,18 @@ def scalars(name):
 
 
 def sizes(name):
-    """Those of the sizes below that the readings of the loss depend on."""
-    given = {"n": N, "dim": D, **scalars(name)}
+    """Those of the sizes below that the readings of the loss depend on: all others are refused."""
+    given = {"n": N, "dim": D, "classes": CLASSES, **scalars(name)}
     if any(p.name == "queue" and p.required for p in ALL[name].parameters if isinstance(p, Array)):
         given["queue"] = ROWS
-    return {**given, "classes": CLASSES} if "classes" in outlook(name, given).settings else given
+    while given:
+        try:
+            outlook(name, given)
+        except InputError as error:
+            del given[re.search(r"; leave `(\w+)` out$", str(error))[1]]
+        else:
+            break
+    return given
 
 
 def values(name):
@@ -112,7 +121,7 @@ def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, 
 def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
     one = outlook("paco", given).readings[0].value
-    other = outlook("paco", {"n": 64, "alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
+    other = outlook("paco", {"alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
     assert one == other
 
 
@@ -165,7 +174,11 @@ def test_opposed_and_aligned_extremes_attain_the_cosine_bounds():
     assert close(losses.moco(query, query, other, temperature=0.5), known["lower bound"])
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "info_nce", "moco", "nt_xent"])
+# By name: those whose chance depends on D.
+WITH_DIM = [n for n, loss in ALL.items() if any(e.dim for e in loss.declaration.expectations)]
+
+
+@pytest.mark.parametrize("name", WITH_DIM)
 def test_random_rows_read_chance_on_average(name):
     # 400 independent batches: their mean lies within 4 standard errors, which are small enough to tell D = 8 from none.
     rng = np.random.default_rng(0)
@@ -179,6 +192,48 @@ def test_random_rows_read_chance_on_average(name):
 def test_without_dim_chance_is_that_of_equal_similarities():
     known = {r.situation: r.value for r in outlook("nt_xent", {"n": 256, "temperature": 0.07}).readings}
     assert known["chance"] == known["collapse"] == log(511)
+
+
+def chance(name, given):
+    return next(r for r in outlook(name, given).readings if r.situation == "chance")
+
+
+def test_formula_of_chance_is_what_is_computed():
+    # At T = 0.001 its limit for many negatives is three times the mean.
+    given = {"n": 256, "temperature": 0.001}
+    assert chance("nt_xent", given).formula == "log(2N - 1)"
+    cold = chance("nt_xent", {**given, "dim": 128})
+    assert cold.formula == "E log sum of 2N - 1 terms e^(s/T)"
+    assert cold.value == mean_log_sum(2 * 256 - 1, 1 / 0.001, 128)
+    assert "at most log(2N - 1) + log 0F1(; D/2; 1/(4 T^2))" in cold.because
+    assert cold.value < (log(511) + log_0f1(64, 1e6 / 4)) / 3
+
+
+@pytest.mark.parametrize("name", WITH_DIM)
+def test_chance_for_a_given_dim_tends_to_the_one_without(name):
+    given = {k: v for k, v in sizes(name).items() if k != "dim"}
+    assert abs(chance(name, {**given, "dim": 10**8}).value - chance(name, given).value) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "conventions"),
+    [
+        ("nt_xent", {"n": 8, "temperature": 1}, "mean reduction, rows of length 1, in nats"),
+        ("uniformity", {"n": 8}, "one number, rows of length 1, in nats"),
+        ("cross_entropy", {}, "mean reduction, in nats"),
+        ("balanced_softmax", {}, "mean reduction, in nats"),
+        ("nce", {"noise_ratio": 1}, "mean reduction, in nats"),
+        ("alignment", {}, "mean reduction, rows of length 1, no unit"),
+        ("simple", {"n": 8}, "mean reduction, rows of length 1, no unit"),
+    ],
+)
+def test_conventions_follow_from_the_declaration(name, given, conventions):
+    assert outlook(name, given).conventions == conventions
+
+
+def test_what_only_dim_brings_into_play_may_be_given_without_it():
+    found = outlook("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
+    assert dict(found.settings) == {"n": 64, "dim": None, "views": 1}
 
 
 def test_simplex_does_not_fit_into_few_dimensions():
@@ -215,6 +270,14 @@ def test_defaults_are_named_and_what_was_given_is_not():
         ("clip", {"n": 8, "temperature": 1, "logit_scale": 1}, "give one of them"),
         ("nt_xent", {"n": 8, "temprature": 1}, "no size or scalar `temprature`; did you mean `temperature`?"),
         ("nt_xent", {"n": 8, "temperature": 1, "classes": 4}, "no reading of nt_xent depends on `classes`"),
+        ("hcl", {"n": 8, "temperature": 1, "dim": 3}, "no reading of hcl depends on `dim`; they depend on `n`, `temp"),
+        (
+            "arcface",
+            {"n": 8},
+            "no reading of arcface depends on `n`; they depend on `dim`, `classes`, `margin`, `scale`",
+        ),
+        ("simple", {"n": 8, "dim": 3}, "; leave `dim` out"),
+        ("balanced_softmax", {"temperature": 1}, "; leave `temperature` out"),
         ("supcon_out", {"n": 8, "temperature": 1, "form": "sums"}, "`form` must be one of 'mean', 'sum', got 'sums'"),
         ("supcon_out", {"n": 9, "temperature": 1, "no_positive": "zero"}, "for no_positive='error' only"),
         ("ntxent", {}, "did you mean 'nt_xent'"),

@@ -5,6 +5,7 @@ from math import cosh, exp, log
 import mpmath
 import pytest
 
+from nceref.expect import outlook
 from nceref.sizes import Sizes, log_0f1, mean_log_sum
 from nceref.tolerance import close
 
@@ -50,3 +51,43 @@ def test_mean_log_of_two_terms_is_that_of_the_double_integral():
         for dim, mean in ((3, sphere), (2, circle / mpmath.pi**2)):
             assert close(mean_log_sum(2, 5.0, dim), float(mean), scale=45)
     assert close(mean_log_sum(2, 5.0, 1), (log(2) + log(2 * cosh(5))) / 2, scale=45)
+
+
+def test_mean_log_of_an_own_term_is_that_of_the_double_integral():
+    # Two terms on the sphere, where the cosine is uniform: one is cos - sin / 4.
+    moved = mean_log_sum(2, 5.0, 3, lambda cos, sin: cos - sin / 4)
+    with mpmath.workdps(20):
+
+        def first(s):
+            return mpmath.exp(5 * (s - mpmath.sqrt(1 - s * s) / 4))
+
+        expected = mpmath.quad(lambda s, t: mpmath.log(first(s) + mpmath.exp(5 * t)) / 4, (-1, 0, 1), (-1, 0, 1))
+    assert close(moved, float(expected), scale=45)
+
+
+def test_own_term_that_is_as_all_others_changes_nothing():
+    assert close(mean_log_sum(50, 14.0, 8, lambda cos, _: cos), mean_log_sum(50, 14.0, 8), scale=60)
+
+
+def test_cold_temperatures_are_refused_with_the_reason():
+    sizes = Sizes({"dim": 8, "temperature": 1e-5})
+    assert sizes.chance(10) is None
+    assert sizes.reasons == ["the integral takes too long for T < 0.0001"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "situation", "reason"),
+    [
+        ("nt_xent", {"n": 256, "temperature": 0.1, "dim": 128}, "optimum", "needs D >= 255"),
+        ("nt_xent", {"n": 1, "temperature": 0.1}, "optimum", "needs N >= 2"),
+        ("dcl", {"n": 1, "temperature": 0.1}, "collapse", "needs a negative: there is none to compare with"),
+        ("supcon_out", {"n": 64, "temperature": 0.1}, "optimum", "64 is not a multiple of 10 classes"),
+        ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
+        ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
+        ("alignment", {"exponent": 3}, "chance", "known for a = 2 only"),
+        ("info_nce", {"n": 8, "temperature": 1e-5, "dim": 8}, "chance", "the integral takes too long for T < 0.0001"),
+    ],
+)
+def test_a_situation_that_cannot_arise_says_what_it_would_need(name, given, situation, reason):
+    reading = next(r for r in outlook(name, given).readings if r.situation == situation)
+    assert (reading.value, reading.because, reading.needs_dim) == (None, reason, False)

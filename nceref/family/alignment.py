@@ -3,7 +3,6 @@
 L_i = |x_i - y_i|^a
 """
 
-
 from nceref.distances import PairedDistance
 from nceref.embeddings import embed
 from nceref.formulas import rows

@@ -5,7 +5,6 @@
 Only ratios of the counts matter: frequencies give the same loss.
 """
 
-
 from nceref.embeddings import at_least_single, given
 from nceref.heads import softmax_one_positive
 from nceref.layouts import Except, Index, Only

@@ -3,7 +3,6 @@
 L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
 """
 
-
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus

@@ -3,7 +3,6 @@
 L_i = -log( exp(s (cos theta_y - m)) / (exp(s (cos theta_y - m)) + sum_{k != y} exp(s cos theta_k)) )
 """
 
-
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus

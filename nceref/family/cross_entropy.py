@@ -3,7 +3,6 @@
 L_i = log sum_k exp(x_ik / T) - sum_k q_ik x_ik / T,    q = (1 - e) onehot(target) + e / C
 """
 
-
 from nceref.embeddings import given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone, Except, Index, Only

@@ -6,7 +6,6 @@
 The weights are constants: no gradient flows through them.
 """
 
-
 from nceref.comparisons import two_views
 from nceref.formulas import dot, rows
 from nceref.namespaces import array_namespace

@@ -6,7 +6,6 @@
 The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
-
 from nceref.embeddings import at_least_single, embed
 from nceref.errors import InputError
 from nceref.formulas import dot, rows

@@ -76,17 +76,18 @@ LOSS = Loss(
     expectations=(
         Expectation("chance", "0", "independent uniform rows have mean similarity 0", lambda s: 0.0),
         Expectation(
-            "collapse", "0", "all similarities equal, weight 1/(N-1) (WL-5)", lambda s: 0.0 if s.n > 1 else -1.0
+            "collapse", "0, -1 for N = 1", "all similarities equal, weight 1/(N-1) (WL-5)",
+            lambda s: 0.0 if s.n > 1 else -1.0,
         ),
         Expectation(
-            "optimum", "-1 - 1/(N-1)", "aligned rows that add up to 0 (WL-5)",
+            "optimum", "-1 - 1/(N-1), -1 for N = 1", "aligned rows that add up to 0 (WL-5)",
             lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
         ),
         Expectation(
-            "lower bound", "-1 - 1/(N-1)", "the aligned zero-mean minimum (WL-5)",
+            "lower bound", "-1 - 1/(N-1), -1 for N = 1", "the aligned zero-mean minimum (WL-5)",
             lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
         ),
-        Expectation("upper bound", "2", "cosines in [-1, 1]", lambda s: 2.0 if s.n > 1 else 1.0),
+        Expectation("upper bound", "2, 1 for N = 1", "cosines in [-1, 1]", lambda s: 2.0 if s.n > 1 else 1.0),
     ),
     unit="",
     sign="either sign: the optimum is negative",

@@ -5,7 +5,6 @@
 The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i) by a weighted one.
 """
 
-
 from nceref.comparisons import counted_rows, labelled, per_anchor
 from nceref.formulas import dot, labelled_rows
 from nceref.heads import positive_set
