@@ -43,9 +43,8 @@ def two_views(
     z = embed(normalize, z1=z1, z2=z2)
     negatives = Except((*itself(2 * n), *other_view(n)))
     terms = {statistic: Term(LogSumExp(by), negatives) for statistic, by in (k or {"negatives": 1.0}).items()}
-    return Comparison(
-        Dot(z, z, divided_by(temperature)), {**terms, "positive": Term(Sum(), Only(other_view(n)))}
-    )  # fmt: skip
+    terms["positive"] = Term(Sum(), Only(other_view(n)))
+    return Comparison(Dot(z, z, divided_by(temperature)), terms)
 
 
 def labelled(
@@ -55,17 +54,15 @@ def labelled(
     """Samples with labels, a mask, or neither (then other views of a sample are its positives), and a queue."""
     _check_labelling(labels, mask, queue, queue_labels)
     views = embeddings.shape[1] if embeddings.ndim == 3 else 1
-    candidates = embed(normalize, embeddings=embeddings) if queue is None else embed(
-        normalize, ("queue",), embeddings=embeddings, queue=queue
-    )  # fmt: skip
+    queued = {} if queue is None else {"queue": queue}
+    candidates = embed(normalize, ("queue",), embeddings=embeddings, **queued)
     one = anchor_mode == "one" and views > 1
-    anchors = embed(normalize, first_view=one, embeddings=embeddings)
+    # The same object on both sides: the engine then knows that the logits are symmetric.
+    anchors = candidates if not (one or queued) else embed(normalize, first_view=one, embeddings=embeddings)
     own = (Diagonal(0, anchors.values.shape[0]),)
     positives, negatives = _labelling(embeddings, labels, mask, queue_labels, views, anchors.values.shape[0], own)
     terms = {"negatives": Term(LogSumExp(), negatives), "positives": Term(PositiveSet(inside), positives)}
-    return Comparison(
-        Dot(candidates if not one and queue is None else anchors, candidates, divided_by(temperature)), terms
-    )
+    return Comparison(Dot(anchors, candidates, divided_by(temperature)), terms)
 
 
 def _check_labelling(labels: Any, mask: Any, queue: Any, queue_labels: Any) -> None:
