@@ -115,7 +115,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
 def to_json(table: Table) -> str:
     """Write one table as JSON, in full precision; what is not finite becomes null."""
     rows = [{column: entries.plain(value) for column, value in row.items()} for row in table.rows()]
-    about = {"name": table.name, "title": table.title, "source": table.source, "note": table.note}
+    about = {"name": table.name, "title": table.title, "source": table.source}
     content = {**about, "columns": table.columns, "rows": rows}
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 

@@ -64,8 +64,7 @@ def test_json_has_the_promised_form(table):
         pytest.fail(f"{constant} is no JSON")
 
     content = json.loads(report.render(table, "json"), parse_constant=refuse)
-    assert list(content) == ["name", "title", "source", "note", "columns", "rows"]
-    assert content["note"] == table.note
+    assert list(content) == ["name", "title", "source", "columns", "rows"]
     assert content["columns"] == list(table.columns)
     for row, declared in zip(content["rows"], table.rows(), strict=True):
         assert list(row) == list(declared)
