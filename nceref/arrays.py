@@ -151,3 +151,25 @@ def _shape_message(name: str, shape: tuple[int, ...], letters: tuple[str, ...], 
         return f"`{name}` must be {wanted}, got {shape}"
     expected = shape_text(sizes[letter][0] if letter in sizes else letter for letter in letters)
     return f"`{name}` must be {wanted} = {expected} to match {' and '.join(f'`{o}`' for o in others)}, got {shape}"
+
+
+def promoted(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with all float arrays in their common dtype, at least float32: the format that computes."""
+    floats = {name: x for name, x in inputs.items() if is_array_api_obj(x) and _is_float(x)}
+    if not floats:
+        return dict(inputs)
+    xp = array_namespace(next(iter(floats.values())))
+    common = xp.result_type(xp.float32, *(x.dtype for x in floats.values()))
+    return {**inputs, **{name: x if x.dtype == common else xp.astype(x, common) for name, x in floats.items()}}
+
+
+def _is_float(x: Any) -> bool:
+    xp = array_namespace(x)
+    return bool(xp.isdtype(x.dtype, "real floating"))
+
+
+def in_dtype_of(x: Any, grad: Any) -> Any:
+    """A gradient in the dtype of its input."""
+    if not is_array_api_obj(x) or grad.dtype == x.dtype:
+        return grad
+    return array_namespace(grad).astype(grad, x.dtype)

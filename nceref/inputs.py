@@ -21,7 +21,8 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
         Every parameter by name, in the order of declaration; optional ones that were left out are None.
     """
     given = _named(loss, args, kwargs)
-    library = Library(given.values())
+    arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
+    library = Library(given[name] for name in arrays if name in given)
     sizes: Sizes = {}
     out: dict[str, Any] = {}
     for parameter in loss.parameters:

@@ -13,6 +13,7 @@ from typing import Any
 
 from nceref import engine, registry
 from nceref.anatomy import Anatomy, anatomy
+from nceref.arrays import in_dtype_of, promoted
 from nceref.errors import InputError
 from nceref.inputs import bind, checked_cotangent, choose_reduction, domain
 from nceref.namespaces import array_namespace
@@ -75,7 +76,7 @@ class LossFunction:
 
     def __call__(self, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
-        return self._evaluate(arrays, arguments, reduction).value(reduction)
+        return self._evaluate(arrays, arguments, reduction)[0].value(reduction)
 
     def value_and_grad(
         self, *arrays: Any, reduction: str = "mean", cotangent: Any = None, **arguments: Any
@@ -105,12 +106,12 @@ class LossFunction:
         InputError
             For any argument that the loss cannot take.
         """
-        evaluation = self._evaluate(arrays, arguments, reduction)
-        return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, arguments)
+        evaluation, inputs = self._evaluate(arrays, arguments, reduction)
+        return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, inputs)
 
     def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        return anatomy(self.declaration.plan(**bind(self.declaration, arrays, arguments)))
+        return anatomy(self.declaration.plan(**promoted(bind(self.declaration, arrays, arguments))))
 
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
         """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
@@ -118,15 +119,17 @@ class LossFunction:
             known = [name for name, loss in all_losses().items() if loss.declaration.decomposition]
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
-        checked = bind(self.declaration, arrays, arguments)
+        checked = promoted(bind(self.declaration, arrays, arguments))
         parts = self.declaration.decomposition(engine.statistics(self.declaration.plan(**checked)), checked)
         return {name: engine.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
 
-    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str) -> engine.Evaluation:
+    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str) -> Any:
+        """The forward pass, and the checked arguments."""
         reduction = choose_reduction(self.declaration, reduction)
-        return engine.evaluate(self.declaration.plan(**bind(self.declaration, arrays, arguments)), reduction)
+        inputs = bind(self.declaration, arrays, arguments)
+        return engine.evaluate(self.declaration.plan(**promoted(inputs)), reduction), inputs
 
-    def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, arguments: Any) -> Any:
+    def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, inputs: Any) -> Any:
         if reduction == "none" and cotangent is None:
             rows = self.declaration.rows
             msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
@@ -137,7 +140,10 @@ class LossFunction:
         if cotangent is not None:
             cotangent = checked_cotangent(cotangent, evaluation.rows)
         found = evaluation.gradients(cotangent)
-        return {name: found[name] for name in differentiable(self.declaration) if name in found}
+        grads = {n: in_dtype_of(inputs[n], found[n]) for n in differentiable(self.declaration) if n in found}
+        for name, grad in grads.items():
+            engine.check_finite(grad, f"the gradient of `{name}`")
+        return grads
 
 
 def differentiable(declaration: Loss) -> list[str]:

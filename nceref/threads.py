@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,8 +31,8 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
     Parameters
     ----------
     block : int, optional
-        Side of the square blocks, at least 1; default 512. Memory beyond inputs and gradients is a few arrays of
-        block x block numbers for each thread.
+        Side of the square blocks, at least 1; default 512. Memory beyond inputs and gradients is, for each thread, a
+        few arrays of block x block numbers and one gradient of the candidates.
     threads : int, optional
         At least 1; default: the environment variable NCEREF_THREADS, else the processors this process may use.
 
@@ -76,9 +77,12 @@ def thread_count() -> int:
 
 @cache
 def _default_threads(text: str | None) -> int:
-    if text is None:
+    if not text:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _positive("the environment variable NCEREF_THREADS", int(text) if text.strip().isdecimal() else text)
+    return _positive(
+        "the environment variable NCEREF_THREADS",
+        int(text) if text.isascii() and text.isdigit() and len(text) < 7 else text,
+    )
 
 
 @cache
@@ -86,16 +90,44 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="nceref")
 
 
-if hasattr(os, "register_at_fork"):
-    # A forked child has the pool but none of its threads, and would wait for them for ever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+class _Blas:
+    """Holds BLAS to one thread while anybody computes: the limit is the process's, so the last one out lifts it."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.limiter: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limiter = _controller().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0 and self.limiter is not None:
+                self.limiter.restore_original_limits()
 
 
 @cache
-def _blas() -> Any:
+def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+_blas = _Blas()
+
+
+def _start_over() -> None:
+    """A forked child has the pool but none of its threads, and would wait for them for ever."""
+    _pool.cache_clear()
+    _blas.__init__()  # type: ignore[misc]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)
 
 
 def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[Any], pairs: int, host: bool) -> list[Result]:
@@ -115,9 +147,18 @@ def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[Any], pairs:
     threads = min(thread_count(), len(strips)) if host and pairs >= LEAST_PAIRS else 1
     if threads == 1:
         return [work(strips)]
-    with _blas().limit(limits=1, user_api="blas"):
-        jobs = [_pool(threads).submit(copy_context().run, _quietly, work, strips[t::threads]) for t in range(threads)]
-        return [job.result() for job in jobs]
+    with _blas:
+        results = [_started(threads, work, strips[t::threads]) for t in range(threads)]
+        return [result() for result in results]
+
+
+def _started(threads: int, work: Callable[[Sequence[Any]], Result], strips: Sequence[Any]) -> Callable[[], Result]:
+    """What waits for a share of the work, or does it where the interpreter is shutting down and starts no thread."""
+    context = copy_context()
+    try:
+        return _pool(threads).submit(context.run, _quietly, work, strips).result
+    except RuntimeError:
+        return lambda: context.run(_quietly, work, strips)
 
 
 def _quietly(work: Callable[[Sequence[Any]], Result], strips: Sequence[Any]) -> Result:

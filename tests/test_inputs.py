@@ -189,6 +189,23 @@ def test_tensors_that_record_a_graph_are_refused():
         losses.nt_xent(X, X, temperature=Recording(0.1))
 
 
+def test_a_scalar_does_not_decide_the_array_library():
+    strict = array_api_strict.asarray(X)
+    value = losses.nt_xent(temperature=np.float64(0.1), z1=strict, z2=strict)
+    assert float(value) == losses.nt_xent(X, X, temperature=array_api_strict.asarray(0.1))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, array_api_strict.asarray])
+def test_mixed_dtypes_are_computed_in_the_widest_and_gradients_keep_their_own(wrap):
+    single, double = X.astype(np.float32), X[::-1].copy()
+    value, grad = losses.clip.value_and_grad(wrap(single), wrap(double), logit_scale=10.0)
+    want, full = losses.clip.value_and_grad(single.astype(np.float64), double, logit_scale=10.0)
+    assert float(value) == want
+    assert np.asarray(grad["image"]).dtype == np.float32
+    assert np.array_equal(np.asarray(grad["image"]), full["image"].astype(np.float32))
+    assert np.array_equal(np.asarray(grad["text"]), full["text"])
+
+
 def test_byte_order_does_not_change_the_result():
     want = losses.nt_xent.value_and_grad(X, X[::-1], temperature=0.01)
     got = losses.nt_xent.value_and_grad(X.astype(">f8"), X[::-1].astype(">f8"), temperature=0.01)

@@ -74,6 +74,39 @@ def test_small_batches_start_no_thread(monkeypatch):
     assert get_loss("nt_xent")(x, x, temperature=0.1) > 0
 
 
+@pytest.mark.usefixtures("eager")
+def test_blas_gets_its_threads_back_after_calls_that_overlap():
+    """The limit is the process's: the first caller sets it, the last one lifts it."""
+    from threadpoolctl import threadpool_info
+
+    def blas():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = blas()
+    with threads._blas:
+        inside = blas()
+        with threads._blas:
+            pass
+        assert blas() == inside
+    assert blas() == before
+    assert set(inside) <= {1}
+
+
+@pytest.mark.usefixtures("eager")
+def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    with config(block=2, threads=2):
+        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+
+        class ShutDown:
+            def submit(self, *job):
+                msg = "cannot schedule new futures after interpreter shutdown"
+                raise RuntimeError(msg)
+
+        monkeypatch.setattr(threads, "_pool", lambda count: ShutDown())
+        assert get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.usefixtures("eager")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
