@@ -20,12 +20,6 @@ def merge(total: Gradients, more: Gradients) -> Gradients:
     return total
 
 
-def at_least_single(x: Array) -> Array:
-    """The array in float32 or float64: half precision is stored, never computed with."""
-    xp = array_namespace(x)
-    return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """The rows that one input contributes to a matrix of rows.
@@ -35,7 +29,7 @@ class Part:
     name : str
         The input.
     source : array
-        The input as given: its shape and dtype are those of its gradient.
+        The input: its shape is that of its gradient.
     span : slice
         Where its rows stand.
     length : array or None
@@ -73,15 +67,14 @@ class Rows:
 
 
 def restored(g: Array, x: Array) -> Array:
-    """Rows in the shape and dtype of their input: a vector, a matrix, or views whose missing ones get 0."""
+    """Rows in the shape of their input: a vector, a matrix, or views whose missing ones get 0."""
     xp = array_namespace(g)
     if x.ndim == 3:
         n, views, width = x.shape
         g = xp.permute_dims(xp.reshape(g, (-1, n, width)), (1, 0, 2))
         missing = views - g.shape[1]
         g = xp.concat([g, xp.zeros((n, missing, width), dtype=g.dtype, device=device(g))], axis=1) if missing else g
-    g = g[:, 0] if x.ndim == 1 else g
-    return g if g.dtype == x.dtype else xp.astype(g, x.dtype)
+    return g[:, 0] if x.ndim == 1 else g
 
 
 def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
@@ -113,7 +106,7 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
     xp = array_namespace(*inputs.values())
     blocks, parts, start = [], [], 0
     for name, x in inputs.items():
-        flat = at_least_single(x)
+        flat = x
         if x.ndim == 3:
             flat = xp.permute_dims(flat, (1, 0, 2))
             flat = xp.reshape(flat[:1, :, :] if first_view else flat, (-1, x.shape[2]))
@@ -128,5 +121,4 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
 
 def given(name: str, x: Array) -> Rows:
     """An input that is logits already, one row an anchor; a vector becomes one column."""
-    flat = at_least_single(x)
-    return Rows(flat if x.ndim == 2 else flat[:, None], (Part(name, x, slice(0, x.shape[0])),))
+    return Rows(x if x.ndim == 2 else x[:, None], (Part(name, x, slice(0, x.shape[0])),))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nceref import engine
+from nceref.arrays import promoted
 from nceref.errors import InputError
 from nceref.inputs import bind
 from nceref.losses import differentiable, get_loss
@@ -166,7 +167,7 @@ def _declared(loss: Any) -> Loss:
 
 def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
     """Raise what the program would raise, and for a gradient on a kink, where there is none."""
-    engine.evaluate(loss.plan(**inputs), "mean")
+    engine.evaluate(loss.plan(**promoted(inputs)), "mean")
     for kink in loss.kinks if gradients else ():
         if kink.near(inputs):
             msg = f"{loss.name} has no gradient here: {kink.where} ({kink.name}); pass gradients=False for the value"

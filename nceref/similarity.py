@@ -12,7 +12,7 @@ from typing import Any
 
 from array_api_compat import device
 
-from nceref.embeddings import Gradients, Rows, merge, restored
+from nceref.embeddings import Gradients, Rows, merge
 from nceref.namespaces import array_namespace
 
 Array = Any
@@ -45,12 +45,11 @@ def times(scale: float, name: str) -> Factor:
 class Offset:
     """A number, or one per candidate, added to the logits.
 
-    With a `name` it gets a gradient, in the dtype of `source`.
+    With a `name` it gets a gradient.
     """
 
     value: Any
     name: str | None = None
-    source: Any = None
 
 
 class Accumulator:
@@ -104,7 +103,7 @@ class Accumulator:
         grads = {name: slope * by_factor for name, slope in self.logits.factor.slopes.items()}
         offset = self.logits.offset
         if offset is not None and offset.name is not None:
-            grads[offset.name] = self.offset if offset.source is None else restored(self.offset[:, None], offset.source)
+            grads[offset.name] = self.offset
         return grads
 
 

@@ -146,7 +146,8 @@ class Loss:
         ``formula(m, **arguments)``: the textbook definition over the number system `m`; returns the row values
         (a row without a positive that a policy leaves out is None), or one number for a loss without rows.
     plan : callable
-        ``plan(**arguments)``: who is compared with whom and the head over the row statistics, a `Plan`.
+        ``plan(**arguments)``: who is compared with whom and the head over the row statistics, a `Plan`;
+        float arrays come in one dtype, float32 or float64.
     properties : frozenset of str
         Names of exactly those properties that hold.
     mean_over : str or None

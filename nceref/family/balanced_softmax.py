@@ -5,7 +5,7 @@
 Only ratios of the counts matter: frequencies give the same loss.
 """
 
-from nceref.embeddings import at_least_single, given
+from nceref.embeddings import given
 from nceref.heads import softmax_one_positive
 from nceref.layouts import Except, Index, Only
 from nceref.namespaces import array_namespace
@@ -28,7 +28,7 @@ def formula(m, logits, target, class_counts, *, temperature):
 def plan(logits, target, class_counts, *, temperature):
     """The counts are a constant offset of every class."""
     own = (Index(target),)
-    prior = Offset(array_namespace(class_counts).log(at_least_single(class_counts)))
+    prior = Offset(array_namespace(class_counts).log(class_counts))
     source = Given(given("logits", logits), divided_by(temperature), prior)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
     return Plan((Comparison(source, terms),), softmax_one_positive)

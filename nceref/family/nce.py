@@ -6,7 +6,7 @@ L = mean_data softplus(-u) + nu mean_noise softplus(u),    u = log p_model - log
 import math
 from typing import Any
 
-from nceref.embeddings import Rows, at_least_single, given
+from nceref.embeddings import Rows, given
 from nceref.heads import sigmoid, softplus
 from nceref.layouts import Everyone
 from nceref.namespaces import array_namespace
@@ -44,7 +44,7 @@ def plan(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ra
 
 def _odds(name, logits, log_noise):
     source = given(name, logits)
-    return Rows(source.values - at_least_single(log_noise)[:, None], source.parts)
+    return Rows(source.values - log_noise[:, None], source.parts)
 
 
 def _head(stats, share):

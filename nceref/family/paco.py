@@ -6,7 +6,7 @@
 The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
-from nceref.embeddings import at_least_single, embed
+from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
@@ -83,14 +83,14 @@ def _check_width(features, centers):
 def _offset(prior, bias):
     """Log prior + bias on every center; only the bias gets a gradient."""
     if prior is None:
-        return None if bias is None else Offset(at_least_single(bias), "center_bias", bias)
+        return None if bias is None else Offset(bias, "center_bias")
     xp = array_namespace(prior)
-    total = float(xp.sum(at_least_single(prior)))
+    total = float(xp.sum(prior))
     if abs(total - 1) > 1e-3:
         msg = f"`class_prior` must add up to 1, got {total:.6g}; divide counts by their sum (here it matters)"
         raise InputError(msg)
-    log_prior = xp.log(at_least_single(prior))
-    return Offset(log_prior) if bias is None else Offset(log_prior + at_least_single(bias), "center_bias", bias)
+    log_prior = xp.log(prior)
+    return Offset(log_prior) if bias is None else Offset(log_prior + bias, "center_bias")
 
 
 def _head(stats, alpha, form):
