@@ -13,7 +13,7 @@ _HOMES = {
     "NcerefError": "nceref.errors",
     "UnavailableError": "nceref.errors",
     "all_losses": "nceref.losses",
-    "config": "nceref.threads",
+    "config": "nceref.settings",
     "get_loss": "nceref.losses",
 }
 _MODULES = ("losses", "exact", "tolerance")

@@ -1,16 +1,16 @@
 """The dense view of a small batch: what people plot and argue about."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import device
-
-from nceref.engine import block_slope, evaluate, oriented
+from nceref.engine import evaluate, tile_slopes
 from nceref.errors import InputError
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device
 from nceref.plan import Comparison, Plan
-from nceref.rows import Term
+from nceref.rows import Fitted, Term
+from nceref.tiles import Tile, View
 
 Array = Any
 
@@ -79,16 +79,13 @@ def roles(plan: Plan, word: str) -> list[Array]:
     return views
 
 
-def _covered(terms: list[Term], s: Array) -> Array:
+def _covered(terms: Sequence[Term | Fitted], s: Array) -> Array:
     xp = array_namespace(s)
     rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
     part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
     for term in terms:
-        view, r, c = oriented(term.along == "columns", s, rows, columns)
-        mask = term.pattern.mask(r, c, view)
-        whole = mask is None or mask is False
-        covered = xp.full(view.shape, mask is None, dtype=xp.bool, device=device(s)) if whole else mask
-        part = part | oriented(term.along == "columns", covered, r, c)[0]
+        view = View(Tile(s, rows, columns), term.along == "columns")
+        part = part | (term.pattern.inside(view) > 0)
     return part
 
 
@@ -96,6 +93,8 @@ def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, An
     """Logits, d value / d logits, and which pairs take part."""
     rows, columns = (slice(0, size) for size in comparison.logits.shape)
     s = comparison.logits.block(rows, columns)
-    active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    g = block_slope(comparison, active, s, rows, columns, stats, slopes)
+    terms, _ = comparison.fitted(-math.inf)
+    active = {name: term for name, term in terms.items() if name in slopes}
+    prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
+    g = tile_slopes(Tile(s, rows, columns), active, prepared, mirrored=False)
     return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

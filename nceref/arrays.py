@@ -1,13 +1,14 @@
 """Checks of one array argument: library, device, dtype, shape, entries. Every failure says what to do."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from array_api_compat import device, is_array_api_obj
+from array_api_compat import is_array_api_obj
 
 from nceref import spec
 from nceref.errors import InputError
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device, number_format, on_host
 
 Sizes = dict[str, tuple[int, str]]
 """Size of every shape letter met so far, and the argument that set it."""
@@ -21,10 +22,13 @@ class Library:
 
         first = next((value for value in values if is_array_api_obj(value)), np.zeros(1))
         self.xp = array_namespace(first)
+        self.plain = np.ndarray if on_host(first) else None
         self.device = device(first)
 
     def array(self, name: str, value: Any) -> Any:
         """The argument as an array of the call's library."""
+        if type(value) is self.plain and value.dtype.isnative:
+            return value
         if not is_array_api_obj(value):
             return self._from_sequence(name, value)
         if array_namespace(value) is not self.xp:
@@ -78,15 +82,23 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     xp = array_namespace(x)
     if p.like == "mask" and xp.isdtype(x.dtype, "bool"):
         x = xp.astype(x, xp.float32)
-    if not xp.isdtype(x.dtype, "real floating") or xp.finfo(x.dtype).bits > 64:
+    number = number_format(xp, x.dtype)
+    if not number.real or number.bits > 64:
         msg = f"`{p.name}` must be an array of real floats of at most 64 bits, got dtype {x.dtype}; convert it first"
         raise InputError(msg)
     letters = p.alternative if p.alternative is not None and x.ndim == len(p.alternative) else p.shape
     _check_shape(p.name, x, letters, sizes)
-    _check_entries(p.name, x, ~xp.isfinite(x), "finite")
+    if not all_finite(x):
+        _check_entries(p.name, x, ~xp.isfinite(x), "finite")
     if p.low is not None:
         _check_entries(p.name, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}")
     return x
+
+
+def all_finite(x: Any) -> bool:
+    """Whether no entry is infinite or NaN: a finite sum says so in one pass, and an infinite one is looked into."""
+    xp = array_namespace(x)
+    return math.isfinite(float(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 
 def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -> Any:
@@ -155,17 +167,16 @@ def _shape_message(name: str, shape: tuple[int, ...], letters: tuple[str, ...], 
 
 def promoted(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with all float arrays in their common dtype, at least float32: the format that computes."""
-    floats = {name: x for name, x in inputs.items() if is_array_api_obj(x) and _is_float(x)}
-    if not floats:
+    arrays = {name: x for name, x in inputs.items() if not isinstance(x, float | str | None) and is_array_api_obj(x)}
+    floats = {name: x for name, x in arrays.items() if number_format(array_namespace(x), x.dtype).real}
+    dtypes = {x.dtype for x in floats.values()}
+    if not dtypes:
         return dict(inputs)
     xp = array_namespace(next(iter(floats.values())))
-    common = xp.result_type(xp.float32, *(x.dtype for x in floats.values()))
+    if len(dtypes) == 1 and number_format(xp, next(iter(dtypes))).bits >= 32:
+        return dict(inputs)
+    common = xp.result_type(xp.float32, *dtypes)
     return {**inputs, **{name: x if x.dtype == common else xp.astype(x, common) for name, x in floats.items()}}
-
-
-def _is_float(x: Any) -> bool:
-    xp = array_namespace(x)
-    return bool(xp.isdtype(x.dtype, "real floating"))
 
 
 def in_dtype_of(x: Any, grad: Any) -> Any:

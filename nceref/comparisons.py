@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from array_api_compat import device
-
 from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.heads import has_positive
 from nceref.layouts import Diagonal, Except, Only, OtherLabel, SameLabel, Unlisted, Weighted, itself, other_view
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device
 from nceref.plan import Comparison
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term
 from nceref.similarity import Dot, Factor, Offset, divided_by

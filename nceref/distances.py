@@ -1,5 +1,6 @@
 """Logits that are distances: within one set of points, or between pairs of equal index (see `similarity`)."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,11 @@ class SquaredDistance:
     offset: None = None
     symmetric = True
 
+    @property
+    def bound(self) -> float:
+        xp = array_namespace(self.like)
+        return self.factor.value * float(2 * xp.max(xp.linalg.vector_norm(self.centered, axis=1))) ** 2
+
     @cached_property
     def centered(self) -> Array:
         """The points seen from the first one: far from the origin, squares would swallow the distances."""
@@ -38,16 +44,20 @@ class SquaredDistance:
         a, b = self.centered[rows, :], self.centered[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
-        return -self.factor.value * xp.clip(squares - 2 * (a @ xp.matrix_transpose(b)), min=0.0)
+        return -self.factor.value * xp.clip(squares - 2 * (a @ b.T), min=0.0)
 
-    def gradient(self) -> "_SquaredDistanceGradient":
-        return _SquaredDistanceGradient(self)
+    def gradient(self, mirrored: bool) -> "_SquaredDistanceGradient":
+        return _SquaredDistanceGradient(self, mirrored)
 
 
 class _SquaredDistanceGradient(Accumulator):
     """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j)."""
 
     sums = ("x",)
+
+    def __init__(self, logits: SquaredDistance, mirrored: bool) -> None:
+        super().__init__(logits)
+        self.mirrored = mirrored
 
     def zeros(self, name: str) -> Array:
         return array_namespace(self.logits.like).zeros_like(self.logits.like)
@@ -56,7 +66,9 @@ class _SquaredDistanceGradient(Accumulator):
         xp = array_namespace(g)
         x = self.logits.centered
         self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
-        self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - xp.matrix_transpose(g) @ x[rows, :]
+        if self.mirrored and rows == columns:
+            return
+        self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - g.T @ x[rows, :]
 
     def finish(self) -> Gradients:
         points: Rows = self.logits.points
@@ -72,6 +84,8 @@ class PairedDistance:
     factor: Factor = ONE
     offset: None = None
     symmetric = False
+    bound = math.inf
+    """Never asked for: a column of distances is added up, not exponentiated."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,7 +102,7 @@ class PairedDistance:
         shrunk = difference / xp.where(peak > 0, peak, 1.0)
         return peak * xp.sqrt(xp.sum(shrunk * shrunk, axis=1, keepdims=True))
 
-    def gradient(self) -> "_PairedDistanceGradient":
+    def gradient(self, mirrored: bool) -> "_PairedDistanceGradient":
         return _PairedDistanceGradient(self)
 
 
@@ -106,5 +120,6 @@ class _PairedDistanceGradient(Accumulator):
         x, y = self.logits.x, self.logits.y
         distance = self.logits.block(slice(0, self.g.shape[0]), slice(0, 1))
         apart = array_namespace(self.g).where(distance > 0, distance, 1.0)
-        pull = self.g * ((x.values - y.values) / apart)
-        return merge(x.pull(pull), y.pull(-pull))
+        by_x = self.g * ((x.values - y.values) / apart)
+        by_y = -by_x
+        return merge(x.pull(by_x), y.pull(by_y))

@@ -1,13 +1,13 @@
 """Inputs as rows: stacked, unbound into views, normalized; and the way back from a gradient to the inputs'."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
 from nceref.errors import InputError
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device, number_format
 
 Array = Any
 Gradients = dict[str, Any]
@@ -52,16 +52,29 @@ class Rows:
     values: Array
     parts: tuple[Part, ...]
 
+    @cached_property
+    def longest(self) -> float:
+        """A bound on the lengths of the rows."""
+        if all(part.length is not None for part in self.parts):
+            return 1.0
+        xp = array_namespace(self.values)
+        return float(xp.max(xp.linalg.vector_norm(self.values, axis=1)))
+
     def pull(self, g: Array) -> Gradients:
-        """From the gradient by the rows to the gradients by the inputs: (g - (g.z) z) / |w| where normalized."""
+        """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
+
+        An input may take part twice, as anchor and as candidate.
+        """
         xp = array_namespace(g)
         out: Gradients = {}
         for part in self.parts:
             if part.constant:
                 continue
-            own, z = g[part.span, :], self.values[part.span, :]
+            own = g[part.span, :]
             if part.length is not None:
-                own = (own - xp.sum(own * z, axis=-1, keepdims=True) * z) / part.length
+                z = self.values[part.span, :]
+                own -= xp.vecdot(own, z, axis=-1)[:, None] * z
+                own /= part.length
             out[part.name] = restored(own, part.source)
         return out
 
@@ -78,10 +91,20 @@ def restored(g: Array, x: Array) -> Array:
 
 
 def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
-    """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused.
+    """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused."""
+    xp = array_namespace(x)
+    with np.errstate(over="ignore", under="ignore"):
+        square = xp.vecdot(x, x, axis=-1)[:, None]
+        number = number_format(xp, x.dtype)
+        # Far inside the range neither a square nor the sum has lost anything.
+        if float(xp.min(square)) > number.smallest**0.5 and float(xp.max(square)) < number.largest**0.5:
+            length = xp.sqrt(square)
+            return x / length, length
+        return _unit_of_any_length(x, name, samples)
 
-    Squares are taken after division by the largest entry, so that neither 1e200 nor 1e-200 leaves the range.
-    """
+
+def _unit_of_any_length(x: Array, name: str, samples: int | None) -> tuple[Array, Array]:
+    """The same with squares taken after division by the largest entry: neither 1e200 nor 1e-200 leaves the range."""
     xp = array_namespace(x)
     peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
     if bool(xp.any(peak == 0)):
@@ -90,11 +113,18 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]
         msg = f"`{name}` {which} is zero and has no direction; drop it, or pass normalize='none'"
         raise InputError(msg)
     shrunk = x / peak
-    root = xp.sqrt(xp.sum(shrunk * shrunk, axis=-1, keepdims=True))
-    with np.errstate(over="ignore"):
-        # A row at the end of the range may be longer than any number: its gradient is 0 then.
-        length = peak * root
-    return shrunk / root, length
+    root = xp.sqrt(xp.vecdot(shrunk, shrunk, axis=-1))[:, None]
+    # A row at the end of the range may be longer than any number: its gradient is 0 then.
+    return shrunk / root, peak * root
+
+
+def _flat(x: Array, first_view: bool) -> Array:
+    """Rows of one input; (N, V, D) is unbound into views, all rows of view 1 first."""
+    if x.ndim != 3:
+        return x
+    xp = array_namespace(x)
+    views = xp.permute_dims(x, (1, 0, 2))
+    return xp.reshape(views[:1, :, :] if first_view else views, (-1, x.shape[2]))
 
 
 def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
@@ -103,20 +133,17 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
     A (N, V, D) input is unbound into views, all rows of view 1 first; with `first_view` the others are left out.
     Names in `constants` get no gradient.
     """
-    xp = array_namespace(*inputs.values())
     blocks, parts, start = [], [], 0
     for name, x in inputs.items():
-        flat = x
-        if x.ndim == 3:
-            flat = xp.permute_dims(flat, (1, 0, 2))
-            flat = xp.reshape(flat[:1, :, :] if first_view else flat, (-1, x.shape[2]))
-        samples = x.shape[0] if x.ndim == 3 else None
-        flat, length = unit(flat, name, samples) if normalize == "l2" else (flat, None)
+        flat, length = _flat(x, first_view), None
+        if normalize == "l2":
+            flat, length = unit(flat, name, x.shape[0] if x.ndim == 3 else None)
         blocks.append(flat)
         span = slice(start, start + flat.shape[0])
         parts.append(Part(name, x, span, length, name in constants))
         start = span.stop
-    return Rows(blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0), tuple(parts))
+    values = blocks[0] if len(blocks) == 1 else array_namespace(*blocks).concat(blocks, axis=0)
+    return Rows(values, tuple(parts))
 
 
 def given(name: str, x: Array) -> Rows:

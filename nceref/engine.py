@@ -1,107 +1,161 @@
-"""The only backward driver of the package: fold row statistics over blocks, then pull the gradient back over blocks.
+"""The only backward driver of the package: fold row statistics over tiles, then pull the gradient back over tiles.
 
-    fold      s = logits.block(rows, columns)         for every block: each statistic takes it in
+    fold      s = logits.block(rows, columns)         for every tile: each statistic takes it in
     head      statistics -> row values, by hand with its derivative
-    pull      s again, g = sum over statistics of slope * d statistic / d s, and the logits take g in
+    pull      g = sum over statistics of slope * d statistic / d s for every tile, and the logits take g in
 
-No n x m array ever exists: memory beyond inputs and gradients is O(n + m + block^2). The blocks of the second pass
-are recomputed; that is the price of not storing them.
+No n x m array ever exists: memory beyond inputs and gradients is O(n + m), a few tiles a thread, and at most
+`config(keep=)` bytes of tiles that are kept for the second pass. A batch whose tiles do not fit computes them again.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_numpy_array
 
+from nceref.arrays import all_finite
 from nceref.embeddings import Gradients, merge
 from nceref.errors import InputError
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device, number_format, on_host
 from nceref.plan import Comparison, Plan
-from nceref.rows import Term
-from nceref.threads import block_size, share
+from nceref.rows import Fitted
+from nceref.settings import block_shape, kept_bytes, threads_for
+from nceref.threads import share
+from nceref.tiles import Slopes, Tile, View
 
 Array = Any
+Terms = Mapping[str, Fitted]
 
 
 def _spans(size: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def _steps(comparison: Comparison) -> tuple[int, int]:
-    """Height and width of a block; whole rows come in strips of about the same area, but of 16 rows at least."""
-    block, m = block_size(), comparison.logits.shape[1]
-    return (max(16, block * block // m), m) if comparison.whole_rows else (block, block)
+class Kept:
+    """Tiles of the first pass for the second: all of them, or none where they need more than `config(keep=)` bytes."""
+
+    def __init__(self, walk: "Walk", itemsize: int) -> None:
+        self.tiles: dict[tuple[int, int], Tile] = {}
+        self.rereads = any(term.statistic.rereads(term.pattern) for term in walk.terms.values())
+        self.places: dict[tuple[int, int], int] = {}
+        self.single = len(walk.rows) == len(walk.columns) == 1
+        pairs = 0
+        for rows, columns in walk.blocks(walk.rows):
+            self.places[rows.start, columns.start] = pairs
+            pairs += (rows.stop - rows.start) * (columns.stop - columns.start)
+        if pairs * itemsize > kept_bytes(walk.like):
+            self.places.clear()
+        elif not self.single:
+            # One array: the system hands out large pages for it, and small ones for many arrays, which takes longer.
+            self.store = array_namespace(walk.like).empty(pairs, dtype=walk.like.dtype, device=device(walk.like))
+
+    def put(self, tile: Tile) -> None:
+        """Keep what the second pass needs of a tile, if there is room."""
+        key = tile.rows.start, tile.columns.start
+        if key in self.places:
+            self.tiles[key] = tile if self.single else tile.moved(self.store, self.places[key], self.rereads)
+
+    def get(self, rows: slice, columns: slice) -> Tile | None:
+        """The tile with what was kept of it; of several, what is made from now on is not kept as well."""
+        tile = self.tiles.get((rows.start, columns.start))
+        return tile if tile is None or self.single else tile.copy()
 
 
-def _strips(comparison: Comparison) -> list[slice]:
-    return _spans(comparison.logits.shape[0], _steps(comparison)[0])
+class Walk:
+    """One comparison on its way through both passes: how it is cut into tiles, and which are kept."""
+
+    def __init__(self, comparison: Comparison, keep: bool) -> None:
+        self.logits, self.mirrored = comparison.logits, comparison.symmetric
+        self.like = comparison.logits.like
+        number = number_format(array_namespace(self.like), self.like.dtype)
+        # Half of the range: an exponential times the inverse of a sum of them does not leave it either.
+        self.terms, self.bounded = comparison.fitted(math.log(number.largest) / 2)
+        self.shape = n, m = comparison.logits.shape
+        height, width = block_shape(n, m, self.like, comparison.whole_rows)
+        self.rows, self.columns = _spans(n, height), _spans(m, width)
+        self.kept = Kept(self, number.bits // 8) if keep else None
+
+    def blocks(self, strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
+        """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
+        return ((r, c) for r in strips for c in self.columns if not (self.mirrored and c.start < r.start))
+
+    def tiles(self, terms: Terms, strips: Sequence[slice]) -> Iterator[Tile]:
+        """The tiles of some strips of rows that at least one of the terms touches."""
+        for rows, columns in self.blocks(strips):
+            tile = None if self.kept is None else self.kept.get(rows, columns)
+            if tile is not None:
+                yield tile
+            elif any(term.pattern.touches(rows, columns) for term in terms.values()):
+                yield Tile(self.logits.block(rows, columns), rows, columns, self.bounded)
+
+    def share(self, work: Any) -> list[Any]:
+        """Results of `work` on shares of the strips of rows, one a thread."""
+        return share(work, self.rows, threads_for(math.prod(self.shape), self.like))
+
+    def fold(self) -> dict[str, Array]:
+        """The statistics of the comparison."""
+
+        def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
+            states = {name: self._starts(term) for name, term in self.terms.items()}
+            for tile in self.tiles(self.terms, strips):
+                for name, term in self.terms.items():
+                    for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
+                        state = states[name][view.rows.start]
+                        states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
+                if self.kept is not None:
+                    self.kept.put(tile)
+            return states
+
+        shares = self.share(work)
+        return {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
+
+    def _starts(self, term: Fitted) -> dict[int, Any]:
+        """An empty state of the term's statistic for every span of rows (or of columns)."""
+        axis, spans = (0, self.rows) if term.along == "rows" else (1, self.columns)
+        xp = array_namespace(self.like)
+        zeros = xp.zeros(self.shape[axis], dtype=self.like.dtype, device=device(self.like))
+        return {span.start: term.statistic.start(zeros[span]) for span in spans}
+
+    def pull(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
+        """Gradients of the comparison, given d value / d statistic."""
+        active = {name: term for name, term in self.terms.items() if name in slopes}
+        prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
+        total: Any = self.logits.gradient(self.mirrored)
+
+        def work(strips: Sequence[slice]) -> Any:
+            gradient = total.fork()
+            for tile in self.tiles(active, strips):
+                g = tile_slopes(tile, active, prepared, self.mirrored)
+                if g is not None:
+                    gradient.add(tile.rows, tile.columns, g)
+            return gradient
+
+        for gradient in self.share(work):
+            total.join(gradient)
+        grads: Gradients = total.finish()
+        return grads
 
 
-def _blocks(comparison: Comparison, terms: dict[str, Term], strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
-    """The blocks of some strips of rows that at least one of the terms touches; of two mirrored ones, the upper."""
-    columns_of = _spans(comparison.logits.shape[1], _steps(comparison)[1])
-    for rows in strips:
-        for columns in columns_of:
-            if comparison.symmetric and columns.start < rows.start:
-                continue
-            views = ((term, view) for term in terms.values() for view in flips(comparison, term, rows, columns))
-            if any(term.pattern.touches(*((columns, rows) if flip else (rows, columns))) for term, flip in views):
-                yield rows, columns
+def views(tile: Tile, term: Fitted, mirrored: bool) -> tuple[View, ...]:
+    """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both."""
+    if mirrored:
+        return View(tile, False), View(tile, True)
+    return (View(tile, term.along == "columns"),)
 
 
-def flips(comparison: Comparison, term: Term, rows: slice, columns: slice) -> tuple[bool, ...]:
-    """How a term looks at a block: as it is, transposed, or, for mirrored blocks of symmetric logits, both."""
-    if comparison.symmetric and rows.start != columns.start:
-        return False, True
-    return (term.along == "columns",)
+def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
+    """D value / d logits on one tile, with that of its mirror image transposed; None where no statistic reaches it."""
+    slopes = Slopes(tile)
+    for name, term in terms.items():
+        for view in views(tile, term, mirrored):
+            own = (vector[view.rows, ...] for vector in prepared[name])
+            term.statistic.pull(slopes, view, term.pattern, *own)
+    return slopes.total()
 
 
-def _shared(comparison: Comparison, work: Any) -> list[Any]:
-    """Results of `work` on shares of the strips of rows, one a thread."""
-    logits = comparison.logits
-    return share(work, _strips(comparison), math.prod(logits.shape), is_numpy_array(logits.like))
-
-
-def oriented(flip: bool, s: Array, rows: slice, columns: slice) -> tuple[Array, slice, slice]:
-    """The block as a term sees it: its own rows first."""
-    return (array_namespace(s).matrix_transpose(s), columns, rows) if flip else (s, rows, columns)
-
-
-def _starts(comparison: Comparison, term: Term) -> dict[int, Any]:
-    """An empty state of the term's statistic for every span of rows (or of columns)."""
-    axis = ("rows", "columns").index(term.along)
-    like = comparison.logits.like
-    zeros = array_namespace(like).zeros(comparison.logits.shape[axis], dtype=like.dtype, device=device(like))
-    return {span.start: term.statistic.start(zeros[span]) for span in _spans(zeros.shape[0], _steps(comparison)[axis])}
-
-
-def _fold(comparison: Comparison) -> dict[str, Array]:
-    """The statistics of one comparison."""
-
-    def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
-        states = {name: _starts(comparison, term) for name, term in comparison.terms.items()}
-        for rows, columns in _blocks(comparison, dict(comparison.terms), strips):
-            block = comparison.logits.block(rows, columns)
-            for name, term in comparison.terms.items():
-                for flip in flips(comparison, term, rows, columns):
-                    _fold_block(term, states[name], *oriented(flip, block, rows, columns))
-        return states
-
-    shares = _shared(comparison, work)
-    return {name: _joined(term, [states[name] for states in shares]) for name, term in comparison.terms.items()}
-
-
-def _fold_block(term: Term, states: dict[int, Any], s: Array, rows: slice, columns: slice) -> None:
-    mask = term.pattern.mask(rows, columns, s)
-    if mask is not False:
-        weight = term.pattern.weight(rows, columns)
-        states[rows.start] = term.statistic.fold(states[rows.start], s, mask, weight)
-
-
-def _joined(term: Term, shares: list[dict[int, Any]]) -> Array:
+def _joined(term: Fitted, shares: list[dict[int, Any]]) -> Array:
     """The statistic of all rows, from the states of every thread."""
     out = []
     for start, state in shares[0].items():
@@ -111,51 +165,17 @@ def _joined(term: Term, shares: list[dict[int, Any]]) -> Array:
     return out[0] if len(out) == 1 else array_namespace(*out).concat(out, axis=0)
 
 
-def _pull(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Array]) -> Gradients:
-    """Gradients of one comparison, given d value / d statistic."""
-    active = {name: term for name, term in comparison.terms.items() if name in slopes}
-    total: Any = comparison.logits.gradient()
-
-    def work(strips: Sequence[slice]) -> Any:
-        gradient = total.fork()
-        for rows, columns in _blocks(comparison, active, strips):
-            block = comparison.logits.block(rows, columns)
-            g = block_slope(comparison, active, block, rows, columns, stats, slopes)
-            if g is not None:
-                gradient.add(rows, columns, g)
-        return gradient
-
-    for gradient in _shared(comparison, work):
-        total.join(gradient)
-    grads: Gradients = total.finish()
-    return grads
-
-
-def block_slope(
-    comparison: Comparison, terms: dict[str, Term], block: Array, rows: slice, columns: slice, stats: Any, slopes: Any
-) -> Array | None:
-    """D value / d logits on one block, with that of its mirror transposed; None where no statistic reaches it."""
-    total = None
-    for name, term in terms.items():
-        for flip in flips(comparison, term, rows, columns):
-            s, r, c = oriented(flip, block, rows, columns)
-            mask = term.pattern.mask(r, c, s)
-            if mask is False:
-                continue
-            pulled = term.statistic.pull(slopes[name][r, ...], stats[name][r, ...], s, mask, term.pattern.weight(r, c))
-            g, _, _ = oriented(flip, pulled, r, c)
-            total = g if total is None else total + g
-    return total
-
-
 def statistics(plan: Plan) -> dict[str, Array]:
     """All row statistics of a plan, by name."""
-    return {name: stat for comparison in plan.comparisons for name, stat in _fold(comparison).items()}
+    walks = [Walk(comparison, keep=False) for comparison in plan.comparisons]
+    return {name: stat for walk in walks for name, stat in walk.fold().items()}
 
 
 def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
     """What each row is multiplied by before the rows are added up."""
     xp = array_namespace(rows)
+    if reduction == "mean" and plan.anchor_weights is None and plan.counted is None:
+        return xp.full_like(rows, 1 / (plan.divisor or math.prod(rows.shape)))
     w = xp.ones_like(rows) if plan.anchor_weights is None else xp.astype(plan.anchor_weights, rows.dtype)
     if plan.counted is not None:
         w = xp.where(plan.counted(stats), w, 0.0)
@@ -172,16 +192,11 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
 
 def check_finite(x: Any, what: str) -> None:
     """Refuse a result that left the range of its dtype."""
-    if isinstance(x, float):
-        finite, dtype = math.isfinite(x), "float64"
-    else:
-        xp = array_namespace(x)
-        finite, dtype = bool(xp.all(xp.isfinite(x))), str(x.dtype)
-    if not finite:
-        msg = (
-            f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
-        )
-        raise InputError(msg)
+    if math.isfinite(x) if isinstance(x, float) else all_finite(x):
+        return
+    dtype = "float64" if isinstance(x, float) else str(x.dtype)
+    msg = f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
+    raise InputError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +204,7 @@ class Evaluation:
     """One forward pass: row values, the weights of the rows under the reduction, and what the pullback needs."""
 
     plan: Plan
+    walks: tuple[Walk, ...]
     stats: dict[str, Array]
     rows: Array
     weights: Array
@@ -211,15 +227,15 @@ class Evaluation:
         total: Gradients = {}
         with np.errstate(all="ignore"):
             slopes = self.slopes(cotangent)
-            for comparison in self.plan.comparisons:
-                own = {name: slopes.pop(name) for name in comparison.terms if name in slopes}
-                merge(total, _pull(comparison, self.stats, own))
+            for walk in self.walks:
+                own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
+                merge(total, walk.pull(self.stats, own))
             merge(total, slopes)
         return {name: as_scalar(g) for name, g in total.items()}
 
 
-def evaluate(plan: Plan, reduction: str) -> Evaluation:
-    """Fold the statistics and apply the head.
+def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
+    """Fold the statistics and apply the head; `keep` tiles for the gradient.
 
     Raises
     ------
@@ -227,15 +243,18 @@ def evaluate(plan: Plan, reduction: str) -> Evaluation:
         If a number leaves the range of the dtype; NumPy's own warnings about it are not let through.
     """
     with np.errstate(all="ignore"):
-        stats = statistics(plan)
-        for stat in stats.values():
-            # -inf is an empty row, and a head knows what it means.
-            check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
+        walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
+        stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
+        for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
+            stat = stats[name]
+            if not all_finite(stat):
+                # -inf is an empty row, and a head knows what it means.
+                check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
         rows, head_pull = plan.head(stats)
         check_finite(rows, "a row of the loss")
-    return Evaluation(plan, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
+    return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
 
 
 def as_scalar(x: Any) -> Any:
     """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
-    return float(x) if isinstance(x, float | np.floating) or (is_numpy_array(x) and x.ndim == 0) else x
+    return float(x) if isinstance(x, float | np.floating) or (on_host(x) and x.ndim == 0) else x

@@ -1,17 +1,18 @@
 """Who is compared with whom: patterns over (anchor, candidate) pairs, made block by block and never stored.
 
-`mask(rows, columns, s)` returns None where the block is wholly inside the pattern, False where it is wholly outside,
-and a bool array only where the pattern cuts the block. `weight(rows, columns)` returns None (all 1) or an array >= 0.
 `touches(rows, columns)` answers without arrays whether a block can be skipped.
+`cut(x, view, fill)` puts `fill` outside the pattern into an array made of a tile; a block that the pattern does not
+cut costs nothing, and diagonals are written as lines, not as masks.
+`mask(rows, columns, s)` is the same as an array: None where the block is wholly inside, False where wholly outside.
+`weight(rows, columns)` returns None (all 1) or an array >= 0.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from array_api_compat import device
-
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device
+from nceref.tiles import Line, View
 
 Array = Any
 Mask = Any
@@ -21,8 +22,7 @@ def _range(span: slice, like: Array) -> Array:
     return array_namespace(like).arange(span.start, span.stop, device=device(like))
 
 
-@dataclass(frozen=True)
-class Diagonal:
+class Diagonal(NamedTuple):
     """The pairs (i, i + shift) for start <= i < stop."""
 
     start: int
@@ -33,6 +33,23 @@ class Diagonal:
         """Whether the block holds one of the pairs."""
         first = max(self.start, rows.start, columns.start - self.shift)
         return bool(first < min(self.stop, rows.stop, columns.stop - self.shift))
+
+    def mirrored(self) -> "Diagonal":
+        """The pairs (i + shift, i)."""
+        return Diagonal(self.start + self.shift, self.stop + self.shift, -self.shift)
+
+    def line(self, view: View) -> Line | None:
+        """The pairs inside a view: a step of one row and one column is one stride through the flat tile."""
+        rows, columns = view.rows, view.columns
+        start, stop, shift = self
+        first = max(start, rows.start, columns.start - shift)
+        count = min(stop, rows.stop, columns.stop - shift) - first
+        if count <= 0:
+            return None
+        i, j = first - rows.start, first + shift - columns.start
+        width = view.tile.columns.stop - view.tile.columns.start
+        at = j * width + i if view.flip else i * width + j
+        return slice(i, i + count), slice(at, at + (count - 1) * (width + 1) + 1, width + 1)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         """True on the pairs; False where the block holds none, found without touching an array."""
@@ -57,7 +74,12 @@ class Index:
         return self.index[rows][:, None] == _range(columns, s)[None, :]
 
 
-Places = Sequence[Diagonal | Index]
+Places = tuple[Diagonal | Index, ...]
+
+
+@lru_cache
+def _mirrors_itself(places: tuple[Diagonal, ...]) -> bool:
+    return all(place.mirrored() in places for place in places)
 
 
 def _union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
@@ -71,9 +93,16 @@ def _union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
 
 
 class _Pattern:
-    """What most patterns do: look at single blocks, reach all of them, and count each pair once."""
+    """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask.
+
+    `symmetric` says that (i, j) is in the pattern if (j, i) is, where anchors and candidates are the same rows;
+    `overwrites`, that `cut` may write into the array that it gets; `sparse`, that `lines` tells all its pairs.
+    """
 
     whole_rows = False
+    symmetric = True
+    overwrites = False
+    sparse = False
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return True
@@ -81,55 +110,96 @@ class _Pattern:
     def weight(self, rows: slice, columns: slice) -> Array:
         return None
 
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        raise NotImplementedError
+
+    def lines(self, view: View) -> list[Line]:
+        return []
+
+    def cut(self, x: Array, view: View, fill: float) -> Array:
+        """The array with `fill` outside the pattern."""
+        mask = self.mask(view.rows, view.columns, view.s)
+        if mask is None:
+            return x
+        xp = array_namespace(x)
+        if mask is False:
+            return xp.full_like(x, fill)
+        # A product with 0 and 1 is several times faster than a choice, and exact for finite numbers.
+        return x * self.inside(view) if fill == 0 else xp.where(view.turned(mask), x, fill)
+
+    def inside(self, view: View) -> Array:
+        """1 inside the pattern and 0 outside, made of the tile."""
+        s = view.tile.s
+        xp, mask = array_namespace(s), self.mask(view.rows, view.columns, view.s)
+        if mask is None or mask is False:
+            return xp.full_like(s, float(mask is None))
+        return xp.astype(view.turned(mask), s.dtype)
+
 
 @dataclass(frozen=True)
 class Everyone(_Pattern):
     """Every candidate."""
 
+    overwrites = True
+
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         return None
 
 
-class _Remembered(_Pattern):
-    """A pattern that keeps its last mask: a batch of one block asks for it in both passes."""
+@dataclass(frozen=True)
+class _Placed(_Pattern):
+    """A pattern made of places; what is asked for at every tile is found once."""
 
     places: Places
+    diagonal: bool = field(init=False, compare=False)
+    symmetric: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        diagonal = all(isinstance(place, Diagonal) for place in self.places)
+        object.__setattr__(self, "diagonal", diagonal)
+        object.__setattr__(self, "symmetric", diagonal and _mirrors_itself(self.places))
+
+    def lines(self, view: View) -> list[Line]:
+        """The diagonals among the places, as lines of the view."""
+        lines = (place.line(view) for place in self.places if isinstance(place, Diagonal))
+        return [line for line in lines if line is not None]
+
+
+@dataclass(frozen=True)
+class Only(_Placed):
+    """The pairs at the given places."""
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        return self.diagonal
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return any(place.touches(rows, columns) for place in self.places)
 
-    def remembered(self, rows: slice, columns: slice, s: Array) -> Mask:
-        """The union of the places."""
-        key = (rows.start, rows.stop, columns.start, columns.stop)
-        last = self.__dict__.get("last")
-        if last is None or last[0] != key:
-            last = key, _union(self.places, rows, columns, s)
-            self.__dict__["last"] = last
-        return last[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Only(_Remembered):
-    """The pairs at the given places."""
-
-    places: Places
-
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return self.remembered(rows, columns, s)
+        return _union(self.places, rows, columns, s)
 
 
-@dataclass(frozen=True, eq=False)
-class Except(_Remembered):
+@dataclass(frozen=True)
+class Except(_Placed):
     """All pairs but those at the given places."""
 
-    places: Places
-
-    def touches(self, rows: slice, columns: slice) -> bool:
-        return True
+    overwrites = True
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        excluded = self.remembered(rows, columns, s)
+        excluded = _union(self.places, rows, columns, s)
         return None if excluded is False else ~excluded
+
+    def cut(self, x: Array, view: View, fill: float) -> Array:
+        """The array with `fill` at the places, written in place where they are diagonals."""
+        xp = array_namespace(x)
+        flat = xp.reshape(x, (-1,))
+        for _, where in self.lines(view):
+            flat[where] = fill
+        for place in self.places:
+            if isinstance(place, Index):
+                x = xp.where(view.turned(place.mask(view.rows, view.columns, view.tile.s)), fill, x)
+        return x
 
 
 def _without(mask: Mask, own: Places, rows: slice, columns: slice, s: Array) -> Mask:
@@ -167,6 +237,7 @@ class Weighted(_Pattern):
 
     table: Array
     own: Places
+    symmetric = False
 
     def weight(self, rows: slice, columns: slice) -> Array:
         """The block of the table, (rows, columns)."""
@@ -183,6 +254,7 @@ class Unlisted(_Pattern):
     """Candidates with weight 0 in the table, the anchor itself left out."""
 
     table: Weighted
+    symmetric = False
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         return _without(self.table.weight(rows, columns) == 0, self.table.own, rows, columns, s)

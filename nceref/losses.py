@@ -106,7 +106,7 @@ class LossFunction:
         InputError
             For any argument that the loss cannot take.
         """
-        evaluation, inputs = self._evaluate(arrays, arguments, reduction)
+        evaluation, inputs = self._evaluate(arrays, arguments, reduction, keep=True)
         return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, inputs)
 
     def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy:
@@ -123,11 +123,11 @@ class LossFunction:
         parts = self.declaration.decomposition(engine.statistics(self.declaration.plan(**checked)), checked)
         return {name: engine.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
 
-    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str) -> Any:
+    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
         """The forward pass, and the checked arguments."""
         reduction = choose_reduction(self.declaration, reduction)
         inputs = bind(self.declaration, arrays, arguments)
-        return engine.evaluate(self.declaration.plan(**promoted(inputs)), reduction), inputs
+        return engine.evaluate(self.declaration.plan(**promoted(inputs)), reduction, keep), inputs
 
     def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, inputs: Any) -> Any:
         if reduction == "none" and cotangent is None:

@@ -1,10 +1,19 @@
-"""The array namespace of an array, looked up once for each type: a small batch asks for it fifty times."""
+"""Array libraries: the namespace of an array, looked up once for each type, its device, and the memory that is free."""
 
-from typing import Any
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import array_api_compat
+import array_api_compat.numpy
+import numpy as np
 
-_KNOWN: dict[type, Any] = {}
+_NATIVE = ("arange", "astype", "empty", "finfo", "full", "full_like", "iinfo", "matrix_transpose", "ones", "ones_like",
+           "permute_dims", "zeros", "zeros_like")  # fmt: skip
+_NUMPY = ModuleType("numpy")
+vars(_NUMPY).update(vars(array_api_compat.numpy) | {name: getattr(np, name) for name in _NATIVE if hasattr(np, name)})
+"""NumPy's own functions where they follow the standard: a small batch calls them a hundred times, wrappers included."""
+_KNOWN: dict[type, Any] = {np.ndarray: _NUMPY}
 
 
 def array_namespace(first: Any, *others: Any) -> Any:
@@ -12,4 +21,49 @@ def array_namespace(first: Any, *others: Any) -> Any:
     try:
         return _KNOWN[type(first)]
     except KeyError:
-        return _KNOWN.setdefault(type(first), array_api_compat.array_namespace(first))
+        module = array_api_compat.array_namespace(first)
+        return _KNOWN.setdefault(type(first), _NUMPY if module is array_api_compat.numpy else module)
+
+
+class Format(NamedTuple):
+    """What a dtype can hold."""
+
+    real: bool
+    bits: int
+    smallest: float
+    largest: float
+
+
+@cache
+def number_format(xp: Any, dtype: Any) -> Format:
+    """Whether a dtype is real floating, its bits, its smallest normal and its largest number."""
+    if not xp.isdtype(dtype, "real floating"):
+        return Format(False, 0, 0.0, 0.0)
+    info = xp.finfo(dtype)
+    return Format(True, int(info.bits), float(info.smallest_normal), float(info.max))
+
+
+def device(x: Any) -> Any:
+    """Where an array lives."""
+    return "cpu" if type(x) is np.ndarray else array_api_compat.device(x)
+
+
+def on_host(x: Any) -> bool:
+    """Whether an array is NumPy's."""
+    return isinstance(x, np.ndarray)
+
+
+def free_bytes(like: Any) -> int | None:
+    """Bytes that are free on the device of an array; None for the host, where nobody can say."""
+    if on_host(like):
+        return None
+    if array_api_compat.is_cupy_array(like):
+        import cupy
+
+        with like.device:
+            return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
+    if array_api_compat.is_torch_array(like) and like.device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.mem_get_info(like.device)[0])
+    return None

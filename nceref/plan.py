@@ -1,12 +1,13 @@
 """What a loss hands to the engine: comparisons with their row statistics, and a head over the statistics."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nceref.distances import PairedDistance, SquaredDistance
 from nceref.heads import Pull
-from nceref.rows import Term
+from nceref.rows import Fitted, Term
 from nceref.similarity import Dot, Given
 
 Array = Any
@@ -24,6 +25,16 @@ class Comparison:
     def symmetric(self) -> bool:
         """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
         return self.logits.symmetric and not self.whole_rows
+
+    def fitted(self, most: float) -> tuple[dict[str, Fitted], bool]:
+        """The terms with the statistics that suit the range of the logits, and whether that is at most `most`."""
+        asked = any(term.statistic.exponentiates for term in self.terms.values())
+        bound = self.logits.bound if asked else math.inf
+        fitted = {
+            name: Fitted(term.statistic.within(bound, most), term.pattern, term.along)
+            for name, term in self.terms.items()
+        }
+        return fitted, bound <= most
 
     @property
     def whole_rows(self) -> bool:

@@ -1,8 +1,9 @@
 """Logits: how two things are compared, block by block, and how a gradient flows back to the inputs.
 
-Each kind of logits has a `shape` (n, m), `symmetric` (whether s_ij = s_ji), `block(rows, columns)` and `gradient()`, an
-accumulator with `add(rows, columns, g)` for a block g = d value / d logits and `finish()`, which returns the gradients
-by input name. Where the logits are symmetric, g may hold the slopes of block (columns, rows) as well, transposed.
+Each kind of logits has a `shape` (n, m), `symmetric` (whether s_ij = s_ji), a `bound` on |s_ij|, `block(rows, columns)`
+and `gradient(mirrored)`, an accumulator with `add(rows, columns, g)` for a block g = d value / d logits and `finish()`,
+which returns the gradients by input name. Where blocks are `mirrored`, which only symmetric logits can be, each pair of
+blocks comes once, and g holds the slopes of block (columns, rows) as well, transposed, on the diagonal too.
 """
 
 from collections.abc import Mapping
@@ -10,10 +11,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from array_api_compat import device
-
 from nceref.embeddings import Gradients, Rows, merge
-from nceref.namespaces import array_namespace
+from nceref.namespaces import array_namespace, device
 
 Array = Any
 
@@ -85,7 +84,10 @@ class Accumulator:
         self.offset = self.offset + fork.offset
         for name in self.sums:
             mine, theirs = getattr(self, name), getattr(fork, name)
-            setattr(self, name, theirs if mine is None else mine + theirs)
+            if mine is None:
+                setattr(self, name, theirs)
+            else:
+                mine += theirs
 
     def add_offset(self, columns: slice, g: Array) -> None:
         offset = self.logits.offset
@@ -107,10 +109,20 @@ class Accumulator:
         return grads
 
 
-def _shift(s: Array, offset: Offset | None, columns: slice) -> Array:
+def _shifted(s: Array, offset: Offset | None, columns: slice) -> Array:
+    """The fresh array s with the offset added in place."""
+    if offset is not None:
+        s += offset.value if isinstance(offset.value, float) else offset.value[None, columns]
+    return s
+
+
+def _largest(offset: Offset | None) -> float:
     if offset is None:
-        return s
-    return s + (offset.value if isinstance(offset.value, float) else offset.value[None, columns])
+        return 0.0
+    if isinstance(offset.value, float):
+        return abs(offset.value)
+    xp = array_namespace(offset.value)
+    return float(xp.max(xp.abs(offset.value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +139,10 @@ class Dot:
         return self.anchors is self.candidates and self.offset is None
 
     @property
+    def bound(self) -> float:
+        return self.factor.value * self.anchors.longest * self.candidates.longest + _largest(self.offset)
+
+    @property
     def shape(self) -> tuple[int, int]:
         return self.anchors.values.shape[0], self.candidates.values.shape[0]
 
@@ -135,12 +151,32 @@ class Dot:
         return self.anchors.values
 
     def block(self, rows: slice, columns: slice) -> Array:
-        xp = array_namespace(self.like)
-        s = (self.factor.value * self.anchors.values[rows, :]) @ xp.matrix_transpose(self.candidates.values[columns, :])
-        return _shift(s, self.offset, columns)
+        s = (self.factor.value * self.anchors.values[rows, :]) @ self.candidates.values[columns, :].T
+        return _shifted(s, self.offset, columns)
 
-    def gradient(self) -> "_DotGradient":
-        return _DotGradient(self)
+    def gradient(self, mirrored: bool) -> "_DotGradient | _MirroredDotGradient":
+        return _MirroredDotGradient(self) if mirrored else _DotGradient(self)
+
+
+class _MirroredDotGradient(Accumulator):
+    """dZ = factor (G + G') Z, d factor = <Z, (G + G') Z> / 2."""
+
+    sums = ("x",)
+
+    def zeros(self, name: str) -> Array:
+        return array_namespace(self.logits.like).zeros_like(self.logits.like)
+
+    def add(self, rows: slice, columns: slice, g: Array) -> None:
+        z = self.logits.like
+        self.x[rows, :] += g @ z[columns, :]
+        if rows != columns:
+            self.x[columns, :] += g.T @ z[rows, :]
+
+    def finish(self) -> Gradients:
+        z = self.logits.anchors
+        scalars = self.finish_scalars(_inner(z.values, self.x) / 2)
+        self.x *= self.logits.factor.value
+        return merge(scalars, z.pull(self.x))
 
 
 class _DotGradient(Accumulator):
@@ -156,18 +192,25 @@ class _DotGradient(Accumulator):
         return array_namespace(self.a).zeros_like(self.logits.candidates.values)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
-        xp = array_namespace(g)
         self.a[rows, :] += g @ self.logits.candidates.values[columns, :]
-        self.b[columns, :] += xp.matrix_transpose(g) @ self.logits.anchors.values[rows, :]
+        self.b[columns, :] += g.T @ self.logits.anchors.values[rows, :]
         self.add_offset(columns, g)
 
     def finish(self) -> Gradients:
-        xp = array_namespace(self.a)
         a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor.value
-        scalars = self.finish_scalars(xp.sum(a.values * self.a))
+        scalars = self.finish_scalars(_inner(a.values, self.a))
+        self.a *= factor
+        self.b *= factor
         if a is b:
-            return merge(scalars, a.pull(factor * (self.a + self.b)))
-        return merge(merge(scalars, a.pull(factor * self.a)), b.pull(factor * self.b))
+            self.a += self.b
+            return merge(scalars, a.pull(self.a))
+        return merge(merge(scalars, a.pull(self.a)), b.pull(self.b))
+
+
+def _inner(x: Array, y: Array) -> Any:
+    """<X, Y> of two matrices, without their product."""
+    xp = array_namespace(x)
+    return xp.sum(xp.vecdot(x, y, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +223,11 @@ class Given:
     symmetric = False
 
     @property
+    def bound(self) -> float:
+        xp = array_namespace(self.source.values)
+        return self.factor.value * float(xp.max(xp.abs(self.source.values))) + _largest(self.offset)
+
+    @property
     def shape(self) -> tuple[int, int]:
         n, m = self.source.values.shape
         return n, m
@@ -189,9 +237,9 @@ class Given:
         return self.source.values
 
     def block(self, rows: slice, columns: slice) -> Array:
-        return _shift(self.factor.value * self.source.values[rows, columns], self.offset, columns)
+        return _shifted(self.factor.value * self.source.values[rows, columns], self.offset, columns)
 
-    def gradient(self) -> "_GivenGradient":
+    def gradient(self, mirrored: bool) -> "_GivenGradient":
         return _GivenGradient(self)
 
 
@@ -207,6 +255,6 @@ class _GivenGradient(Accumulator):
         self.add_offset(columns, g)
 
     def finish(self) -> Gradients:
-        xp = array_namespace(self.g)
-        grads = self.finish_scalars(xp.sum(self.logits.source.values * self.g))
-        return merge(grads, self.logits.source.pull(self.logits.factor.value * self.g))
+        grads = self.finish_scalars(_inner(self.logits.source.values, self.g))
+        self.g *= self.logits.factor.value
+        return merge(grads, self.logits.source.pull(self.g))

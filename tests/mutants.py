@@ -103,7 +103,7 @@ def mask_off_by_one(name, term):
     if not isinstance(term.pattern, Except):
         return term
     own, *others = term.pattern.places
-    return replace(term, pattern=Except((replace(own, stop=own.stop - 1, shift=1), *others)))
+    return replace(term, pattern=Except((own._replace(stop=own.stop - 1, shift=1), *others)))
 
 
 def louder_positive(plan):

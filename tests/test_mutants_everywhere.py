@@ -21,8 +21,11 @@ def broken_statistic(plan):
         def __getattr__(self, name):
             return getattr(self.sound, name)
 
-        def pull(self, slope, *block):
-            return 1.000001 * self.sound.pull(slope, *block)
+        def within(self, *limits):
+            return Wrong(self.sound.within(*limits))
+
+        def prepare(self, slope, out):
+            return self.sound.prepare(1.000001 * slope, out)
 
     comparison = plan.comparisons[0]
     assert all(isinstance(t.statistic, LogSumExp | Sum | PositiveSet) for t in comparison.terms.values())

@@ -5,16 +5,19 @@ import os
 import numpy as np
 import pytest
 
-from nceref import InputError, config, get_loss, threads
+from nceref import InputError, config, get_loss, settings, threads
 from nceref.cases import cases
+from nceref.exponentials import ExpSum, PositiveSums
+from nceref.layouts import OtherLabel
 from nceref.rows import LogSumExp, PositiveSet, Sum
+from nceref.tiles import Tile, View
 from nceref.tolerance import bounds, close
 
 
 @pytest.fixture
 def eager(monkeypatch):
     """Threads start even where they do not pay."""
-    monkeypatch.setattr(threads, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(settings, "LEAST_PAIRS", 0)
 
 
 @pytest.mark.usefixtures("eager")
@@ -46,26 +49,30 @@ def test_a_count_that_is_no_positive_integer_is_refused(bad):
         config(threads=bad)
 
 
+def shape_and_threads():
+    return settings.block_shape(1000, 1000, np.zeros(1), whole_rows=False)[0], settings.thread_count()
+
+
 def test_settings_hold_from_the_call_on_and_are_put_back_by_with():
-    before = threads.block_size(), threads.thread_count()
+    before = shape_and_threads()
     with config(block=7, threads=3):
-        assert (threads.block_size(), threads.thread_count()) == (7, 3)
+        assert shape_and_threads() == (7, 3)
         with config(block=9):
-            assert (threads.block_size(), threads.thread_count()) == (9, 3)
+            assert shape_and_threads() == (9, 3)
         inner = config(threads=1)
-        assert threads.thread_count() == 1
+        assert settings.thread_count() == 1
         with inner:
             pass
-        assert threads.thread_count() == 3
-    assert (threads.block_size(), threads.thread_count()) == before
+        assert settings.thread_count() == 3
+    assert shape_and_threads() == before
 
 
 def test_the_environment_sets_the_default(monkeypatch):
     monkeypatch.setenv("NCEREF_THREADS", "3")
-    assert threads.thread_count() == 3
+    assert settings.thread_count() == 3
     monkeypatch.setenv("NCEREF_THREADS", "many")
     with pytest.raises(InputError, match="the environment variable NCEREF_THREADS must be an integer >= 1, got 'many'"):
-        threads.thread_count()
+        settings.thread_count()
 
 
 def test_small_batches_start_no_thread(monkeypatch):
@@ -120,13 +127,17 @@ def test_a_forked_child_computes_too():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize("statistic", [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True)])
+@pytest.mark.parametrize(
+    "statistic",
+    [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True), ExpSum(), ExpSum(2.0), PositiveSums(),
+     PositiveSums(inside=True)],
+)  # fmt: skip
 def test_merging_two_folds_is_folding_both(statistic):
     s = np.random.default_rng(0).standard_normal((3, 8))
-    mask = np.random.default_rng(1).random((3, 8)) < 0.5
+    pattern = OtherLabel(np.arange(3), np.arange(8) % 4)
+    half = [View(Tile(s[:, at], slice(0, 3), at, bounded=True), flip=False) for at in (slice(0, 4), slice(4, 8))]
     start = statistic.start(np.zeros(3))
-    left = statistic.fold(start, s[:, :4], mask[:, :4], None)
-    right = statistic.fold(start, s[:, 4:], mask[:, 4:], None)
-    both = statistic.fold(left, s[:, 4:], mask[:, 4:], None)
+    left, right = (statistic.fold(start, view, pattern) for view in half)
+    both = statistic.fold(left, half[1], pattern)
     assert close(statistic.finish(statistic.merge(left, right)), statistic.finish(both), scale=1.0)
     assert close(statistic.finish(statistic.merge(left, start)), statistic.finish(left), scale=1.0)

@@ -5,7 +5,7 @@ L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
 
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus
+from nceref.heads import softplus_and_sigmoid
 from nceref.layouts import Except, Only, itself
 from nceref.namespaces import array_namespace
 from nceref.parameters import LOGIT_SCALE, NORMALIZE
@@ -42,13 +42,13 @@ def _head(stats):
     """softplus(negatives - positive) in both directions; the positive is the same number."""
     xp = array_namespace(stats["positive"])
     gap = xp.stack([stats["negatives"], stats["negatives_of_text"]]) - stats["positive"][None, :]
-    missed = sigmoid(gap)
+    loss, missed = softplus_and_sigmoid(gap)
 
     def pull(c):
         g = c * missed
         return {"negatives": g[0, :], "negatives_of_text": g[1, :], "positive": -(g[0, :] + g[1, :])}
 
-    return softplus(gap), pull
+    return loss, pull
 
 
 def _half_sum(losses, rng):
