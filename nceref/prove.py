@@ -1,0 +1,235 @@
+"""Evidence is run, and a verdict is derived from it: by one table of rules, never by hand.
+
+    evidence that does not hold, or a counterexample that breaks nothing     no verdict: the claim is not proved
+    the counterexample breaks it, and another statement holds in its place   wrong
+    the counterexample breaks it, and a corrected wording holds              imprecise
+    the counterexample breaks it, and it holds under a condition             true under conditions
+    no evidence, and no number that could be computed                        not reproducible here
+    otherwise                                                                agrees
+
+Published numbers have verdicts of their own (see `verdicts`); the worst of all is the verdict of the claim.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from nceref.claim import Chapter, Claim, Counter, Repair
+from nceref.registry import discover, unknown
+from nceref.settings import thread_count
+from nceref.spec import Cell, Table
+from nceref.statements import DIGITS, Digits, Symbolic, evaluate, world
+from nceref.verdicts import Verdict, printed_numbers, verdict
+
+DRAWS = 24
+"""Random instances for each formula."""
+DERIVED = Path(__file__).parent / "claims" / "derived.json"
+_BY_REPAIR = {Repair.REPLACED: Verdict.WRONG, Repair.WORDING: Verdict.IMPRECISE, Repair.CONDITION: Verdict.CONDITIONAL}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One piece of evidence: its kind, whether it held, what it took, and what it shows."""
+
+    id: str
+    kind: str
+    held: bool
+    seconds: float
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All evidence of a claim, its numbers, and the verdict that follows; None where nothing does, with the reason."""
+
+    claim: Claim
+    evidence: tuple[Evidence, ...]
+    computed: tuple[Any, ...]
+    cells: tuple[Verdict, ...]
+    derived: Verdict | None
+    reason: str
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the derived verdict is the one the claim states, of the claim and of its numbers."""
+        return self.derived is self.claim.expected and not self.surprises
+
+    @property
+    def surprises(self) -> list[str]:
+        """Published numbers with another verdict than the claim states."""
+        split = len(self.cells) - len(self.claim.values)
+        counts = {one: self.cells[:split].count(one) for one in Verdict if one in self.cells[:split]}
+        wanted = dict(self.claim.cells)
+        found = [f"table {self.claim.table}: {counts} instead of {wanted}"] if counts != wanted else []
+        for value, got in zip(self.claim.values, self.cells[split:], strict=True):
+            allowed = (Verdict.AGREES, Verdict.PRINTED_DIGITS) if value.expected is None else (value.expected,)
+            if got not in allowed:
+                found.append(f"{value.what}: {value.published} is {got.value}, expected {allowed[-1].value}")
+        return found + _control(self.claim)
+
+
+@cache
+def claims() -> Mapping[str, Claim]:
+    """Every claim by its id, in the order of the files."""
+    chapters = discover("nceref.claims", "CHAPTER", Chapter).values()
+    found = [claim for chapter in chapters for claim in chapter.claims]
+    ids = [claim.id for claim in found]
+    twice = {one for one in ids if ids.count(one) > 1}
+    if twice:
+        msg = f"two claims have the id {sorted(twice)}"
+        raise ValueError(msg)
+    return {claim.id: claim for claim in found}
+
+
+def chosen(ids: Sequence[str]) -> list[Claim]:
+    """The claims of these ids, all for none; letter case does not matter."""
+    known = {one.casefold(): one for one in claims()}
+    for one in ids:
+        if one.casefold() not in known:
+            error = unknown("claim", one, tuple(claims()), "nceref claims")
+            raise error
+    return [claims()[known[one.casefold()]] for one in dict.fromkeys(ids)] if ids else list(claims().values())
+
+
+def counter(claim: Claim) -> Counter | None:
+    """The counterexample, evaluated; it must break the published statement and leave the precise one whole."""
+    given = claim.counterexample
+    if given is None or callable(given):
+        return None if given is None else given()
+    system = Digits(DIGITS["numeric"])
+    published = evaluate(claim.as_published, claim.world, given, system)
+    shown = f"{claim.as_published}: {published.shown}, at " + ", ".join(f"{k} = {v}" for k, v in given.items())
+    precise = not claim.formula or evaluate(claim.formula, claim.world, given, system).holds
+    return Counter(shown, not published.holds and precise)
+
+
+def run(claim: Claim, kind: str) -> Evidence:
+    """One kind of evidence; "counterexample" is one of them."""
+    start = perf_counter()
+    held, shown = _run(claim, kind)
+    return Evidence(claim.id, kind, held, perf_counter() - start, shown)
+
+
+def _run(claim: Claim, kind: str) -> tuple[bool, str]:
+    import numpy as np
+
+    if kind == "counterexample":
+        found = counter(claim)
+        return (True, "") if found is None else (found.breaks, found.shown)
+    how, rng = claim.evidence()[kind], np.random.default_rng(0)
+    if callable(how):
+        return bool(how(rng) if kind == "property" else how()), ""
+    here, text = world(claim.world), claim.formula if how is True else how
+    if kind == "symbolic":
+        held = evaluate(text, claim.world, here.symbols(), Symbolic())
+        return held.holds, held.shown if not held.holds else ""
+    instances = here.fixed if kind == "numeric" else (here.draw(rng) for _ in range(DRAWS))
+    system = Digits(DIGITS[kind])
+    for base in instances:
+        held = evaluate(text, claim.world, base, system)
+        if not held.holds:
+            return False, f"{held.shown}, at {dict(base)}"
+    return True, ""
+
+
+def _numbers(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
+    cells = []
+    if claim.table:
+        rows = discover("nceref.tables", "TABLE", Table)[claim.table].rows()
+        cells += [entry for row in rows for entry in row.values() if isinstance(entry, Cell)]
+    for value in claim.values:
+        computed = None if value.computed is None else value.computed()
+        cells.append(Cell(value.published, computed, None if value.single is None else value.single()))
+    return tuple(cell.computed for cell in cells), tuple(map(verdict, cells))
+
+
+def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
+    """The table of rules."""
+    for piece in evidence:
+        if not piece.held:
+            what = "the counterexample breaks nothing" if piece.kind == "counterexample" else f"{piece.kind} evidence"
+            return None, f"{what} does not hold: {piece.shown}" if piece.kind != "counterexample" else what
+    if claim.repair is not Repair.NONE and claim.counterexample is None:
+        return None, "a claim that needs repair needs a counterexample"
+    if claim.repair in _BY_REPAIR:
+        statement, reason = _BY_REPAIR[claim.repair], f"a counterexample breaks it; it needs {claim.repair}"
+    elif any(piece.kind != "counterexample" for piece in evidence):
+        statement, reason = Verdict.AGREES, "all evidence holds"
+    else:
+        return max(cells, key=list(Verdict).index, default=Verdict.NOT_REPRODUCIBLE), "the numbers alone"
+    worst = max([statement, *cells], key=list(Verdict).index)
+    return worst, reason if worst is statement else "a published number is not the computed one"
+
+
+def _control(claim: Claim) -> list[str]:
+    """The numbers that cannot be computed must add up to the total that was written down apart."""
+    numbers = [n for v in claim.values if v.computed is None for n in printed_numbers(v.published)]
+    if not numbers or sum(numbers) == Decimal(claim.total or "NaN"):
+        return []
+    return [f"the published numbers add up to {sum(numbers)} instead of {claim.total or 'a stated total'}"]
+
+
+def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
+    """What follows from the evidence and the numbers of a claim."""
+    computed, cells = _numbers(claim)
+    return Proof(claim, tuple(evidence), computed, cells, *derive(claim, evidence, cells))
+
+
+def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
+    """Every piece of evidence to run, as (id, kind)."""
+    return [(claim.id, kind) for claim in chosen for kind in (*claim.evidence(), "counterexample")]
+
+
+def _by_id(task: tuple[str, str]) -> Evidence:
+    return run(claims()[task[0]], task[1])
+
+
+def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
+    """All evidence, in order; in several processes where there is much of it."""
+    todo = tasks(chosen)
+    processes = thread_count() if len(todo) > 12 else 1
+    if processes == 1:
+        yield from map(_by_id, todo)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_by_id, todo)
+
+
+def record(proof: Proof) -> dict[str, Any]:
+    """What is written down of a proof: nothing that changes from run to run."""
+    return {
+        "verdict": None if proof.derived is None else proof.derived.value,
+        "evidence": {piece.kind: piece.held for piece in proof.evidence if piece.kind != "counterexample"},
+        "computed": [_text(x) for x in proof.computed],
+        "cells": [cell.value for cell in proof.cells],
+        "counterexample": next((p.shown for p in proof.evidence if p.kind == "counterexample"), ""),
+    }
+
+
+def _text(x: Any) -> str | None:
+    """Twelve digits: what is beyond may differ from one machine to the next."""
+    if x is None:
+        return None
+    return ", ".join(f"{entry:.12g}" for entry in x) if isinstance(x, tuple) else f"{x:.12g}"
+
+
+def write(proofs: Sequence[Proof], path: Path = DERIVED) -> None:
+    """Write the derived verdicts, those of claims that were not run now stay; half a file is never seen."""
+    found = {**(derived(path) if path.exists() else {}), **{p.claim.id: record(p) for p in proofs}}
+    ordered = {one: found[one] for one in claims() if one in found}
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(ordered, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def derived(path: Path = DERIVED) -> dict[str, Any]:
+    """The verdicts that `prove` derived last."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
