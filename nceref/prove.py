@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from nceref.claim import Chapter, Claim, Counter, Repair
+from nceref.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.registry import discover, unknown
 from nceref.settings import thread_count
 from nceref.spec import Cell, Table
@@ -140,14 +140,27 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
 
 
 def _numbers(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
-    cells = []
-    if claim.table:
-        rows = discover("nceref.tables", "TABLE", Table)[claim.table].rows()
-        cells += [entry for row in rows for entry in row.values() if isinstance(entry, Cell)]
-    for value in claim.values:
+    found = []
+    for value in cells(claim):
         computed = None if value.computed is None else value.computed()
-        cells.append(Cell(value.published, computed, None if value.single is None else value.single()))
-    return tuple(cell.computed for cell in cells), tuple(map(verdict, cells))
+        found.append(Cell(value.published, computed, None if value.single is None else value.single()))
+    return tuple(cell.computed for cell in found), tuple(map(verdict, found))
+
+
+def _row_name(row: Mapping[str, Any]) -> str:
+    """The first entry that is no published number, with its column."""
+    return next(f"{name} {entry}" for name, entry in row.items() if not isinstance(entry, Cell))
+
+
+def cells(claim: Claim) -> list[Value]:
+    """The published numbers of a claim: those of its table first."""
+    rows = discover("nceref.tables", "TABLE", Table)[claim.table].rows() if claim.table else []
+    return [
+        Value(f"{_row_name(row)}, {name}", cell.published, partial(getattr, cell, "computed"), partial(getattr, cell, "single"))
+        for row in rows
+        for name, cell in row.items()
+        if isinstance(cell, Cell)
+    ] + list(claim.values)
 
 
 def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
@@ -178,8 +191,8 @@ def _control(claim: Claim) -> list[str]:
 
 def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
     """What follows from the evidence and the numbers of a claim."""
-    computed, cells = _numbers(claim)
-    return Proof(claim, tuple(evidence), computed, cells, *derive(claim, evidence, cells))
+    computed, found = _numbers(claim)
+    return Proof(claim, tuple(evidence), computed, found, *derive(claim, evidence, found))
 
 
 def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
@@ -227,6 +240,18 @@ def write(proofs: Sequence[Proof], path: Path = DERIVED) -> None:
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(ordered, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     fresh.replace(path)
+
+
+def try_to_write(proofs: Sequence[Proof]) -> str:
+    """Store the verdicts where that changes something and can be done; otherwise a sentence that says why not."""
+    known = derived() if DERIVED.exists() else {}
+    if all(known.get(p.claim.id) == record(p) for p in proofs):
+        return ""
+    try:
+        write(proofs)
+    except OSError as error:
+        return f"The verdicts could not be stored in {DERIVED}: {error.strerror}."
+    return ""
 
 
 def derived(path: Path = DERIVED) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def progress(total: int) -> Iterator[Callable[[Any], Any]]:
         task = bar.add_task("", total=total)
 
         def noted(result: Any) -> Any:
-            bar.update(task, advance=1, description=result.loss)
+            bar.update(task, advance=1, description=getattr(result, "loss", None) or result.id)
             return result
 
         yield noted

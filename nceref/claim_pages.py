@@ -1,0 +1,160 @@
+"""Claims and their proofs, laid out for people and for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from nceref import pages, prove
+from nceref.claim import Chapter, Claim
+from nceref.errors import InputError
+from nceref.prove import Proof
+from nceref.registry import discover
+from nceref.verdicts import Verdict
+
+_MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
+_COLORS = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
+           Verdict.WRONG: "red"}  # fmt: skip
+
+
+def select(ids: Sequence[str], verdict: str | None, source: str | None) -> list[Claim]:
+    """The claims of these ids, with this verdict, of a source with this in its name.
+
+    Raises
+    ------
+    InputError
+        If there is no such id, verdict, or source.
+    """
+    shown = prove.chosen(ids)
+    if verdict is not None:
+        words = [one.value for one in Verdict]
+        if verdict not in words:
+            msg = f"no verdict is called {verdict!r}; there are {', '.join(repr(word) for word in words)}"
+            raise InputError(msg)
+        shown = [claim for claim in shown if claim.expected.value == verdict]
+    if source is not None:
+        known = sorted({claim.source for claim in prove.claims().values()})
+        if not any(source.casefold() in one.casefold() for one in known):
+            msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
+            raise InputError(msg)
+        shown = [claim for claim in shown if source.casefold() in claim.source.casefold()]
+    return shown
+
+
+def record(claim: Claim) -> dict[str, Any]:
+    """A claim for programs, with what `prove` derived last."""
+    stored = prove.derived()[claim.id]
+    return {
+        "id": claim.id,
+        "source": claim.source,
+        "statement": claim.published,
+        "verdict": stored["verdict"],
+        "evidence": stored["evidence"],
+        "published": [value.published for value in prove.cells(claim)],
+        "computed": stored["computed"],
+    }
+
+
+def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
+    page, paper = pages.page(width, color)
+    ids = {claim.id for claim in shown}
+    label = max((len(one) for one in ids), default=0)
+    for chapter in discover("nceref.claims", "CHAPTER", Chapter).values():
+        own = [claim for claim in chapter.claims if claim.id in ids]
+        if own:
+            page.print(chapter.title, style="bold")
+        for claim in own:
+            line = (claim.id, marks(claim), claim.expected.value, claim.title)
+            styles = ("", "dim", _COLORS.get(claim.expected, "yellow"), "")
+            pages.grid(page, [line], label, 3, max(map(len, Verdict)), styles=styles, indent=pages.GAP)
+    page.print(f"\n{tally(shown)}")
+    page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
+    return pages.clean(paper)
+
+
+def marks(claim: Claim) -> str:
+    """One letter for each kind of evidence: ``S P``."""
+    return "".join(mark if kind in claim.evidence() else " " for kind, mark in _MARKS.items())
+
+
+def tally(shown: Sequence[Claim]) -> str:
+    """How many claims have which verdict."""
+    counts = {one: sum(claim.expected is one for claim in shown) for one in Verdict}
+    listed = ", ".join(f"{count} {one.value}" for one, count in counts.items() if count)
+    return f"{len(shown)} claim{'s' * (len(shown) != 1)}" + (f": {listed}" if listed else "")
+
+
+def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
+    page, paper = pages.page(width, color)
+    page.print(f"{claim.id}  {claim.title}", style="bold")
+    stored = prove.derived()[claim.id]
+    lines = [
+        ("source", f"{claim.source}, {claim.place}"),
+        ("published", claim.published),
+        ("verdict", stored["verdict"] + (f" (it needs {claim.repair})" if claim.repaired else "")),
+        ("holds", claim.repaired),
+        ("precisely", claim.latex),
+        ("executable", claim.formula),
+        ("evidence", ", ".join(f"{k} {'holds' if held else 'FAILS'}" for k, held in stored["evidence"].items())),
+        ("against it", stored["counterexample"]),
+        ("missing", claim.no_evidence),
+    ]
+    pages.grid(page, [line for line in lines if line[1]], 10, styles=("dim", ""), indent=pages.GAP)
+    numbers = list(zip(prove.cells(claim), stored["computed"], stored["cells"], strict=True))
+    if numbers:
+        page.print("\n  published and computed", style="dim")
+        rows = [(value.what, value.published, "-" if c is None else c, verdict) for value, c, verdict in numbers]
+        columns = [{"ratio": 3}, {"ratio": 2}, {"ratio": 2}, {"width": max(map(len, Verdict))}]
+        pages.cells(page, rows, columns, indent=pages.GAP, expand=True)
+    return pages.clean(paper)
+
+
+def proofs(found: Sequence[Proof], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """One line a claim with the seconds of each kind of evidence; under it, what did not hold; then the totals."""
+    page, paper = pages.page(width, color)
+    label = max(len(proof.claim.id) for proof in found)
+    for proof in found:
+        verdict = "not proved" if proof.derived is None else proof.derived.value
+        times = "  ".join(f"{_MARKS[e.kind]} {e.seconds:.2f} s" for e in proof.evidence if e.kind in _MARKS)
+        style = "green" if proof.as_expected else "red"
+        pages.grid(page, [(proof.claim.id, verdict, times)], label, 24, styles=("", style, "dim"))
+        for finding in _findings(proof):
+            pages.grid(page, [("", finding)], label, styles=("", "red"))
+    sums = {kind: sum(e.seconds for p in found for e in p.evidence if e.kind == kind) for kind in _MARKS}
+    page.print("\nTogether: " + ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in sums.items()))
+    failed = sum(not proof.as_expected for proof in found)
+    page.print(f"{len(found) - failed} of {len(found)} verdicts are as expected")
+    return pages.clean(paper)
+
+
+def _findings(proof: Proof) -> list[str]:
+    if proof.derived is None:
+        return [proof.reason, *proof.surprises]
+    wrong = proof.derived is not proof.claim.expected
+    return [*([f"expected {proof.claim.expected.value}: {proof.reason}"] if wrong else []), *proof.surprises]
+
+
+def proof_record(found: Sequence[Proof]) -> dict[str, Any]:
+    """Proofs for programs: per claim and kind what held and the seconds; the totals per kind."""
+    kinds = (*_MARKS, "counterexample")
+    return {
+        "claims": [
+            {
+                "id": proof.claim.id,
+                "verdict": None if proof.derived is None else proof.derived.value,
+                "expected": proof.claim.expected.value,
+                "held": proof.as_expected,
+                "evidence": {e.kind: {"held": e.held, "seconds": round(e.seconds, 4)} for e in proof.evidence},
+                "findings": _findings(proof),
+            }
+            for proof in found
+        ],
+        "totals": {
+            kind: {
+                "held": sum(e.held for p in found for e in p.evidence if e.kind == kind),
+                "run": sum(e.kind == kind for p in found for e in p.evidence),
+                "seconds": round(sum(e.seconds for p in found for e in p.evidence if e.kind == kind), 3),
+            }
+            for kind in kinds
+        },
+    }
