@@ -6,20 +6,29 @@ BIN := $(VENV)/bin
 PINNED := -c constraints.txt
 FROM := pyproject.toml constraints.txt
 
-.PHONY: help tables test lint types generate check clean
+DEVICE ?= cpu
+ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
+
+.PHONY: help tables test lint types prove generate check bench peers clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
 	@echo "make test      run the test suite"
 	@echo "make check     check every loss against its formula and declared properties"
+	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md"
+	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
+	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make clean     remove .venv and caches"
 
 tables: $(VENV)/installed
 	$(BIN)/nceref tables
+
+prove: $(VENV)/installed
+	$(BIN)/nceref prove
 
 check: $(VENV)/installed
 	$(BIN)/nceref check
@@ -41,9 +50,17 @@ generate: $(VENV)/installed
 	$(BIN)/python -c "from nceref import stubs; stubs.update()"
 	$(BIN)/python -c "from nceref import listing; listing.update_readme('README.md')"
 
+# Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks $(filter-out cpu,$(DEVICE:cuda=device)) \
+		--json benchmarks/results$(ON).json --report docs/performance$(ON).md
+
+peers: $(VENV)/installed
+	$(BIN)/python -m pip install $(PINNED) --no-build-isolation --editable ".[torch]"
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
-	find nceref tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find nceref tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The installation is editable: a changed source takes effect at once. It is repeated when the metadata change.
 # The build backend is installed first, so that it is pinned like the rest.

@@ -1,5 +1,7 @@
 """Comparisons that several losses are built on: two towers, two views, labelled samples."""
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from nceref.embeddings import embed
@@ -22,7 +24,8 @@ def two_towers(
     return Dot(anchors, candidates, factor, offset)
 
 
-def one_positive(n: int) -> dict[str, Term]:
+@lru_cache
+def one_positive(n: int) -> Mapping[str, Term]:
     """Candidate i is anchor i's positive, the others its negatives."""
     return {"negatives": Term(LogSumExp(), Except(itself(n))), "positive": Term(Sum(), Only(itself(n)))}
 
@@ -39,10 +42,14 @@ def two_views(
         msg = f"{name} has no negatives for {n} pair of views; pass at least {least} pairs"
         raise InputError(msg)
     z = embed(normalize, z1=z1, z2=z2)
-    negatives = Except((*itself(2 * n), *other_view(n)))
-    terms = {statistic: Term(LogSumExp(by), negatives) for statistic, by in (k or {"negatives": 1.0}).items()}
-    terms["positive"] = Term(Sum(), Only(other_view(n)))
-    return Comparison(Dot(z, z, divided_by(temperature)), terms)
+    return Comparison(Dot(z, z, divided_by(temperature)), _one_partner(n, tuple((k or {"negatives": 1.0}).items())))
+
+
+@lru_cache
+def _one_partner(n: int, negatives: tuple[tuple[str, float], ...]) -> Mapping[str, Term]:
+    others = Except((*itself(2 * n), *other_view(n)))
+    terms = {name: Term(LogSumExp(k), others) for name, k in negatives}
+    return {**terms, "positive": Term(Sum(), Only(other_view(n)))}
 
 
 def labelled(

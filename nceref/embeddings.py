@@ -1,5 +1,6 @@
 """Inputs as rows: stacked, unbound into views, normalized; and the way back from a gradient to the inputs'."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.namespaces import array_namespace, device, number_format
+from nceref.namespaces import array_namespace, device
 
 Array = Any
 Gradients = dict[str, Any]
@@ -93,11 +94,10 @@ def restored(g: Array, x: Array) -> Array:
 def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
     """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused."""
     xp = array_namespace(x)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         square = xp.vecdot(x, x, axis=-1)[:, None]
-        number = number_format(xp, x.dtype)
-        # Far inside the range neither a square nor the sum has lost anything.
-        if float(xp.min(square)) > number.smallest**0.5 and float(xp.max(square)) < number.largest**0.5:
+        # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
+        if math.isfinite(float(xp.sum(square + 1e6 / square))):
             length = xp.sqrt(square)
             return x / length, length
         return _unit_of_any_length(x, name, samples)

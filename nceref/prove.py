@@ -155,12 +155,12 @@ def _row_name(row: Mapping[str, Any]) -> str:
 def cells(claim: Claim) -> list[Value]:
     """The published numbers of a claim: those of its table first."""
     rows = discover("nceref.tables", "TABLE", Table)[claim.table].rows() if claim.table else []
-    return [
-        Value(f"{_row_name(row)}, {name}", cell.published, partial(getattr, cell, "computed"), partial(getattr, cell, "single"))
-        for row in rows
-        for name, cell in row.items()
-        if isinstance(cell, Cell)
-    ] + list(claim.values)
+    own = [(f"{_row_name(row)}, {name}", cell) for row in rows for name, cell in row.items() if isinstance(cell, Cell)]
+    of_table = [
+        Value(what, cell.published, partial(getattr, cell, "computed"), partial(getattr, cell, "single"))
+        for what, cell in own
+    ]
+    return of_table + list(claim.values)
 
 
 def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:

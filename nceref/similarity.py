@@ -7,7 +7,6 @@ blocks comes once, and g holds the slopes of block (columns, rows) as well, tran
 """
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +73,8 @@ class Accumulator:
 
     def fork(self) -> Any:
         """An accumulator for one thread."""
-        twin = copy(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         for name in self.sums:
             setattr(twin, name, twin.zeros(name))
         return twin

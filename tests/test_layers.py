@@ -35,7 +35,8 @@ ORDER = (
     {"check", "sizes"},
     {"expect", "place", "report", "terminal"},
     {"tables"},
-    {"listing", "stubs"},
+    {"listing", "stubs", "claim_pages"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 )
