@@ -7,7 +7,8 @@ from typing import Any
 from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.heads import has_positive
-from nceref.layouts import Diagonal, Except, Only, OtherLabel, SameLabel, Unlisted, Weighted, itself, other_view
+from nceref.labels import OtherLabel, SameLabel, Unlisted, Weighted
+from nceref.layouts import Diagonal, Except, Only, itself, other_view
 from nceref.namespaces import array_namespace, device
 from nceref.plan import Comparison
 from nceref.rows import LogSumExp, PositiveSet, Sum, Term

@@ -52,6 +52,12 @@ class Rows:
 
     values: Array
     parts: tuple[Part, ...]
+    order: Array | None = None
+    """Where the parts' row i stands now; None: where it was."""
+
+    def taken(self, order: Array) -> "Rows":
+        """The same rows in another order, for the host: row i of the result is row order[i]."""
+        return Rows(self.values[order, :], self.parts, np.argsort(order))
 
     @cached_property
     def longest(self) -> float:
@@ -67,13 +73,15 @@ class Rows:
         An input may take part twice, as anchor and as candidate.
         """
         xp = array_namespace(g)
+        values = self.values if self.order is None else self.values[self.order, :]
+        g = g if self.order is None else g[self.order, :]
         out: Gradients = {}
         for part in self.parts:
             if part.constant:
                 continue
             own = g[part.span, :]
             if part.length is not None:
-                z = self.values[part.span, :]
+                z = values[part.span, :]
                 own -= xp.vecdot(own, z, axis=-1)[:, None] * z
                 own /= part.length
             out[part.name] = restored(own, part.source)

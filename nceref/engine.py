@@ -67,6 +67,8 @@ class Walk:
     """One comparison on its way through both passes: how it is cut into tiles, and which are kept."""
 
     def __init__(self, comparison: Comparison, keep: bool) -> None:
+        threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
+        comparison, self.order = comparison.arranged() if threads else (comparison, None)
         self.logits, self.mirrored = comparison.logits, comparison.symmetric
         self.like = comparison.logits.like
         number = number_format(array_namespace(self.like), self.like.dtype)
@@ -102,6 +104,8 @@ class Walk:
             for tile in self.tiles(self.terms, strips):
                 for name, term in self.terms.items():
                     for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
+                        if not term.pattern.touches(view.rows, view.columns):
+                            continue
                         state = states[name][view.rows.start]
                         states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
                 if self.kept is not None:
@@ -109,7 +113,11 @@ class Walk:
             return states
 
         shares = self.share(work)
-        return {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
+        stats = {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
+        if self.order is None:
+            return stats
+        back = np.argsort(self.order)
+        return {name: stat[back] for name, stat in stats.items()}
 
     def _starts(self, term: Fitted) -> dict[int, Any]:
         """An empty state of the term's statistic for every span of rows (or of columns)."""
@@ -121,7 +129,11 @@ class Walk:
     def pull(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
         """Gradients of the comparison, given d value / d statistic."""
         active = {name: term for name, term in self.terms.items() if name in slopes}
-        prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
+        order = slice(None) if self.order is None else self.order
+        prepared = {
+            name: term.statistic.prepare(slopes[name][order, ...], stats[name][order, ...])
+            for name, term in active.items()
+        }
         total: Any = self.logits.gradient(self.mirrored)
 
         def work(strips: Sequence[slice]) -> Any:
@@ -150,6 +162,8 @@ def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ..
     slopes = Slopes(tile)
     for name, term in terms.items():
         for view in views(tile, term, mirrored):
+            if not term.pattern.touches(view.rows, view.columns):
+                continue
             own = (vector[view.rows, ...] for vector in prepared[name])
             term.statistic.pull(slopes, view, term.pattern, *own)
     return slopes.total()

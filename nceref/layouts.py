@@ -18,7 +18,8 @@ Array = Any
 Mask = Any
 
 
-def _range(span: slice, like: Array) -> Array:
+def indices(span: slice, like: Array) -> Array:
+    """The numbers of a span, where `like` is."""
     return array_namespace(like).arange(span.start, span.stop, device=device(like))
 
 
@@ -55,8 +56,8 @@ class Diagonal(NamedTuple):
         """True on the pairs; False where the block holds none, found without touching an array."""
         if not self.touches(rows, columns):
             return False
-        i = _range(rows, s)[:, None]
-        return (i + self.shift == _range(columns, s)[None, :]) & (i >= self.start) & (i < self.stop)
+        i = indices(rows, s)[:, None]
+        return (i + self.shift == indices(columns, s)[None, :]) & (i >= self.start) & (i < self.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Index:
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         """True on the pairs."""
-        return self.index[rows][:, None] == _range(columns, s)[None, :]
+        return self.index[rows][:, None] == indices(columns, s)[None, :]
 
 
 Places = tuple[Diagonal | Index, ...]
@@ -82,17 +83,18 @@ def _mirrors_itself(places: tuple[Diagonal, ...]) -> bool:
     return all(place.mirrored() in places for place in places)
 
 
-def _union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
+def union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
+    """The mask of all places together."""
     masks = [m for m in (place.mask(rows, columns, s) for place in places) if m is not False]
     if not masks:
         return False
-    union = masks[0]
+    found = masks[0]
     for more in masks[1:]:
-        union = union | more
-    return union
+        found = found | more
+    return found
 
 
-class _Pattern:
+class Pattern:
     """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask.
 
     `symmetric` says that (i, j) is in the pattern if (j, i) is, where anchors and candidates are the same rows;
@@ -137,7 +139,7 @@ class _Pattern:
 
 
 @dataclass(frozen=True)
-class Everyone(_Pattern):
+class Everyone(Pattern):
     """Every candidate."""
 
     overwrites = True
@@ -147,7 +149,7 @@ class Everyone(_Pattern):
 
 
 @dataclass(frozen=True)
-class _Placed(_Pattern):
+class _Placed(Pattern):
     """A pattern made of places; what is asked for at every tile is found once."""
 
     places: Places
@@ -177,7 +179,7 @@ class Only(_Placed):
         return any(place.touches(rows, columns) for place in self.places)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _union(self.places, rows, columns, s)
+        return union(self.places, rows, columns, s)
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class Except(_Placed):
     overwrites = True
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        excluded = _union(self.places, rows, columns, s)
+        excluded = union(self.places, rows, columns, s)
         return None if excluded is False else ~excluded
 
     def cut(self, x: Array, view: View, fill: float) -> Array:
@@ -202,66 +204,8 @@ class Except(_Placed):
         return x
 
 
-def _without(mask: Mask, own: Places, rows: slice, columns: slice, s: Array) -> Mask:
-    itself = _union(own, rows, columns, s)
-    return mask if itself is False else mask & ~itself
-
-
 @dataclass(frozen=True, eq=False)
-class SameLabel(_Pattern):
-    """Candidates with the anchor's label, the anchor itself (`own`) left out."""
-
-    anchors: Array
-    candidates: Array
-    own: Places
-
-    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        same = self.anchors[rows][:, None] == self.candidates[columns][None, :]
-        return _without(same, self.own, rows, columns, s)
-
-
-@dataclass(frozen=True, eq=False)
-class OtherLabel(_Pattern):
-    """Candidates with another label than the anchor's."""
-
-    anchors: Array
-    candidates: Array
-
-    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return self.anchors[rows][:, None] != self.candidates[columns][None, :]
-
-
-@dataclass(frozen=True, eq=False)
-class Weighted(_Pattern):
-    """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out."""
-
-    table: Array
-    own: Places
-    symmetric = False
-
-    def weight(self, rows: slice, columns: slice) -> Array:
-        """The block of the table, (rows, columns)."""
-        xp, n = array_namespace(self.table), self.table.shape[0]
-        i, j = _range(rows, self.table) % n, _range(columns, self.table) % n
-        return xp.take(xp.take(self.table, i, axis=0), j, axis=1)
-
-    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _without(self.weight(rows, columns) > 0, self.own, rows, columns, s)
-
-
-@dataclass(frozen=True, eq=False)
-class Unlisted(_Pattern):
-    """Candidates with weight 0 in the table, the anchor itself left out."""
-
-    table: Weighted
-    symmetric = False
-
-    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _without(self.table.weight(rows, columns) == 0, self.table.own, rows, columns, s)
-
-
-@dataclass(frozen=True, eq=False)
-class Hardest(_Pattern):
+class Hardest(Pattern):
     """The `count` most similar candidates of each anchor among all but `own`; ties go to the lower index.
 
     It looks at whole rows: its blocks are short and span all candidates.
@@ -273,14 +217,11 @@ class Hardest(_Pattern):
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         xp = array_namespace(s)
-        itself = _union(self.own, rows, columns, s)
+        itself = union(self.own, rows, columns, s)
         ranked = s if itself is False else xp.where(itself, -xp.inf, s)
         order = xp.argsort(ranked, axis=1, descending=True, stable=True)
         rank = xp.argsort(order, axis=1, stable=True)
         return rank < self.count
-
-
-Pattern = Everyone | Only | Except | SameLabel | OtherLabel | Weighted | Unlisted | Hardest
 
 
 def itself(n: int) -> tuple[Diagonal]:

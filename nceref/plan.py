@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from nceref.distances import PairedDistance, SquaredDistance
 from nceref.heads import Pull
+from nceref.labels import OtherLabel, SameLabel
 from nceref.rows import Fitted, Term
 from nceref.similarity import Dot, Given
 
@@ -25,6 +28,26 @@ class Comparison:
     def symmetric(self) -> bool:
         """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
         return self.logits.symmetric and not self.whole_rows
+
+    def arranged(self) -> "tuple[Comparison, Array | None]":
+        """The comparison with anchors and candidates sorted by label, and the order of the anchors, if it has labels.
+
+        Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
+        diagonal.
+        """
+        labelled = [t.pattern for t in self.terms.values() if isinstance(t.pattern, SameLabel | OtherLabel)]
+        if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
+            return self, None
+        names, n = labelled[0], self.logits.shape[0]
+        rows = np.argsort(names.anchors, kind="stable")
+        shared = n if any(pattern.own for pattern in labelled) else 0
+        rest = np.argsort(names.candidates[shared:], kind="stable") + shared
+        columns = np.concatenate([rows[:shared], rest])
+        terms = {
+            name: Term(t.statistic, p.taken(rows, columns))
+            for (name, t), p in zip(self.terms.items(), labelled, strict=True)
+        }
+        return Comparison(self.logits.taken(rows, columns), terms), rows
 
     def fitted(self, most: float) -> tuple[dict[str, Fitted], bool]:
         """The terms with the statistics that suit the range of the logits, and whether that is at most `most`."""

@@ -7,7 +7,7 @@ blocks comes once, and g holds the slopes of block (columns, rows) as well, tran
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nceref.embeddings import Gradients, Rows, merge
@@ -153,6 +153,11 @@ class Dot:
     def block(self, rows: slice, columns: slice) -> Array:
         s = (self.factor.value * self.anchors.values[rows, :]) @ self.candidates.values[columns, :].T
         return _shifted(s, self.offset, columns)
+
+    def taken(self, rows: Array, columns: Array) -> "Dot":
+        """The same logits with anchors and candidates in another order; there must be no offset by candidate."""
+        anchors = self.anchors.taken(rows)
+        return replace(self, anchors=anchors, candidates=anchors if self.symmetric else self.candidates.taken(columns))
 
     def gradient(self, mirrored: bool) -> "_DotGradient | _MirroredDotGradient":
         return _MirroredDotGradient(self) if mirrored else _DotGradient(self)

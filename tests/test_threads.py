@@ -8,7 +8,7 @@ import pytest
 from nceref import InputError, config, get_loss, settings, threads
 from nceref.cases import cases
 from nceref.exponentials import ExpSum, PositiveSums
-from nceref.layouts import OtherLabel
+from nceref.labels import OtherLabel
 from nceref.rows import LogSumExp, PositiveSet, Sum
 from nceref.tiles import Tile, View
 from nceref.tolerance import bounds, close

@@ -4,7 +4,8 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from nceref.layouts import Diagonal, Except, Index, Only, OtherLabel, SameLabel, Weighted
+from nceref.labels import OtherLabel, SameLabel, Weighted
+from nceref.layouts import Diagonal, Except, Index, Only
 from nceref.tiles import Slopes, Tile, View, row_major
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,8 @@ from nceref.embeddings import embed
 from nceref.errors import InputError
 from nceref.formulas import dot, rows
 from nceref.heads import sigmoid, softplus
-from nceref.layouts import Except, Index, Only, OtherLabel, SameLabel, itself
+from nceref.labels import OtherLabel, SameLabel
+from nceref.layouts import Except, Index, Only, itself
 from nceref.namespaces import array_namespace
 from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
 from nceref.plan import Comparison, Plan
