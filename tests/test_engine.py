@@ -9,6 +9,7 @@ import pytest
 from nceref import InputError, config, get_loss, losses
 from nceref.cases import cases
 from nceref.engine import Walk
+from nceref.inputs import bind
 from nceref.rows import LogSumExp, PositiveSet
 from nceref.tolerance import bounds, close
 
@@ -228,6 +229,24 @@ def test_float32_is_right_on_both_sides_of_the_range_of_its_exponentials(name, t
     assert abs(value - exact) <= allowed.value
     for entry, grad in grads.items():
         assert np.all(np.abs(grad - truth[entry]) <= allowed.grads[entry])
+
+
+@pytest.mark.parametrize("queue", [0, 500])
+def test_sorted_by_label_most_blocks_hold_no_pair_of_a_kind(queue):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((400, 3)), rng.integers(0, 20, 400)
+    queued = {"queue": rng.standard_normal((queue, 3)), "queue_labels": rng.integers(0, 20, queue)} if queue else {}
+    loss = get_loss("supcon_out")
+    comparison = loss.declaration.plan(**bind(loss.declaration, (x, y), {"temperature": 0.3, **queued})).comparisons[0]
+    arranged, order = comparison.arranged()
+    assert np.all(np.diff(y[order]) >= 0)
+    assert arranged.logits.symmetric is not bool(queue)
+    same = arranged.terms["positives"].pattern
+    blocks = [(slice(i, i + 40), slice(j, j + 40)) for i in range(0, 400, 40) for j in range(0, 400 + queue - 39, 40)]
+    held = [np.any(y[order][r][:, None] == same.candidates[c][None, :]) for r, c in blocks]
+    assert [same.touches(r, c) for r, c in blocks] == held
+    assert sum(held) < len(blocks) / 2
+    assert not comparison.terms["positives"].pattern.is_sorted
 
 
 def test_few_anchors_against_a_long_queue_are_shared_by_threads():
