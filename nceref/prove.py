@@ -178,7 +178,7 @@ def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict])
     else:
         return max(cells, key=list(Verdict).index, default=Verdict.NOT_REPRODUCIBLE), "the numbers alone"
     worst = max([statement, *cells], key=list(Verdict).index)
-    return worst, reason if worst is statement else "a published number is not the computed one"
+    return worst, reason if worst is statement else f"its numbers: {worst.value}"
 
 
 def _control(claim: Claim) -> list[str]:

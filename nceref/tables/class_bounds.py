@@ -42,7 +42,10 @@ def bounds(alpha: float | None, positives: float) -> tuple[float | None, ...]:
 
 
 def widest_alpha(head: float, tail: float) -> float:
-    """Return the alpha that parts the normalized bounds of two classes most: 1 / sqrt(K_head K_tail)."""
+    """Return the alpha up to 1 that parts the normalized bounds of two classes most: 1 / sqrt(K_head K_tail).
+
+    Above 1, which no source uses, the bounds part again, toward log(K_head / K_tail). K_head K_tail must exceed 1.
+    """
     return 1 / sqrt(head * tail)
 
 
@@ -77,7 +80,7 @@ TABLE = Table(
     note=(
         "Infima over free softmax probabilities, in nats. Without centers (alpha none) K log K as a sum over the "
         "positives, log K as a mean. A smaller alpha brings the sum bounds together, but their ratio tends to that of "
-        "the class sizes, not to 1. The bounds of the normalized loss are farthest apart at "
+        "the class sizes, not to 1. For alpha up to 1 the bounds of the normalized loss are farthest apart at "
         "alpha = 1 / sqrt(K_head K_tail), one of the rows. K is an expectation: below 1 it describes no single batch."
     ),
 )
