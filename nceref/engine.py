@@ -75,7 +75,7 @@ class Walk:
         # Half of the range: an exponential times the inverse of a sum of them does not leave it either.
         self.terms, self.bounded = comparison.fitted(math.log(number.largest) / 2)
         self.shape = n, m = comparison.logits.shape
-        height, width = block_shape(n, m, self.like, comparison.whole_rows)
+        height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
         self.rows, self.columns = _spans(n, height), _spans(m, width)
         self.kept = Kept(self, number.bits // 8) if keep else None
 

@@ -66,12 +66,14 @@ def _chosen(name: str) -> int | None:
     return value
 
 
-def block_shape(n: int, m: int, like: Any, whole_rows: bool) -> tuple[int, int]:
-    """Height and width of a block of n x m logits; whole rows come in strips of about the same area."""
+def block_shape(n: int, m: int, like: Any, whole_rows: bool, square: bool = False) -> tuple[int, int]:
+    """Height and width of a block of n x m logits; whole rows, and few rows, come in strips of about the same area."""
     block = _chosen("block") or _fitting(free_bytes(like), number_format(array_namespace(like), like.dtype).bits // 8)
     # Every thread gets a strip, however few the anchors are.
-    block = min(block, -(-n // max(threads_for(n * m, like), 1)))
-    return (max(16, block * block // m), m) if whole_rows else (block, block)
+    height = min(block, -(-n // max(threads_for(n * m, like), 1)))
+    if whole_rows:
+        return min(max(16, block * block // m), height), m
+    return height, height if square else block * block // height
 
 
 def _fitting(free: int | None, itemsize: int) -> int:

@@ -9,7 +9,9 @@ F4, F8 = np.zeros(1, np.float32), np.zeros(1)
 
 
 def test_a_host_gets_blocks_that_suit_its_caches():
-    assert settings.block_shape(300, 400, F4, whole_rows=False) == (300, 300)
+    assert settings.block_shape(300, 400, F4, whole_rows=False) == (300, 873)
+    assert settings.block_shape(300, 300, F4, whole_rows=False, square=True) == (300, 300)
+    assert settings.block_shape(1, 10**6, F4, whole_rows=False) == (1, 1 << 18)
     assert settings.block_shape(1000, 600, F4, whole_rows=False) == (512, 512)
 
 
@@ -21,7 +23,8 @@ def test_whole_rows_come_in_strips_of_the_same_area():
 
 def test_every_thread_gets_a_strip():
     with config(threads=8):
-        assert settings.block_shape(1024, 1 << 15, F4, whole_rows=False) == (128, 128)
+        assert settings.block_shape(1024, 1 << 15, F4, whole_rows=False) == (128, 2048)
+        assert settings.block_shape(1024, 1 << 15, F4, whole_rows=True) == (16, 1 << 15)
 
 
 @pytest.mark.parametrize(
