@@ -13,7 +13,9 @@ from nceref.commands import INTERRUPTED, WRONG_INPUT
 from nceref.commands.check import check
 from nceref.commands.claims import claims
 from nceref.commands.expect import expect
+from nceref.commands.figures import figures
 from nceref.commands.losses import losses
+from nceref.commands.plot_limits import plot_limits
 from nceref.commands.prove import prove
 from nceref.commands.tables import tables
 from nceref.errors import NcerefError
@@ -54,7 +56,7 @@ def nceref() -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems."""
 
 
-for _command in (losses, tables, check, expect, claims, prove):
+for _command in (losses, tables, check, expect, claims, prove, figures, plot_limits):
     nceref.add_command(_command)
 
 

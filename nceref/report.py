@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nceref import entries, pages
 from nceref.entries import Rows
@@ -180,8 +180,8 @@ def text(table: Table, *, width: int = WIDTH, color: bool = False) -> str:
     return pages.clean(paper)
 
 
-def names(tables: Iterable[Table], *, width: int = WIDTH, color: bool = False) -> str:
-    """List tables for reading: name and title; the rest as in `text`."""
+def names(tables: Iterable[Any], *, width: int = WIDTH, color: bool = False) -> str:
+    """List tables or figures for reading: name and title; the rest as in `text`."""
     page, paper = pages.page(width, color)
     shown = [(table.name, table.title) for table in tables]
     pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("bold", ""))
