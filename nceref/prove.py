@@ -211,8 +211,15 @@ def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
     if processes == 1:
         yield from map(_by_id, todo)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
         yield from pool.map(_by_id, todo)
+
+
+def _one_thread() -> None:
+    """Tiny linear algebra is ten times slower when BLAS shares it among threads."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
 
 
 def record(proof: Proof) -> dict[str, Any]:
