@@ -12,6 +12,7 @@ from nceref import __version__
 from nceref.commands import INTERRUPTED, WRONG_INPUT
 from nceref.commands.check import check
 from nceref.commands.claims import claims
+from nceref.commands.derive import derive
 from nceref.commands.expect import expect
 from nceref.commands.figures import figures
 from nceref.commands.losses import losses
@@ -56,7 +57,7 @@ def nceref() -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems."""
 
 
-for _command in (losses, tables, check, expect, claims, prove, figures, plot_limits):
+for _command in (losses, tables, check, expect, claims, prove, derive, figures, plot_limits):
     nceref.add_command(_command)
 
 

@@ -28,7 +28,7 @@ ORDER = (
     {"losses"},
     {"claim"},
     {"worlds", "statements"},
-    {"claims", "prove"},
+    {"claims", "prove", "chain", "derivation", "derivations"},
     {"exact", "cases", "rounding_forward"},
     {"rounding_backward"},
     {"tolerance"},
