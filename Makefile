@@ -19,7 +19,7 @@ help:
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
-	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md"
+	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, figures"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make clean     remove .venv and caches"
@@ -49,6 +49,7 @@ types: $(VENV)/installed-dev
 generate: $(VENV)/installed
 	$(BIN)/python -c "from nceref import stubs; stubs.update()"
 	$(BIN)/python -c "from nceref import listing; listing.update_readme('README.md')"
+	$(BIN)/nceref figures
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.
 bench: $(VENV)/installed

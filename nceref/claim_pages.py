@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nceref import pages, prove
-from nceref.claim import Chapter, Claim
+from nceref.claim import Claim
 from nceref.errors import InputError
 from nceref.prove import Proof
-from nceref.registry import discover
 from nceref.verdicts import Verdict
 
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
@@ -41,7 +40,7 @@ def select(ids: Sequence[str], verdict: str | None, source: str | None) -> list[
 
 def record(claim: Claim) -> dict[str, Any]:
     """A claim for programs, with what `prove` derived last."""
-    stored = prove.derived()[claim.id]
+    stored = prove.stored(claim)
     return {
         "id": claim.id,
         "source": claim.source,
@@ -58,7 +57,7 @@ def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = Fals
     page, paper = pages.page(width, color)
     ids = {claim.id for claim in shown}
     label = max((len(one) for one in ids), default=0)
-    for chapter in discover("nceref.claims", "CHAPTER", Chapter).values():
+    for chapter in prove.chapters():
         own = [claim for claim in chapter.claims if claim.id in ids]
         if own:
             page.print(chapter.title, style="bold")
@@ -87,7 +86,7 @@ def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> st
     """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
     page, paper = pages.page(width, color)
     page.print(f"{claim.id}  {claim.title}", style="bold")
-    stored = prove.derived()[claim.id]
+    stored = prove.stored(claim)
     lines = [
         ("source", f"{claim.source}, {claim.place}"),
         ("published", claim.published),

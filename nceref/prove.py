@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import Any
 
 from nceref.claim import Chapter, Claim, Counter, Repair, Value
+from nceref.errors import InputError
 from nceref.registry import discover, unknown
 from nceref.settings import thread_count
 from nceref.spec import Cell, Table
@@ -76,10 +77,19 @@ class Proof:
 
 
 @cache
+def chapters() -> tuple[Chapter, ...]:
+    """The five sources first, then the papers; parts of one source in the order of their numbers."""
+
+    def place(chapter: Chapter) -> tuple[bool, str, int]:
+        return not chapter.name.startswith("source"), chapter.name[:10], int(chapter.claims[0].id.split("-")[1])
+
+    return tuple(sorted(discover("nceref.claims", "CHAPTER", Chapter).values(), key=place))
+
+
+@cache
 def claims() -> Mapping[str, Claim]:
-    """Every claim by its id, in the order of the files."""
-    chapters = discover("nceref.claims", "CHAPTER", Chapter).values()
-    found = [claim for chapter in chapters for claim in chapter.claims]
+    """Every claim by its id, in the order of the chapters."""
+    found = [claim for chapter in chapters() for claim in chapter.claims]
     ids = [claim.id for claim in found]
     twice = {one for one in ids if ids.count(one) > 1}
     if twice:
@@ -259,6 +269,21 @@ def try_to_write(proofs: Sequence[Proof]) -> str:
     except OSError as error:
         return f"The verdicts could not be stored in {DERIVED}: {error.strerror}."
     return ""
+
+
+def stored(claim: Claim) -> dict[str, Any]:
+    """What `prove` derived last of a claim.
+
+    Raises
+    ------
+    InputError
+        If it was never proved, or changed its numbers since.
+    """
+    found: dict[str, Any] | None = derived().get(claim.id) if DERIVED.exists() else None
+    if found is None or len(found["cells"]) != len(cells(claim)):
+        msg = f"{claim.id} has no derived verdict yet; run `nceref prove {claim.id}`"
+        raise InputError(msg)
+    return found
 
 
 def derived(path: Path = DERIVED) -> dict[str, Any]:

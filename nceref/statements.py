@@ -3,7 +3,7 @@
 A statement is a Python expression: comparisons ``==``, ``<=``, ``<``, chained or joined by ``and``, between expressions
 over the names of a world (see `nceref.worlds`), with exact numbers: 0.1 is a tenth. Lists are compared entry by entry,
 or all with one number. ``d(L, s[j])`` is the derivative of an expression by a base value. Available are exp, log, sqrt,
-sin, cos, acos, pi, abs, sum, min(a, b), max(a, b), len, range, zip, int, and entropy, mean, variance of lists.
+sin, cos, pi, abs, sum, min(a, b), max(a, b), len, range, zip, int, and entropy, mean, variance of lists.
 """
 
 import ast
@@ -172,7 +172,8 @@ class _Space:
 
     def _fill(self, base: Mapping[str, Any]) -> None:
         m = self.system
-        self.names.update(_FUNCTIONS, **{f: getattr(m, f) for f in ("exp", "log", "sqrt", "sin", "cos", "acos", "pi")})
+        # No acos: that of mpmath loses its digits beside the real axis, where a derivative looks.
+        self.names.update(_FUNCTIONS, **{f: getattr(m, f) for f in ("exp", "log", "sqrt", "sin", "cos", "pi")})
         self.names.update(max=m.largest, min=m.smallest, derivative_=self._derivative)
         self.names.update(number_=m.decimal, quotient_=lambda a, b: m.number(a, exact=True) / b)
         self.names.update(entropy=lambda p: -sum(x * m.log(x) for x in p))
