@@ -82,7 +82,7 @@ def test_a_claim_is_written_as_claims_are(one):
     assert claim.published
     assert (claim.repair is Repair.NONE) == (claim.counterexample is None)
     assert (claim.repair is Repair.NONE) == (not claim.repaired)
-    assert claim.evidence() or claim.values or claim.table or claim.no_evidence
+    assert len(claim.evidence()) == 3 or claim.no_evidence
     for base in [claim.counterexample] if isinstance(claim.counterexample, dict) else []:
         assert claim.as_published
         assert set(base) == set(statements.world(claim.world).fixed[0])

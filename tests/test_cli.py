@@ -3,9 +3,11 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -13,10 +15,11 @@ import click
 import pytest
 
 import nceref
-from nceref import check, cli, registry
+from nceref import check, cli, prove, registry
 from nceref.check import Result
 from nceref.losses import all_losses, get_loss
 from nceref.spec import Table
+from nceref.verdicts import Verdict
 
 TABLES = registry.discover("nceref.tables", "TABLE", Table)
 HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "rich", "mpmath", "array_api_compat", "torch", "flint")
@@ -47,7 +50,7 @@ def test_version_is_that_of_the_package_in_any_folder(tmp_path):
     assert start("--version", cwd=tmp_path).stdout == f"nceref {nceref.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), ("losses",), ("tables",), ("check",), ("expect",)])
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.nceref.commands)])
 def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
     status, out, err = run(*command, "--help")
     assert (status, err) == (0, "")
@@ -61,7 +64,8 @@ def test_help_imports_nothing_heavy():
     modules = found.stdout.splitlines()[-1].split()
     assert "nceref.cli" in modules
     assert [name for name in modules if name.split(".")[0] in HEAVY] == []
-    assert [name for name in modules if name.startswith("nceref.")] == ["nceref.errors", "nceref.cli"]
+    own = [name for name in modules if name.startswith("nceref.") and not name.startswith("nceref.commands")]
+    assert own == ["nceref.errors", "nceref.cli"]
 
 
 def test_help_takes_less_than_one_and_a_half_times_the_import_of_click():
@@ -111,6 +115,14 @@ def test_latex_of_all_losses_is_headed_by_their_names(run):
         (("tables", "--list", "--format", "csv"), "goes without --format csv"),
         (("losses", "--latex", "--json"), "--latex and --json exclude each other"),
         (("expect",), "Missing option '--loss'"),
+        (("claims", "WL-99"), "no claim named 'WL-99'"),
+        (("claims", "--verdict", "right"), "no verdict is called 'right'; there are 'agrees'"),
+        (("claims", "--source", "007"), "no source has '007' in its name; there are"),
+        (("prove", "QT"), "no claim named 'QT'"),
+        (("derive", "tau"), "no derivation named 'tau'"),
+        (("derive", "--latex"), "--latex and --out go with a TOPIC"),
+        (("figures", "limits"), "no figure named 'limits'"),
+        (("figures", "--check", "--out", "nowhere"), "nowhere"),
         (("expect", "--loss", "nt_xent", "--n", "256", "--set", "n=3"), "`n` is given twice, as 256 and as 3"),
         (("expect", "--loss", "nt_xent", "--set", "n"), "NAME=VALUE, such as classes=100, got 'n'"),
         (("expect", "--loss", "nt_xent", "--n", "0", "--temperature", "1"), "integer >= 1, got 0"),
@@ -297,3 +309,69 @@ def test_package_runs_as_a_module(tmp_path):
 
 def test_every_command_has_a_short_help():
     assert all(isinstance(command, click.Command) and command.short_help for command in cli.nceref.commands.values())
+
+
+def test_claims_are_listed_with_evidence_and_verdict(run):
+    status, out, err = run("claims")
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    shown = [line.split()[0] for line in out.splitlines() if re.match(r"  [A-Z]+-\d", line)]
+    assert shown == list(prove.claims())
+    assert f"{len(shown)} claims: " in out
+
+
+def test_claims_of_a_verdict_and_of_a_source(run):
+    ids = [one["id"] for one in json.loads(run("claims", "--verdict", "wrong", "--source", "003", "--json")[1])]
+    assert ids == [c.id for c in prove.claims().values() if c.expected.value == "wrong" and "003" in c.source]
+    assert "QT-5" in ids
+
+
+def test_claims_as_json_have_the_keys_that_were_promised(run):
+    found = json.loads(run("claims", "--json")[1])
+    assert all(
+        set(one) == {"id", "source", "statement", "verdict", "evidence", "published", "computed"} for one in found
+    )
+    assert all(len(one["published"]) == len(one["computed"]) for one in found)
+
+
+def test_one_claim_shows_its_repair_and_its_counterexample(run):
+    status, out, _ = run("claims", "is-5")
+    assert status == 0
+    assert "It rises at every temperature only if" in out
+    assert "against it" in out
+
+
+def test_prove_tells_what_held_and_what_it_took(run):
+    status, out, _ = run("prove", "IS-1", "IS-8", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert [one["id"] for one in found["claims"]] == ["IS-1", "IS-8"]
+    assert found["claims"][0]["evidence"]["symbolic"]["held"]
+    assert found["totals"]["symbolic"] | {"seconds": 0} == {"held": 1, "run": 1, "seconds": 0}
+
+
+def test_prove_exits_with_1_where_a_claim_expects_another_verdict(run, monkeypatch):
+    changed = {**prove.claims(), "IS-1": replace(prove.claims()["IS-1"], expected=Verdict.WRONG)}
+    monkeypatch.setattr(prove, "claims", lambda: changed)
+    monkeypatch.setattr(prove, "try_to_write", lambda proofs: "")
+    status, out, _ = run("prove", "IS-1")
+    assert status == 1
+    assert "expected wrong: all evidence holds" in out
+    assert "0 of 1 verdicts are as expected" in out
+
+
+def test_derive_lists_topics_and_writes_a_file(run, tmp_path):
+    assert "tau-zero" in run("derive")[1]
+    status, out, _ = run("derive", "nce-optimum", "--latex", "--out", str(tmp_path / "nce.tex"))
+    assert (status, out) == (0, "")
+    assert "\\begin{align*}" in (tmp_path / "nce.tex").read_text(encoding="utf-8")
+
+
+def test_plot_limits_writes_its_figures_and_a_manifest(run, tmp_path):
+    status, out, _ = run("plot-limits", "--out", str(tmp_path))
+    assert status == 0
+    assert {"limit-zero.svg", "limit-infinity.png", "limit-minimum.svg", "manifest.json"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert str(tmp_path / "limit-zero.svg") in out
+    assert run("figures", "--check", "--out", str(tmp_path), "limit-zero")[0] == 0

@@ -175,6 +175,7 @@ CHAPTER = Chapter(
             counterexample=_code_gives_nan,
             numeric=_underflow_below_150_bits,
             random=_code_is_the_scaled_formula,
+            no_evidence="symbolic: it is about what a program does, and what float32 does to it",
         ),
         Claim(
             id="SC-3",

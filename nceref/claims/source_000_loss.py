@@ -181,6 +181,7 @@ CHAPTER = Chapter(
             values=_measured(COPIED, ("contrastive", "simple")),
             total="528.71",
             numeric=_copied_right_and_understated,
+            no_evidence="symbolic, property: accuracies were measured; it takes the images and the networks.",
         ),
         Claim(
             id="WL-4",
@@ -199,6 +200,7 @@ CHAPTER = Chapter(
             total="3100.0267",
             numeric=_trends_and_ceiling,
             random=_tolerance_is_conditional,
+            no_evidence="symbolic: the numbers were measured; it takes the images and the networks.",
         ),
         Claim(
             id="WL-5",

@@ -89,6 +89,7 @@ CHAPTER = Chapter(
             formula="L == -log(P[0])",
             numeric=True,
             random=True,
+            no_evidence="symbolic: see IS-2, which holds for every class",
         ),
         Claim(
             id="IS-4",

@@ -294,6 +294,7 @@ CHAPTER = Chapter(
                 Value(what, text, None, expected=Verdict.NOT_REPRODUCIBLE) for what, text in _ACCURACIES.items()
             ),
             total="1785.0",
+            no_evidence="Accuracies were measured; it takes the images and the networks.",
         ),
     ),
 )

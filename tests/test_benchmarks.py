@@ -1,0 +1,299 @@
+"""Benchmarks: floors by hand, verdicts, agreement of what is compared, and a report that has every row."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import RefusedError, device, machine, place, report, scaling
+from benchmarks.__main__ import FORMAT, ON_THE_CPU, main
+from benchmarks.cases import QUICK, SPEED, Case, inputs, views
+from benchmarks.clock import ROOT, fresh, ratio_quartiles, spread
+from benchmarks.place import HOST, Place
+from benchmarks.plots import plots
+from benchmarks.programs import check_agreement, ours, resident, room
+from benchmarks.sheets import seconds, sheets
+from benchmarks.targets import IMPOSSIBLE, MET, SHORT, UNKNOWN, judge
+
+RATES = {"operations": 1e9, "exponentials": 1e9}
+RESULTS = ROOT / "benchmarks" / "results.json"
+
+
+def towers(loss="clip", n=4096, dim=128):
+    return Case(loss, {"N": n, "D": dim})
+
+
+@pytest.mark.parametrize(
+    ("case", "operations", "exponentials"),
+    [
+        (views(8192), 4 * 8192**2 * 128, 8192**2),
+        (towers(), 6 * 4096 * 4096 * 128, 4096**2),
+        (towers("siglip", dim=512), 6 * 4096 * 4096 * 512, 4096**2),
+        (Case("supcon_out", {"N": 4096, "D": 128, "C": 100}), 4 * 4096**2 * 128, 4096**2),
+        (
+            Case("paco", {"N": 4096, "D": 128, "C": 1000, "K": 8192}),
+            8 * 4096 * (4096 + 8192) * 128 + 8 * 4096 * 1000 * 128,
+            4096 * (4096 + 8192) + 4096 * 1000,
+        ),
+    ],
+    ids=lambda x: x.name if isinstance(x, Case) else None,
+)
+def test_floor_is_the_time_of_products_and_exponentials(case, operations, exponentials):
+    assert case.floor({"operations": operations, "exponentials": 1e300}) == pytest.approx(1)
+    assert case.floor({"operations": 1e300, "exponentials": exponentials}) == pytest.approx(1)
+    assert case.floor(RATES) == pytest.approx((operations + exponentials) / 1e9)
+
+
+def test_rates_count_the_work_of_one_block():
+    found = machine.rates("float32", 16, threads=1, seconds=0.01)
+    # A processor of this century does a million of either a second, and none does 10^15.
+    assert all(1e6 < rate < 1e15 for rate in found.values())
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 2.5])
+def test_exponent_is_that_of_a_power_law(power):
+    sizes = scaling.FITTED
+    assert scaling.exponent(sizes, [3e-9 * m**power for m in sizes]) == pytest.approx(power)
+
+
+def test_spread_is_median_and_quartiles():
+    assert spread([5, 1, 2, 4, 3]) == {"median": 3, "low": 2, "high": 4, "samples": 5}
+
+
+@pytest.mark.parametrize(("x", "shown"), [(1.5, "1.50 s"), (0.2263, "226 ms"), (0.0123, "12.3 ms"), (2.6e-4, "260 µs")])
+def test_seconds_are_shown_with_three_digits(x, shown):
+    assert seconds(x) == shown
+
+
+def results(**rows):
+    """A run with one row of each kind: 0.2 s against a second, with a floor of 0.1 s."""
+    time, slow = spread([0.2]), spread([1.0])
+    row = {
+        "name": "nt_xent 8192x128 f32", "target": 4.5, "within": 1.4, "nceref": time, "baseline": slow, "tuned": None,
+        "floor": 0.1, "ratio": 5.0, "ratio_quartiles": [5.0, 5.0], "tuned_ratio": None, "of_floor": 2.0,
+        "baseline_of_floor": 10.0,
+    }  # fmt: skip
+    point = {"rows": 8192, "seconds": time, "extra": 1 << 20}
+    found = {
+        "format": FORMAT, "quick": False,
+        "machine": {"CPU": "one", "threads": 2, "torch": "2.0", "cupy": None},
+        "speed": {"rates": [{"dtype": "float32", "dim": 128, **RATES}], "rows": [row | rows]},
+        "memory": {"rows": [
+            {"name": "batch A", "rows": 8192, "program": "nceref", "extra": 65 << 20, "limit": 64 << 20},
+            {"name": "batch B", "rows": 8192, "program": "baseline", "extra": 1 << 30, "limit": None},
+        ]},
+        "scaling": {
+            "nceref": [point], "baseline": [point], "fitted": [4096, 8192], "exponent": 2.05,
+            "largest": point | {"rows": 131_072},
+        },
+        "threads": {"name": "batch C", "one": slow, "two": time, "ratio": 1.6, "machine": 1.9, "target": 1.7,
+                    "ratio_quartiles": [1.5, 1.8]},
+        "startup": {"python": time, "click": time, "nceref": slow, "ratio": 5.0},
+    }  # fmt: skip
+    return {name: x | {"others": 0.25} if name in ON_THE_CPU else x for name, x in found.items()}
+
+
+def verdicts(found):
+    return [judgment.verdict for judgment in judge(found)]
+
+
+def test_every_target_gets_its_verdict():
+    # ratio, within the floor, memory, exponent, largest batch, threads
+    assert verdicts(results()) == [MET, SHORT, SHORT, MET, MET, SHORT]
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        ({"ratio": 4.5}, MET),
+        ({"ratio": 4.4}, SHORT),
+        ({"ratio": 4.0, "baseline_of_floor": 4.4}, IMPOSSIBLE),
+        ({"ratio": 4.6, "baseline_of_floor": 4.4}, MET),
+        ({"ratio": None, "baseline_of_floor": None}, UNKNOWN),
+    ],
+)
+def test_a_ratio_is_judged_by_its_target_and_by_what_the_floor_leaves(row, verdict):
+    assert verdicts(results(**row))[0] == verdict
+
+
+def test_the_reason_names_what_the_floor_leaves():
+    assert judge(results(ratio=4.0, baseline_of_floor=4.4))[0].reasons == ("PyTorch / floor = 4.40",)
+
+
+def test_a_verdict_that_noise_may_turn_names_the_quartiles():
+    assert judge(results(ratio_quartiles=[4.4, 5.0]))[0].reasons == ("quartiles 4.40 to 5.00",)
+    assert judge(results(ratio_quartiles=[4.6, 5.0]))[0].reasons == ()
+
+
+def test_quartiles_of_a_ratio_pair_the_slow_with_the_fast():
+    assert ratio_quartiles({"low": 2.0, "high": 6.0}, {"low": 1.0, "high": 2.0}) == [1.0, 6.0]
+    assert ratio_quartiles(None, spread([1.0])) is None
+
+
+def test_the_exponent_may_be_a_tenth_away():
+    found = results()
+    for exponent, verdict in ((1.91, MET), (2.09, MET), (2.11, SHORT), (1.89, SHORT)):
+        found["scaling"]["exponent"] = exponent
+        assert verdicts(found)[3] == verdict
+
+
+def test_a_quick_run_judges_nothing():
+    assert judge(results() | {"quick": True}) == []
+    assert all(case.target is None and case.within is None for case in QUICK)
+
+
+def texts(found):
+    return [cell for sheet in sheets(found) for line in sheet.lines for cell in line]
+
+
+def test_the_report_has_every_row_and_its_plots(tmp_path):
+    path = tmp_path / "docs" / "performance.md"
+    report.write(results(), path)
+    text = path.read_text(encoding="utf-8")
+    for cell in texts(results()):
+        assert cell.replace("\n", "<br>") in text
+    assert sorted(p.name for p in path.parent.iterdir()) == [
+        "performance-scaling.png", "performance-speed.png", "performance.md",
+    ]  # fmt: skip
+    assert "(performance-speed.png)" in text
+    assert text.index("## Targets") < text.index("## Speed")
+
+
+def test_without_torch_the_report_says_so_and_has_no_ratios(tmp_path):
+    missing = results(baseline=None, ratio=None, baseline_of_floor=None)
+    missing["machine"]["torch"] = None
+    report.write(missing, tmp_path / "performance.md")
+    text = (tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert "PyTorch is missing" in text
+    assert not (tmp_path / "performance-speed.png").exists()
+
+
+def test_printed_tables_fit_80_columns():
+    found = results(name=max((case.name for case in SPEED), key=len), ratio=123.4, of_floor=123.4)
+    lines = [line for sheet in sheets(found) for line in report.show(sheet).splitlines()]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="no run has been recorded: make bench")
+def test_the_recorded_run_is_what_the_document_says():
+    recorded = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert recorded["format"] == FORMAT
+    assert not recorded["quick"]
+    assert set(ON_THE_CPU) <= set(recorded)
+    assert judge(recorded)
+    images = {title: f"performance-{name}.png" for title, (name, _) in plots(recorded).items()}
+    document = report.document(recorded, images)
+    assert document == (ROOT / "docs" / "performance.md").read_text(encoding="utf-8"), "run make bench"
+
+
+def test_inputs_are_the_same_for_all_programs():
+    case = Case("paco", {"N": 8, "D": 4, "C": 3, "K": 6}, dtype="float64")
+    first, second = inputs(case), inputs(case)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert first["centers"].shape == (3, 4)
+    assert first["queue"].dtype == np.float64
+
+
+@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+def test_baselines_compute_what_nceref_computes(case):
+    pytest.importorskip("torch", reason="needs PyTorch: make peers")
+    from benchmarks.programs import theirs
+
+    mine = ours(case, HOST)
+    answers = mine.answers(mine.run())
+    for formulation in ("baseline", "tuned") if case.loss == "nt_xent" else ("baseline",):
+        other = theirs(case, HOST, formulation, "cpu")
+        other.run()
+        found = other.answers(other.run())  # a second call does not add to the gradients of the first
+        check_agreement(case, answers, found)
+        assert set(case.call.learned) <= set(found)
+
+
+def test_programs_that_compute_different_things_are_refused():
+    case = towers(n=8, dim=4)
+    mine = {"value": np.float32(1), "image": np.ones((8, 4), np.float32)}
+    check_agreement(case, mine, mine)
+    with pytest.raises(RefusedError, match=r"clip 8x4 f32: nceref and PyTorch differ in image by 1\.0e-03"):
+        check_agreement(case, mine, mine | {"image": np.full((8, 4), 1 / 1.001)})
+    with pytest.raises(RefusedError, match="compare the same things"):
+        check_agreement(case, mine, mine | {"text": np.ones((8, 4))})
+    with pytest.raises(RefusedError):
+        check_agreement(case, mine | {"value": np.nan}, mine)
+
+
+def test_double_precision_has_less_room():
+    case = towers()
+    assert room(case) / room(replace(case, dtype="float64")) == pytest.approx(2**29)
+
+
+def test_a_failing_process_is_refused_with_its_reason():
+    with pytest.raises(RefusedError, match="unknown_field"):
+        fresh(resident, unknown_field=1)
+
+
+def test_the_same_array_library_agrees_with_the_cpu():
+    strict = pytest.importorskip("array_api_strict", reason="needs the test extra")
+    there = Place("strict", "array_api_strict", strict.asarray, np.asarray)
+    found = list(device.agreement(there, ["clip", "supcon_out"], ["float32", "float64"], lambda line: None))
+    assert [row["loss"] for row in found] == ["clip", "clip", "supcon_out", "supcon_out"]
+    assert all(row["agrees"] and row["cases"] > 0 for row in found)
+
+
+def test_a_place_that_is_wrong_differs():
+    there = Place("wrong", "NumPy", lambda x: x, lambda x: np.asarray(x) * 1.001)
+    assert not next(device.agreement(there, ["clip"], ["float64"], lambda line: None))["agrees"]
+
+
+def test_rates_of_a_place_count_the_work():
+    assert all(1e6 < rate < 1e15 for rate in device.rates_at(HOST, "float32", 16, side=64).values())
+
+
+def test_other_processes_are_what_is_busy_beyond_our_own_work():
+    before, after = machine.Busy(0.0, 100.0, 10.0), machine.Busy(10.0, 116.0, 20.0)
+    assert after.others(before) == pytest.approx(6 / 10 / os.cpu_count())
+    assert "other processes took 25% of the processors" in sheets(results())[1].notes[-1]
+
+
+def test_results_on_a_device_are_shown():
+    found = results()
+    agreement = [{"loss": "clip", "dtype": "float32", "cases": 3, "of_bound": 0.1, "agrees": True}]
+    on_device = {"device": "a GPU", "library": "CuPy 13", "agreement": agreement, **found["speed"]}
+    cells = texts({name: found[name] for name in ("format", "quick", "machine")} | {"device": on_device})
+    assert {"agrees", "nt_xent 8192x128 f32"} <= set(cells)
+
+
+def command(*arguments):
+    asked = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_quick_command_prints_and_writes_json(tmp_path):
+    path = tmp_path / "results.json"
+    done = command("--quick", "startup", "--json", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "nceref --help" in done.stdout
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    assert recorded["quick"]
+    assert recorded["startup"]["ratio"] > 0
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(place, "_cupy", lambda: None)
+    monkeypatch.setattr(place, "_torch", lambda: None)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2():
+    with pytest.raises(RefusedError, match=r"^no CUDA device: .*$"):
+        place.cuda()
+    done = CliRunner().invoke(main, ["device"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: no CUDA device")
+    assert done.stderr.count("\n") == 1
