@@ -109,6 +109,8 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
         msg = f"`{p.name}` must be an array of integers, got dtype {x.dtype}"
         raise InputError(msg)
     _check_shape(p.name, x, p.shape, sizes)
+    if x.dtype == xp.int64:
+        return x
     if int(xp.max(x)) > xp.iinfo(xp.int64).max:
         msg = f"`{p.name}` must fit into 64-bit signed integers, got {int(xp.max(x))}"
         raise InputError(msg)

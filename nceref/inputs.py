@@ -63,9 +63,10 @@ def _unknown_argument(loss: spec.Loss, name: str, names: list[str]) -> str:
 
 def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Library, sizes: Sizes) -> Any:
     if isinstance(parameter, spec.Scalar):
-        return _scalar(loss, parameter, value)
+        absent = value is _MISSING and (parameter.default is None or isinstance(parameter.default, float))
+        return parameter.default if absent else _scalar(loss, parameter, value)
     if isinstance(parameter, spec.Choice):
-        return _choice(parameter, value)
+        return parameter.default if value is _MISSING else _choice(parameter, value)
     if value is _MISSING or value is None:
         if parameter.required:
             what = f"a {shape_text(parameter.shape)} array"
@@ -121,8 +122,6 @@ def domain(parameter: spec.Scalar) -> str:
 
 
 def _choice(parameter: spec.Choice, value: Any) -> Any:
-    if value is _MISSING:
-        return parameter.default
     if any(value is option or (isinstance(value, str) and value == option) for option in parameter.options):
         return value
     options = ", ".join(repr(option) for option in parameter.options)

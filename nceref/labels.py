@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from nceref.layouts import Mask, Pattern, Places, indices, union
+from nceref.layouts import Diagonal, Mask, Pattern, Places, indices, union
 from nceref.namespaces import array_namespace
+from nceref.tiles import View
 
 Array = Any
 
@@ -20,7 +21,7 @@ class _Labelled(Pattern):
 
     anchors: Array
     candidates: Array
-    own: Places = ()
+    own: tuple[Diagonal, ...] = ()
     is_sorted: bool = False
 
     def taken(self, rows: Array, columns: Array) -> Self:
@@ -41,6 +42,19 @@ class SameLabel(_Labelled):
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return self.meets(rows, columns)
+
+    def inside(self, view: View) -> Array:
+        """1 inside the pattern and 0 outside; the anchor itself is written as a line."""
+        s = view.tile.s
+        xp, anchors, candidates = array_namespace(s), self.anchors[view.rows], self.candidates[view.columns]
+        first, second = (candidates, anchors) if view.flip else (anchors, candidates)
+        same = xp.astype(first[:, None] == second[None, :], s.dtype)
+        flat = xp.reshape(same, (-1,))
+        for place in self.own:
+            line = place.line(view)
+            if line is not None:
+                flat[line[1]] = 0.0
+        return same
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         if not self.meets(rows, columns):

@@ -6,6 +6,7 @@ by the logits of the tile. Arrays made of a tile have its orientation, whatever 
 
 from collections.abc import Callable, Hashable
 from copy import copy
+from functools import lru_cache
 from typing import Any
 
 from nceref.namespaces import array_namespace, device
@@ -65,6 +66,11 @@ class Tile:
         return twin
 
 
+@lru_cache(maxsize=64)
+def _ones(xp: Any, n: int, dtype: Any, where: Any) -> Array:
+    return xp.ones(n, dtype=dtype, device=where)
+
+
 class View:
     """A tile as a term sees it: as it is, or transposed (`flip`), its own rows first."""
 
@@ -85,7 +91,7 @@ class View:
 
     def sums(self, x: Array) -> Array:
         """Sums over the view's own rows of an array made of the tile; a product with ones is how BLAS adds up."""
-        ones = array_namespace(x).ones(x.shape[0 if self.flip else 1], dtype=x.dtype, device=device(x))
+        ones = _ones(array_namespace(x), x.shape[0 if self.flip else 1], x.dtype, device(x))
         return ones @ x if self.flip else x @ ones
 
     def key(self, *what: Hashable, symmetric: bool) -> Hashable:
@@ -134,8 +140,8 @@ class Slopes:
 def _outer_sum(u: Array | None, v: Array | None, like: Array) -> Array:
     """u_i + v_j as a product of matrices of rank 2, which is several times faster than broadcasting."""
     xp, (n, m) = array_namespace(like), like.shape
-    left = xp.ones((n, 2), dtype=like.dtype, device=device(like))
-    right = xp.ones((2, m), dtype=like.dtype, device=device(like))
-    left[:, 0] = 0.0 if u is None else u
-    right[1, :] = 0.0 if v is None else v
+    left = xp.empty((n, 2), dtype=like.dtype, device=device(like))
+    right = xp.empty((2, m), dtype=like.dtype, device=device(like))
+    left[:, 0], left[:, 1] = 0.0 if u is None else u, 1.0
+    right[0, :], right[1, :] = 1.0, 0.0 if v is None else v
     return left @ right
