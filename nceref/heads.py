@@ -15,23 +15,33 @@ Array = Any
 Pull = Callable[[Array], dict[str, Any]]
 
 
-def softplus_and_sigmoid(x: Array, bounded: bool = False) -> tuple[Array, Array]:
-    """log(1 + e^x) and its slope 1 / (1 + e^-x) from one exponential; `bounded` says that e^x is in range.
+def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
+    """log(1 + e^x) and its slope 1 / (1 + e^-x) from one exponential, exact to rounding from e^-745 on.
 
-    Exact to rounding from e^-745 on: log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost
-    comes back to first order, and log is vectorized wherever exp is, which log1p is not. For x < 0 the slope is
-    e / (1 + e), which keeps its digits.
+    For x < 0 the slope is e / (1 + e), which keeps its digits.
     """
     xp = array_namespace(x)
-    e = xp.exp(x if bounded else -xp.abs(x))
+    e = xp.exp(-xp.abs(x))
+    value = xp.log1p(e)
+    value += xp.where(x < 0, 0.0, x)
+    return value, xp.where(x < 0, e, 1.0) / (1 + e)
+
+
+def softplus_and_sigmoid_of_block(x: Array, bounded: bool) -> tuple[Array, Array]:
+    """The same over a block of logits; where they are bounded, without branches and without log1p.
+
+    log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost comes back to first order; and
+    log is vectorized wherever exp is, which log1p is not.
+    """
+    if not bounded:
+        return softplus_and_sigmoid(x)
+    xp = array_namespace(x)
+    e = xp.exp(x)
     u = 1 + e
     inverse = 1 / u
     value = e - (u - 1)
     value *= inverse
     value += xp.log(u)
-    if not bounded:
-        value += xp.maximum(x, 0.0 * e)
-        e = xp.where(x < 0, e, 1.0)
     e *= inverse
     return value, e
 

@@ -63,6 +63,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_over)
 
 
+@cache
+def _keep_freed_blocks() -> None:
+    """Let the C library keep freed blocks for the next ones.
+
+    glibc hands memory back to the system above a threshold, and every new block would be mapped and zeroed page by
+    page. The threshold follows the largest array that was freed, up to 32 MiB; this one is never touched.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
 def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[slice], threads: int) -> list[Result]:
     """Results of `work` on shares of the strips, in the order of the threads; one share for 0 threads, or 1.
 
@@ -77,6 +87,7 @@ def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[slice], thre
     """
     if threads == 0:
         return [work(strips)]
+    _keep_freed_blocks()
     turns = 2 * min(threads, len(strips))
     with _blas:
         shares = [[s for i, s in enumerate(strips) if i % turns in (t, turns - 1 - t)] for t in range(turns // 2)]

@@ -18,6 +18,7 @@ from benchmarks.place import HOST, Place
 from benchmarks.plots import plots
 from benchmarks.programs import check_agreement, ours, resident, room
 from benchmarks.sheets import seconds, sheets
+from benchmarks.speed import fastest
 from benchmarks.targets import IMPOSSIBLE, MET, SHORT, UNKNOWN, judge
 
 RATES = {"operations": 1e9, "exponentials": 1e9}
@@ -119,6 +120,22 @@ def test_every_target_gets_its_verdict():
 )
 def test_a_ratio_is_judged_by_its_target_and_by_what_the_floor_leaves(row, verdict):
     assert verdicts(results(**row))[0] == verdict
+
+
+def test_a_floor_that_was_passed_excuses_nothing():
+    assert verdicts(results(ratio=4.0, baseline_of_floor=4.4, of_floor=0.9))[0] == SHORT
+
+
+def test_a_rate_is_that_of_its_fastest_round():
+    slow, fast = {"operations": 1.0, "exponentials": 5.0}, {"operations": 3.0, "exponentials": 2.0}
+    assert fastest([slow, fast]) == {"operations": 3.0, "exponentials": 5.0}
+
+
+def test_targets_say_when_the_machine_was_busy():
+    busy = results()
+    quiet = {name: x | {"others": 0.01} if name in ON_THE_CPU else x for name, x in busy.items()}
+    assert "other processes took 25% of the processors during speed" in sheets(busy)[-1].notes[1]
+    assert len(sheets(quiet)[-1].notes) == 1
 
 
 def test_the_reason_names_what_the_floor_leaves():
@@ -295,5 +312,6 @@ def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2():
         place.cuda()
     done = CliRunner().invoke(main, ["device"])
     assert done.exit_code == 2
+    assert not done.stdout
     assert done.stderr.startswith("Error: no CUDA device")
     assert done.stderr.count("\n") == 1

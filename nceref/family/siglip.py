@@ -5,7 +5,7 @@ L = -(1/N) sum_ij log sigmoid( y_ij (t x_i.y_j + b) ),    y_ij = 1 on the diagon
 
 from nceref.comparisons import two_towers
 from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus, softplus_and_sigmoid
+from nceref.heads import sigmoid, softplus, softplus_and_sigmoid_of_block
 from nceref.layouts import Except, Only, itself
 from nceref.parameters import LOGIT_SCALE, NORMALIZE
 from nceref.plan import Comparison, Plan
@@ -30,7 +30,7 @@ def plan(image, text, *, logit_scale, logit_bias, normalize):
     own = itself(image.shape[0])
     factor, bias = times(logit_scale, "logit_scale"), Offset(logit_bias, "logit_bias")
     terms = {
-        "negatives": Term(Sum(softplus, sigmoid, softplus_and_sigmoid), Except(own)),
+        "negatives": Term(Sum(softplus, sigmoid, softplus_and_sigmoid_of_block), Except(own)),
         "positive": Term(Sum(lambda s: softplus(-s), lambda s: -sigmoid(-s)), Only(own)),
     }
     return Plan((Comparison(two_towers(normalize, factor, bias, image=image, text=text), terms),), _head)

@@ -1,0 +1,91 @@
+"""The command: asks the questions, prints the tables, writes JSON and the document.
+
+Exit status: 0, measured, whatever the verdicts; 2, wrong usage, or a benchmark that cannot be run.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import RefusedError, machine
+from benchmarks.clock import Tell
+from benchmarks.place import cuda
+from benchmarks.report import replace_text, show, write
+from benchmarks.sheets import sheets
+
+QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "device")
+ON_THE_CPU = QUESTIONS[:-1]
+FORMAT = 1
+"""Of the JSON; raised when a reader of the old one would misread it."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("questions", nargs=-1, type=click.Choice(QUESTIONS), metavar="[QUESTION]...")
+@click.option("--quick", is_flag=True, help="Small sizes, which judge nothing.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of every program; default: those of nceref.")
+@click.option("--json", "data", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the document and plots there.")
+def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Path | None, report: Path | None) -> None:
+    """Measure nceref: speed, memory, scaling, threads, startup (all of them by default), or device, a GPU."""
+    try:
+        results = ask(questions or ON_THE_CPU, quick, threads)
+    except RefusedError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    if data is not None:
+        replace_text(data, json.dumps(results, indent=1) + "\n")
+    if report is not None:
+        write(results, report)
+
+
+def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[str, Any]:
+    """The results of some questions; each table is printed as soon as it is known."""
+    from nceref.settings import thread_count
+
+    if "device" in questions:
+        cuda()  # refused at once where there is none
+    count = threads or thread_count()
+    about = {"format": FORMAT, "quick": quick, "machine": machine.describe(count)}
+    results: dict[str, Any] = about
+    _print(about)
+    with progress() as tell:
+        for question in dict.fromkeys(questions):
+            found = {question: watched(import_module(f"benchmarks.{question}").run, count, quick, tell)}
+            _print(about | {"quick": True} | found, skip=1)
+            results = results | found
+    _print(results, skip=len(sheets(results | {"quick": True})))
+    return results
+
+
+def watched(run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """What a question finds, and how much of the processors other processes took meanwhile."""
+    before = machine.busy()
+    found = run(*arguments)
+    after = machine.busy()
+    return found | {"others": None if before is None or after is None else after.others(before)}
+
+
+def _print(results: dict[str, Any], skip: int = 0) -> None:
+    """The tables of some results but the first ones."""
+    for sheet in sheets(results)[skip:]:
+        click.echo(show(sheet))
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """Says on standard error what is going on, if that is a terminal."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        update: Callable[[str], Any] = status.update
+        yield update
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

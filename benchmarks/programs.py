@@ -1,0 +1,183 @@
+"""What runs in a process of its own: one loss by one program, its times, its memory and its answers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import RefusedError
+from benchmarks.cases import Case, inputs
+from benchmarks.place import Place, place
+
+Answers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Program:
+    """`run` does the work once; `answers` makes NumPy arrays of what it returned: "value", and gradients by name."""
+
+    run: Callable[[], Any]
+    answers: Callable[[Any], Answers]
+
+
+def ours(case: Case, there: Place) -> Program:
+    """The value and all gradients by nceref."""
+    from nceref import get_loss
+
+    loss = get_loss(case.loss)
+    given = {name: there.put(x) if isinstance(x, np.ndarray) else x for name, x in inputs(case).items()}
+
+    def run() -> Any:
+        result = loss.value_and_grad(**given, **case.call.options)
+        there.wait()
+        return result
+
+    def answers(result: Any) -> Answers:
+        value, grads = result
+        return {name: there.get(x) for name, x in {"value": value, **grads}.items()}
+
+    return Program(run, answers)
+
+
+def theirs(case: Case, there: Place, formulation: str, device: str) -> Program:
+    """The value and all gradients by PyTorch; formulation is "baseline" or "tuned"."""
+    from benchmarks.baselines import FORMULATIONS
+
+    loss, (given, leaves) = FORMULATIONS[formulation][case.loss], _tensors(case, device)
+
+    def run() -> Any:
+        for leaf in leaves.values():
+            leaf.grad = None
+        value = loss(**given)
+        value.backward()
+        there.wait()
+        return value
+
+    def answers(value: Any) -> Answers:
+        grads = {name: leaf.grad.cpu().numpy() for name, leaf in leaves.items()}
+        return {"value": value.detach().cpu().numpy(), **grads}
+
+    return Program(run, answers)
+
+
+def _tensors(case: Case, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments as tensors, and those of them that get a gradient."""
+    import torch
+
+    given = inputs(case)
+    for name, x in given.items():
+        if name not in case.call.settings:
+            dtype = None if name in case.call.labels else getattr(torch, case.dtype)
+            given[name] = torch.as_tensor(x, dtype=dtype, device=device)
+    learned = [name for name in (*case.call.arrays, *case.call.learned) if name not in case.call.constants]
+    return given, {name: given[name].requires_grad_() for name in learned}
+
+
+def measure(
+    case: dict[str, Any], program: str, threads: int, device: str, least: int, seconds: float, answers: str = ""
+) -> dict[str, Any]:
+    """Times, and the memory of the first call, of one program; its answers go into a file.
+
+    Parameters
+    ----------
+    case : dict
+        The fields of a `Case`.
+    program : {"nceref", "baseline", "tuned"}
+        Which one.
+    threads : int
+        How many it may use.
+    device : {"cpu", "cuda"}
+        Where the arrays are.
+    least, seconds : int, float
+        Repeat after the first call at least so often and at least so long; with 0 the first call is the time.
+    answers : str
+        Path of an .npz file, or nothing.
+
+    Returns
+    -------
+    dict
+        "seconds" of each call, and "extra" bytes: growth of the process beyond the gradients, None where not known.
+    """
+    wanted = Case(**case)
+    make = _with_threads(program, threads, device)
+    # Libraries are loaded and BLAS has its buffers, on a size that needs no memory.
+    make(wanted.smaller()).run()
+    made = make(wanted)
+    before = resident("VmRSS")
+    start = time.perf_counter()
+    result = made.run()
+    first = time.perf_counter() - start
+    after = resident("VmHWM")
+    found = made.answers(result)
+    # A gradient may fit into memory that the process has already.
+    extra = None if before is None or after is None else max(after - before - _gradient_bytes(found), 0)
+    if answers:
+        np.savez(answers, **found)
+    return {"seconds": _repeat(made.run, least, seconds) or [first], "extra": extra}
+
+
+def _with_threads(program: str, threads: int, device: str) -> Callable[[Case], Program]:
+    """What makes a program of a case, once the libraries know their threads."""
+    there = place(device)
+    if program == "nceref":
+        from nceref import config
+
+        config(threads=threads)
+        return lambda case: ours(case, there)
+    import torch
+
+    torch.set_num_threads(threads)
+    return lambda case: theirs(case, there, program, device)
+
+
+def _repeat(run: Callable[[], Any], least: int, seconds: float) -> list[float]:
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < least or (least and time.perf_counter() < end):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def resident(field: str) -> int | None:
+    """Bytes of this process in memory: now, "VmRSS", or at most so far, "VmHWM"; None where nobody says.
+
+    Not `getrusage`: its maximum starts with that of the process that started this one.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), None)
+
+
+def _gradient_bytes(found: Answers) -> int:
+    return sum(np.asarray(x).nbytes for name, x in found.items() if name != "value")
+
+
+def room(case: Case) -> float:
+    """How far rounding may move two programs apart, relative to the largest entry.
+
+    Rows have length 1, so a logit of size factor is off by about factor eps at each of four stages: normalization,
+    product, exponential, product for the gradient. Twice that for two programs.
+    """
+    scalars = {**case.call.settings, **case.call.learned}
+    factor = scalars.get("logit_scale") or 1 / scalars["temperature"]
+    return 8 * factor * float(np.finfo(case.dtype).eps)
+
+
+def check_agreement(case: Case, mine: Answers, other: Answers) -> None:
+    """Refuse to compare programs that compute different things."""
+    for name, expected in other.items():
+        if name not in mine or np.shape(mine[name]) != np.shape(expected):
+            msg = f"{case.name}: PyTorch returns {name} {np.shape(expected)}, nceref does not; compare the same things"
+            raise RefusedError(msg)
+        off = np.max(np.abs(np.asarray(mine[name], np.float64) - expected)) / max(np.max(np.abs(expected)), 1e-300)
+        if not off <= room(case):
+            msg = f"{case.name}: nceref and PyTorch differ in {name} by {off:.1e} of its largest entry"
+            msg += f", rounding explains {room(case):.1e}; make them compute the same thing"
+            raise RefusedError(msg)

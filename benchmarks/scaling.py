@@ -1,0 +1,59 @@
+"""How do time and memory of NT-Xent grow with the number of rows?"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cases import views
+from benchmarks.clock import Tell, fresh, spread
+from benchmarks.machine import installed
+from benchmarks.programs import measure
+
+FITTED = (4096, 8192, 16_384, 32_768, 65_536)
+LARGEST = 131_072
+SMALL = (1024, 2048)
+BESIDE = (1024, 2048, 4096, 8192, 16_384)
+MOST_BYTES = 8 << 30
+"""PyTorch is not run where it would need more, judged by four times what half as many rows took."""
+EXPONENT, AWAY = 2.0, 0.1
+
+
+def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+    """Time and memory by rows, for nceref and PyTorch, the exponent of the time, and the largest batch."""
+    dim, fitted, beside = (16, (64, 128, 256), (64, 128)) if quick else (128, FITTED, BESIDE)
+    mine = [point(m, dim, "nceref", threads, tell) for m in (*(() if quick else SMALL), *fitted)]
+    out = {
+        "nceref": mine,
+        "baseline": _baseline(beside, dim, threads, tell) if installed("torch") else [],
+        "fitted": list(fitted),
+        "exponent": exponent(fitted, [p["seconds"]["median"] for p in mine if p["rows"] in fitted]),
+    }
+    largest = 512 if quick else LARGEST
+    return out | {"largest": point(largest, dim, "nceref", threads, tell)}
+
+
+def _baseline(sizes: Sequence[int], dim: int, threads: int, tell: Tell) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for m in sizes:
+        if out and 4 * (out[-1]["extra"] or 0) > MOST_BYTES:
+            break
+        out.append(point(m, dim, "baseline", threads, tell))
+    return out
+
+
+def point(rows: int, dim: int, program: str, threads: int, tell: Tell) -> dict[str, Any]:
+    """Times and peak memory of one program at one size; a batch that takes seconds is timed once."""
+    case = views(rows, dim)
+    tell(f"scaling: {program}, {case.name}")
+    # From 65,536 rows on a call takes so long that a first one, with cold caches, is as good as a second.
+    least = 0 if rows >= 65_536 else 1 if rows >= 16_384 else 3
+    found = fresh(
+        measure, case=case.plain(), program=program, threads=threads, device="cpu", least=least, seconds=0.0
+    )  # fmt: skip
+    return {"rows": rows, "seconds": spread(found["seconds"]), "extra": found["extra"]}
+
+
+def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Slope of log time on log size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

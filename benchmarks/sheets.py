@@ -1,0 +1,193 @@
+"""Results as tables of strings, for the terminal and for Markdown alike."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchmarks.machine import PEERS
+from benchmarks.memory import MIB
+from benchmarks.targets import disturbed, judge
+
+BREAK = "\n"
+"""Between a median and its quartiles, in one cell."""
+Spread = dict[str, float]
+Lines = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table; the first column is text, the others are numbers unless `words`."""
+
+    title: str
+    header: tuple[str, ...]
+    lines: Lines
+    notes: tuple[str, ...] = ()
+    words: bool = False
+
+
+def sheets(results: dict[str, Any]) -> list[Sheet]:
+    """All tables of a run, the targets at the end."""
+    made = [machine(results["machine"])]
+    for name, of in _SHEETS.items():
+        if name in results:
+            first, *more = of(results[name])
+            made += [replace(first, notes=(*first.notes, *disturbance(results[name]["others"]))), *more]
+    return [*made, *targets(results)]
+
+
+def seconds(x: float) -> str:
+    """Three digits and a unit."""
+    scale, unit = _unit(x)
+    return f"{_digits(x * scale)} {unit}"
+
+
+def _unit(x: float) -> tuple[float, str]:
+    return next(((scale, unit) for scale, unit in ((1.0, "s"), (1e3, "ms")) if x * scale >= 1), (1e6, "µs"))
+
+
+def _digits(x: float) -> str:
+    return f"{x:.0f}" if x >= 100 else f"{x:.3g}" if x >= 10 else f"{x:.2f}"
+
+
+def times(spread: Spread | None) -> str:
+    """Median, and below it the quartiles in the same unit, if it was measured more than once."""
+    if spread is None:
+        return "-"
+    if spread["samples"] == 1:
+        return seconds(spread["median"])
+    scale, _ = _unit(spread["median"])
+    return f"{seconds(spread['median'])}{BREAK}{_digits(spread['low'] * scale)}-{_digits(spread['high'] * scale)}"
+
+
+def ratio(x: float | None) -> str:
+    """Two digits after the point below 10."""
+    return "-" if x is None else f"{x:.2f}" if x < 10 else f"{x:.1f}"
+
+
+def size(x: int | None) -> str:
+    """Bytes in MiB."""
+    return "-" if x is None else f"{x / MIB:.1f} MiB"
+
+
+def machine(about: dict[str, Any]) -> Sheet:
+    """What it was run on."""
+    versions = {"torch": "PyTorch", "cupy": "CuPy"}
+    lines = [(versions.get(name, name), str(x) if x is not None else "not installed") for name, x in about.items()]
+    missing = [peer for peer in PEERS if about[peer] is None]
+    notes = {"torch": "PyTorch is missing: nceref is timed alone; `make peers` installs it."}
+    return Sheet("Machine", ("", ""), lines, tuple(notes[peer] for peer in missing if peer in notes), words=True)
+
+
+def disturbance(others: float | None) -> tuple[str, ...]:
+    """A sentence about who else was at work."""
+    return () if others is None else (f"Meanwhile other processes took {others:.0%} of the processors.",)
+
+
+def speed(found: dict[str, Any]) -> list[Sheet]:
+    """Times, ratios and floors; and the rates that the floors are made of."""
+    header = ("value and gradients", "nceref", "PyTorch", "ratio", "tuned", "nceref / floor", "PyTorch / floor")
+    lines = [
+        (row["name"], times(row["nceref"]), times(row["baseline"]), ratio(row["ratio"]), ratio(row["tuned_ratio"]),
+         ratio(row["of_floor"]), ratio(row["baseline_of_floor"]))
+        for row in found["rows"]
+    ]  # fmt: skip
+    notes = (
+        "Median, and the quartiles below it. Ratio: PyTorch / nceref; tuned: with PyTorch tuned.",
+        "PyTorch / floor: the ratio of a program that does nothing but these matrix products and exponentials.",
+    )
+    return [Sheet("Speed", header, lines, notes), rates(found["rates"])]
+
+
+def rates(found: list[dict[str, Any]]) -> Sheet:
+    """What the floors are made of."""
+    lines = [
+        (f"{r['dtype']}, D = {r['dim']}", f"{r['operations'] / 1e9:.0f}", f"{r['exponentials'] / 1e9:.2f}")
+        for r in found
+    ]
+    header = ("rates of this machine", "matrix products, 1e9 operations/s", "exponentials, 1e9/s")
+    return Sheet("Rates", header, lines)
+
+
+def memory(found: dict[str, Any]) -> list[Sheet]:
+    """Peaks."""
+    who = {"nceref": "nceref", "baseline": "PyTorch", "tuned": "PyTorch, tuned"}
+    lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in found["rows"]]
+    note = "Peak beyond inputs and gradients, in a fresh process."
+    return [Sheet("Memory", ("batch", "program", "extra memory"), lines, (note,))]
+
+
+def scaling(found: dict[str, Any]) -> list[Sheet]:
+    """Time and memory by rows."""
+    beside = {point["rows"]: point for point in found["baseline"]}
+    lines = []
+    for point in (*found["nceref"], found["largest"]):
+        other = beside.get(point["rows"])
+        own = (times(point["seconds"]), size(point["extra"]))
+        lines.append((str(point["rows"]), *own, *((times(other["seconds"]), size(other["extra"])) if other else "--")))
+    first, *_, last = found["fitted"]
+    note = f"Exponent of nceref's time by least squares, from {first} to {last} rows: {found['exponent']:.3f}."
+    header = ("rows M", "nceref", "extra memory", "PyTorch", "extra memory")
+    return [Sheet("Scaling of NT-Xent", header, lines, (note,))]
+
+
+def threads(found: dict[str, Any]) -> list[Sheet]:
+    """Two against one."""
+    line = (found["name"], times(found["one"]), times(found["two"]), ratio(found["ratio"]), ratio(found["machine"]))
+    note = "Gain of the machine: the floor with one thread over the floor with two."
+    return [Sheet("Threads", ("batch", "1 thread", "2 threads", "ratio", "gain of the machine"), [line], (note,))]
+
+
+def startup(found: dict[str, Any]) -> list[Sheet]:
+    """Start of the command line."""
+    names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
+    lines = [(shown, times(found[name])) for name, shown in names.items()]
+    return [Sheet("Start-up", ("command", "time"), lines, (f"nceref / click: {ratio(found['ratio'])}.",))]
+
+
+def device(found: dict[str, Any]) -> list[Sheet]:
+    """Speed on the device, and agreement with the CPU."""
+    lines = [(r["loss"], r["dtype"], f"{r['of_bound']:.2g}", "agrees" if r["agrees"] else "differs")
+             for r in found["agreement"]]  # fmt: skip
+    counts = Counter(line[3] for line in lines)
+    note = f"{found['device']}, {found['library']}. Differences in units of the bound. " + ", ".join(
+        f"{count} {verdict}" for verdict, count in counts.items()
+    )
+    return [*speed(found), Sheet("Agreement with the CPU", ("loss", "dtype", "of bound", ""), lines, (note,))]
+
+
+def stages(found: dict[str, Any]) -> list[Sheet]:
+    """Where the time goes, in percent."""
+    names = list(found["rows"][0]["shares"])
+    lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in found["rows"]]
+    notes = (
+        "One thread, under a profiler, which makes small batches look slower than they are. rows: normalization and"
+        " its pullback; slopes: value by logits; kept: logits written down for the second pass; rest: patterns, sums,"
+        " heads, and the calls themselves, of which a small batch takes two hundred.",
+    )
+    return [Sheet("Stages", ("share of a call", *names), lines, notes)]
+
+
+def targets(results: dict[str, Any]) -> list[Sheet]:
+    """Every target with its verdict."""
+    found = judge(results)
+    lines = [(j.name, j.target, j.measured, BREAK.join((j.verdict, *j.reasons))) for j in found]
+    counts = Counter(j.verdict for j in found)
+    note = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    noise = [
+        f"Not quiet: other processes took {share:.0%} of the processors during {name}; repeat it before you rely on it."
+        for name, share in disturbed(results).items()
+    ]
+    header = ("what", "target", "measured", "verdict")
+    return [Sheet("Targets", header, lines, (f"{note}.", *noise), words=True)] if found else []
+
+
+_SHEETS: dict[str, Callable[[dict[str, Any]], list[Sheet]]] = {
+    "speed": speed,
+    "stages": stages,
+    "memory": memory,
+    "scaling": scaling,
+    "threads": threads,
+    "startup": startup,
+    "device": device,
+}

@@ -1,0 +1,36 @@
+"""How long does the command line take to start, against importing the library that parses its arguments?"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clock import ROOT, Tell, spread
+
+ROUNDS = 15
+
+
+def commands() -> dict[str, list[str]]:
+    """What is started, by name."""
+    script = Path(sys.executable).with_name("nceref")
+    nceref = [str(script)] if script.is_file() else [sys.executable, "-m", "nceref"]
+    return {
+        "python": [sys.executable, "-c", "pass"],
+        "click": [sys.executable, "-c", "import click"],
+        "nceref": [*nceref, "--help"],
+    }
+
+
+def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+    """Seconds of each command from start to end, in alternating rounds, and the ratio."""
+    found: dict[str, list[float]] = {name: [] for name in commands()}
+    for turn in range(1 + (2 if quick else ROUNDS)):
+        tell(f"startup, round {turn}")
+        for name, command in commands().items():
+            start = time.perf_counter()
+            subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+            if turn:  # the first one reads files from the disk
+                found[name].append(time.perf_counter() - start)
+    spreads = {name: spread(seconds) for name, seconds in found.items()}
+    return {**spreads, "ratio": spreads["nceref"]["median"] / spreads["click"]["median"]}
