@@ -1,5 +1,7 @@
 """Claims and their proofs, laid out for people and for programs."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,34 +9,43 @@ from nceref import pages, prove
 from nceref.claim import Claim
 from nceref.errors import InputError
 from nceref.prove import Proof
+from nceref.statements import world
 from nceref.verdicts import Verdict
 
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
-_COLORS = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
+UNPROVED = "not proved"
+_COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
            Verdict.WRONG: "red"}  # fmt: skip
 
 
-def select(ids: Sequence[str], verdict: str | None, source: str | None) -> list[Claim]:
+def verdict(claim: Claim) -> str:
+    """The verdict that `prove` derived last."""
+    found: str | None = prove.derived().get(claim.id, {}).get("verdict")
+    return found or UNPROVED
+
+
+def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[Claim]:
     """The claims of these ids, with this verdict, of a source with this in its name.
 
     Raises
     ------
     InputError
-        If there is no such id, verdict, or source.
+        If there is no such id, verdict, or source, or no claim with all of it.
     """
     shown = prove.chosen(ids)
-    if verdict is not None:
-        words = [one.value for one in Verdict]
-        if verdict not in words:
-            msg = f"no verdict is called {verdict!r}; there are {', '.join(repr(word) for word in words)}"
-            raise InputError(msg)
-        shown = [claim for claim in shown if claim.expected.value == verdict]
-    if source is not None:
-        known = sorted({claim.source for claim in prove.claims().values()})
-        if not any(source.casefold() in one.casefold() for one in known):
-            msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
-            raise InputError(msg)
-        shown = [claim for claim in shown if source.casefold() in claim.source.casefold()]
+    words = [*(one.value for one in Verdict), UNPROVED]
+    if wanted is not None and wanted.casefold() not in words:
+        msg = f"no verdict is called {wanted!r}; there are {', '.join(repr(word) for word in words)}"
+        raise InputError(msg)
+    known = sorted({name.strip() for claim in prove.claims().values() for name in claim.source.split(";")})
+    if source is not None and not any(source.casefold() in one.casefold() for one in known):
+        msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
+        raise InputError(msg)
+    shown = [claim for claim in shown if wanted is None or verdict(claim) == wanted.casefold()]
+    shown = [claim for claim in shown if source is None or source.casefold() in claim.source.casefold()]
+    if not shown:
+        msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
+        raise InputError(msg)
     return shown
 
 
@@ -43,12 +54,20 @@ def record(claim: Claim) -> dict[str, Any]:
     stored = prove.stored(claim)
     return {
         "id": claim.id,
+        "title": claim.title,
         "source": claim.source,
+        "place": claim.place,
         "statement": claim.published,
+        "repaired": claim.repaired,
+        "latex": claim.latex,
+        "formula": claim.formula,
         "verdict": stored["verdict"],
         "evidence": stored["evidence"],
         "published": [value.published for value in prove.cells(claim)],
         "computed": stored["computed"],
+        "cells": stored["cells"],
+        "counterexample": stored["counterexample"],
+        "missing": claim.no_evidence,
     }
 
 
@@ -56,15 +75,15 @@ def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = Fals
     """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
     page, paper = pages.page(width, color)
     ids = {claim.id for claim in shown}
-    label = max((len(one) for one in ids), default=0)
+    label, widest = max(map(len, ids)), max(len(verdict(claim)) for claim in shown)
     for chapter in prove.chapters():
         own = [claim for claim in chapter.claims if claim.id in ids]
         if own:
             page.print(chapter.title, style="bold")
         for claim in own:
-            line = (claim.id, marks(claim), claim.expected.value, claim.title)
-            styles = ("", "dim", _COLORS.get(claim.expected, "yellow"), "")
-            pages.grid(page, [line], label, 3, max(map(len, Verdict)), styles=styles, indent=pages.GAP)
+            line = (claim.id, marks(claim), verdict(claim), claim.title)
+            styles = ("", "dim", _COLORS.get(verdict(claim), "yellow"), "")
+            pages.grid(page, [line], label, 3, widest, styles=styles, indent=pages.GAP)
     page.print(f"\n{tally(shown)}")
     page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
     return pages.clean(paper)
@@ -77,8 +96,9 @@ def marks(claim: Claim) -> str:
 
 def tally(shown: Sequence[Claim]) -> str:
     """How many claims have which verdict."""
-    counts = {one: sum(claim.expected is one for claim in shown) for one in Verdict}
-    listed = ", ".join(f"{count} {one.value}" for one, count in counts.items() if count)
+    counts = Counter(map(verdict, shown))
+    words = [*(one.value for one in Verdict), UNPROVED]
+    listed = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
     return f"{len(shown)} claim{'s' * (len(shown) != 1)}" + (f": {listed}" if listed else "")
 
 
@@ -92,20 +112,30 @@ def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> st
         ("published", claim.published),
         ("verdict", stored["verdict"] + (f" (it needs {claim.repair})" if claim.repaired else "")),
         ("holds", claim.repaired),
-        ("precisely", claim.latex),
-        ("executable", claim.formula),
         ("evidence", ", ".join(f"{k} {'holds' if held else 'FAILS'}" for k, held in stored["evidence"].items())),
         ("against it", stored["counterexample"]),
         ("missing", claim.no_evidence),
     ]
     pages.grid(page, [line for line in lines if line[1]], 10, styles=("dim", ""), indent=pages.GAP)
+    for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
+        if content:
+            page.print(f"  {title}", style="dim")
+            # As it is, in one line: it is there to be copied.
+            page.print(f"    {content}", soft_wrap=True)
+    pages.grid(page, _meanings(claim), 10, styles=("dim", "dim"), indent=2 * pages.GAP)
     numbers = list(zip(prove.cells(claim), stored["computed"], stored["cells"], strict=True))
     if numbers:
         page.print("\n  published and computed", style="dim")
-        rows = [(value.what, value.published, "-" if c is None else c, verdict) for value, c, verdict in numbers]
-        columns = [{"ratio": 3}, {"ratio": 2}, {"ratio": 2}, {"width": max(map(len, Verdict))}]
-        pages.cells(page, rows, columns, indent=pages.GAP, expand=True)
+        rows = [(value.what, value.published, "-" if c is None else c, found) for value, c, found in numbers]
+        widths = [max(len(row[i]) for row in rows) for i in (1, 2)]
+        pages.grid(page, rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=pages.GAP)
     return pages.clean(paper)
+
+
+def _meanings(claim: Claim) -> list[tuple[str, str]]:
+    """The names in the formula."""
+    meaning = world(claim.world).meaning if claim.formula else {}
+    return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
 
 
 def proofs(found: Sequence[Proof], *, width: int = pages.WIDTH, color: bool = False) -> str:
@@ -113,10 +143,10 @@ def proofs(found: Sequence[Proof], *, width: int = pages.WIDTH, color: bool = Fa
     page, paper = pages.page(width, color)
     label = max(len(proof.claim.id) for proof in found)
     for proof in found:
-        verdict = "not proved" if proof.derived is None else proof.derived.value
+        found_verdict = UNPROVED if proof.derived is None else proof.derived.value
         times = "  ".join(f"{_MARKS[e.kind]} {e.seconds:.2f} s" for e in proof.evidence if e.kind in _MARKS)
         style = "green" if proof.as_expected else "red"
-        pages.grid(page, [(proof.claim.id, verdict, times)], label, 24, styles=("", style, "dim"))
+        pages.grid(page, [(proof.claim.id, found_verdict, times)], label, 24, styles=("", style, "dim"))
         for finding in _findings(proof):
             pages.grid(page, [("", finding)], label, styles=("", "red"))
     sums = {kind: sum(e.seconds for p in found for e in p.evidence if e.kind == kind) for kind in _MARKS}

@@ -2,13 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any
 
-from nceref import pages
+from nceref import files, pages
 from nceref.chain import CHECKS, BrokenError, Chain, Name, Step, equal
 from nceref.errors import DeclarationError, InputError
 from nceref.pages import NARROWEST, WIDTH
@@ -107,17 +105,9 @@ def save(text: str, path: str | os.PathLike[str]) -> None:
     OSError
         If that cannot be done: the path, why, and what to give instead. What was there stays.
     """
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}") if path.name else path
     try:
-        if path.is_dir():
-            raise IsADirectoryError(None, "it is a folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8", newline="")
-        draft.replace(path)
+        files.replace(path, text.encode())
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         blocked = isinstance(error, FileExistsError | NotADirectoryError)
         why = "its parent is not a folder" if blocked else (error.strerror or type(error).__name__).lower()
         msg = f"cannot write to {path}: {why}; give the path of a file in a folder that you may write to"

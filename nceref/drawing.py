@@ -9,16 +9,19 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nceref import files
 from nceref.errors import InputError
 from nceref.figure import Figure, render
 from nceref.registry import discover, unknown
 
 FORMATS = ("svg", "png")
 MANIFEST, INDEX = "manifest.json", "README.md"
+_OPENING = """# Figures
+
+Drawn by `nceref figures`, which rewrites this page; `nceref figures --check` compares."""
 
 
 class Checked(NamedTuple):
@@ -76,6 +79,7 @@ def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> 
         If a file cannot be written.
     """
     wanted, out = chosen(names), Path(out)
+    _refuse_to_lose(out)
     entries = {name: entry for name, entry in _entries(out, missing={}).items() if name in figures()}
     for figure in wanted:
         data = figure.data()
@@ -218,7 +222,10 @@ def _entries(out: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]
     except ValueError as error:
         msg = f"{path} is not JSON ({error}); delete it and draw the figures again: nceref figures --out {out}"
         raise InputError(msg) from error
-    return dict(entries)
+    if not (isinstance(entries, dict) and all(isinstance(x, dict) and "drawn with" in x for x in entries.values())):
+        msg = f"{path} is no manifest of figures, and would be lost; draw into another folder with --out"
+        raise InputError(msg)
+    return entries
 
 
 def _text(entries: Mapping[str, Any]) -> bytes:
@@ -227,7 +234,7 @@ def _text(entries: Mapping[str, Any]) -> bytes:
 
 
 def _index(entries: Mapping[str, Any]) -> str:
-    parts = ["# Figures", "Drawn by `nceref figures`, which rewrites this page; `nceref figures --check` compares."]
+    parts = [_OPENING]
     for name, entry in sorted(entries.items()):
         picture = f'<img src="{name}.svg" width="480" alt="{entry["title"]}">'
         facts = f"{entry['source']}. Claims: {', '.join(entry['claims'])}. `{entry['command']}`"
@@ -236,15 +243,18 @@ def _index(entries: Mapping[str, Any]) -> str:
 
 
 def _put(path: Path, content: bytes) -> Path:
-    """Replace a file in one step: whoever reads it sees the old content or the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file in one step."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        draft.replace(path)
+        files.replace(path, content)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         msg = f"cannot write {path}: {(error.strerror or type(error).__name__).lower()}"
         raise OSError(msg) from error
     return path
+
+
+def _refuse_to_lose(out: Path) -> None:
+    """A page of somebody else's, where the index would be written."""
+    page = out / INDEX
+    if page.is_file() and not page.read_bytes().startswith(_OPENING.encode()):
+        msg = f"{page} is not the index that nceref writes, and would be lost; draw into another folder with --out"
+        raise InputError(msg)

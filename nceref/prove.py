@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from nceref import files
 from nceref.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.errors import InputError
 from nceref.registry import discover, unknown
@@ -105,7 +106,7 @@ def chosen(ids: Sequence[str]) -> list[Claim]:
         if one.casefold() not in known:
             error = unknown("claim", one, tuple(claims()), "nceref claims")
             raise error
-    return [claims()[known[one.casefold()]] for one in dict.fromkeys(ids)] if ids else list(claims().values())
+    return [claims()[one] for one in dict.fromkeys(known[one.casefold()] for one in ids)] or list(claims().values())
 
 
 def counter(claim: Claim) -> Counter | None:
@@ -115,7 +116,8 @@ def counter(claim: Claim) -> Counter | None:
         return None if given is None else given()
     system = Digits(DIGITS["numeric"])
     published = evaluate(claim.as_published, claim.world, given, system)
-    shown = f"{claim.as_published}: {published.shown}, at " + ", ".join(f"{k} = {v}" for k, v in given.items())
+    where = ", ".join(f"{k} = {v}" for k, v in given.items())
+    shown = f"published: {claim.as_published}; but {published.shown}, at {where}"
     precise = not claim.formula or evaluate(claim.formula, claim.world, given, system).holds
     return Counter(shown, not published.holds and precise)
 
@@ -252,16 +254,14 @@ def _text(x: Any) -> str | None:
 
 def write(proofs: Sequence[Proof], path: Path = DERIVED) -> None:
     """Write the derived verdicts, those of claims that were not run now stay; half a file is never seen."""
-    found = {**(derived(path) if path.exists() else {}), **{p.claim.id: record(p) for p in proofs}}
+    found = {**derived(path), **{p.claim.id: record(p) for p in proofs}}
     ordered = {one: found[one] for one in claims() if one in found}
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(ordered, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    files.replace(path, (json.dumps(ordered, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def try_to_write(proofs: Sequence[Proof]) -> str:
     """Store the verdicts where that changes something and can be done; otherwise a sentence that says why not."""
-    known = derived() if DERIVED.exists() else {}
+    known = derived()
     if all(known.get(p.claim.id) == record(p) for p in proofs):
         return ""
     try:
@@ -279,7 +279,7 @@ def stored(claim: Claim) -> dict[str, Any]:
     InputError
         If it was never proved, or changed its numbers since.
     """
-    found: dict[str, Any] | None = derived().get(claim.id) if DERIVED.exists() else None
+    found: dict[str, Any] | None = derived().get(claim.id)
     if found is None or len(found["cells"]) != len(cells(claim)):
         msg = f"{claim.id} has no derived verdict yet; run `nceref prove {claim.id}`"
         raise InputError(msg)
@@ -287,6 +287,9 @@ def stored(claim: Claim) -> dict[str, Any]:
 
 
 def derived(path: Path = DERIVED) -> dict[str, Any]:
-    """The verdicts that `prove` derived last."""
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    """The verdicts that `prove` derived last; none where there is no such file, or a damaged one."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nceref import entries, pages
+from nceref import entries, files, pages
 from nceref.entries import Rows
 from nceref.errors import InputError
 from nceref.pages import GAP, WIDTH
@@ -93,23 +93,8 @@ def _put(path: Path, text: str) -> bool:
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Replace the file at `path` by `text` in one step: whoever reads it sees the old text or the new one.
-
-    Parameters
-    ----------
-    path : path
-        Its folder is created if it does not exist.
-    text : str
-        Written as UTF-8 with its line ends as they are.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Replace the file at `path` by `text`, as UTF-8 with its line ends as they are, in one step (see `files`)."""
+    files.replace(path, text.encode())
 
 
 def to_json(table: Table) -> str:

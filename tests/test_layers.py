@@ -9,7 +9,7 @@ import nceref
 
 ROOT = Path(nceref.__file__).parent
 ORDER = (
-    {"errors"},
+    {"errors", "files"},
     {"spec", "registry"},
     {"namespaces"},
     {"arrays", "embeddings", "formulas", "number_systems", "verdicts"},

@@ -182,8 +182,8 @@ CHAPTER = Chapter(
             title="L_in is at most L_out",
             source=SOURCE,
             place="section 3.2.2",
-            published="Jensen's inequality gives L_in <= L_out, so L_out is expected to be the better loss.",
-            latex=r"0\le L_i^{out}-L_i^{in}=-\frac1{|P|}\sum_p\log\big(|P|X^{in}_{ip}\big)\le\frac{d^2}{8\tau^2},\quad"
+            published="Jensen's inequality gives L_in <= L_out.",
+            latex=r"0\le L_i^{out}-L_i^{in}=-\frac1{|P|}\sum_p\log\big(|P|X^{in}_{ip}\big)\le\frac{d^2}{8\tau^2},\quad "
             r"d=\max_ps_{ip}-\min_ps_{ip}:\ \text{equal if and only if all positives are}",
             expected=Verdict.AGREES,
             formula="L_in <= L_out == L_in - sum(log(K * x) for x in X_in) / K <= L_in + range_p**2 / (8 * t**2)",
@@ -200,7 +200,7 @@ CHAPTER = Chapter(
             published="Each positive is weighted by P - X and each negative by P; X is 1/|P| for L_out and the softmax "
             "over the positives for L_in, which is 1/|P| if all positives are equal. Normalization projects.",
             latex=r"\frac{\partial L_i}{\partial w_i}=\frac{1}{\tau\lVert w_i\rVert}(I-z_iz_i^\top)\Big\{"
-            r"\sum_pz_p(P_{ip}-X_{ip})+\sum_nz_nP_{in}\Big\},\quad X^{out}_{ip}=\frac1{|P(i)|},\quad"
+            r"\sum_pz_p(P_{ip}-X_{ip})+\sum_nz_nP_{in}\Big\},\quad X^{out}_{ip}=\frac1{|P(i)|},\quad "
             r"X^{in}_{ip}=\frac{e^{s_{ip}/\tau}}{\sum_{p'}e^{s_{ip'}/\tau}}",
             expected=Verdict.AGREES,
             formula=_gradient("L_out", "1 / K")
@@ -248,7 +248,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="supplement, section 8",
             published="If z_a z_p is far above z_a z_n, log(1 + e^u) is e^u, is 1 + u: a triplet loss, margin 2 tau.",
-            latex=r"u=\frac{s_n-s_p}\tau:\quad\log2+\frac u2\le\log(1+e^u)\le\log2+\frac u2+\frac{u^2}8,\qquad"
+            latex=r"u=\frac{s_n-s_p}\tau:\quad\log2+\frac u2\le\log(1+e^u)\le\log2+\frac u2+\frac{u^2}8,\qquad "
             r"\max(s_n-s_p,0)\le\tau\log(1+e^u)\le\max(s_n-s_p,0)+\tau\log2",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,

@@ -121,7 +121,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="(5); eq. (6)",
             published="The limit of L is the limit of max[s_max - s_+, 0] / tau: a triplet loss with margin 0.",
-            latex=r"\lim_{\tau\to0^+}\tau L=\max(\Delta,0),\quad0\le\tau L-\max(\Delta,0)\le\tau\log N;\qquad"
+            latex=r"\lim_{\tau\to0^+}\tau L=\max(\Delta,0),\quad0\le\tau L-\max(\Delta,0)\le\tau\log N;\qquad "
             r"L-\tfrac{\max(\Delta,0)}{\tau}\to\log m,\ \log(1+m),\ 0\ \text{for}\ \Delta>0,=0,<0",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
@@ -174,7 +174,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="(6); eq. (7)",
             published="The limits of L and of (1-N)/(N tau) s_+ + 1/(N tau) sum of s_k + log N are the same.",
-            latex=r"0\le L-\Big[\log N+\frac{\bar s-s_+}\tau\Big]\le\frac{(s_{\max}-s_{\min})^2}{8\tau^2},\qquad"
+            latex=r"0\le L-\Big[\log N+\frac{\bar s-s_+}\tau\Big]\le\frac{(s_{\max}-s_{\min})^2}{8\tau^2},\qquad "
             r"\Big|L-\log N-\frac{\bar s-s_+}\tau-\frac{\kappa_2}{2\tau^2}-\frac{\kappa_3}{6\tau^3}\Big|"
             r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4}",
             expected=Verdict.IMPRECISE,

@@ -145,7 +145,7 @@ CHAPTER = Chapter(
             place="(1), (3); paper (1), (6)",
             published="The loss is minus the log of a softmax, or the log of 1 plus the relative weights.",
             latex=r"L=-\log\frac{e^{s_+/\tau}}{\sum_{j\ge0}e^{s_j/\tau}}"
-            r"=\log\Big(1+\sum_{j\ge1}e^{(s_j-s_+)/\tau}\Big),\quad 0\preceq\nabla_s^2L\preceq\tfrac1{2\tau^2},\quad"
+            r"=\log\Big(1+\sum_{j\ge1}e^{(s_j-s_+)/\tau}\Big),\quad 0\preceq\nabla_s^2L\preceq\tfrac1{2\tau^2},\quad "
             r"\log(1+Ke^{-2/\tau})\le L\le\log(1+Ke^{2/\tau})\text{ for cosines}",
             expected=Verdict.AGREES,
             formula="L == log(1 + sum(exp((x - s[0]) / t) for x in s[1:]))"
@@ -189,7 +189,7 @@ CHAPTER = Chapter(
             source="Wang & Liu 2021",
             place="Table 1; tolerance: (11)",
             published="120 numbers; tolerance is the mean of similarity times equality of labels.",
-            latex=r"E[f_x^\top f_y1_{l(x)=l(y)}]=\Pr[l(x)=l(y)]\,E[f_x^\top f_y\mid l(x)=l(y)],\qquad"
+            latex=r"E[f_x^\top f_y1_{l(x)=l(y)}]=\Pr[l(x)=l(y)]\,E[f_x^\top f_y\mid l(x)=l(y)],\qquad "
             r"-L_{\mathrm{uniform}}\le4-\log{}_0F_1(;\tfrac d2;4)",
             expected=Verdict.NOT_REPRODUCIBLE,
             repair=Repair.WORDING,
@@ -208,7 +208,7 @@ CHAPTER = Chapter(
             source=WITH_PAPER,
             place="(2) and the sentence on its gradient; paper (3)",
             published="The derivative by every negative is lambda, a weight that is not specified.",
-            latex=r"L_{\mathrm{simple}}=-s_++\lambda\sum_{j\ge1}s_j,\quad\frac{\partial L}{\partial s_j}=\lambda;\quad"
+            latex=r"L_{\mathrm{simple}}=-s_++\lambda\sum_{j\ge1}s_j,\quad\frac{\partial L}{\partial s_j}=\lambda;\quad "
             r"\min\tfrac1N\sum_iL_i=-\max(1+\lambda,\ \lambda(N-1)-1),\text{ anti-aligned for }\lambda>\tfrac2{N-2}",
             expected=Verdict.AGREES,
             world="split",
@@ -223,7 +223,7 @@ CHAPTER = Chapter(
             source=WITH_PAPER,
             place="gradients after (2); paper (4)",
             published="The positive gets minus the probabilities of the negatives over tau, a negative its own.",
-            latex=r"\frac{\partial L}{\partial s_+}=-\frac1\tau\sum_{j\ge1}P_j=-\frac{1-P_+}\tau,\qquad"
+            latex=r"\frac{\partial L}{\partial s_+}=-\frac1\tau\sum_{j\ge1}P_j=-\frac{1-P_+}\tau,\qquad "
             r"\frac{\partial L}{\partial s_j}=\frac{P_j}\tau",
             expected=Verdict.AGREES,
             formula="d(L, s[0]) == -sum(P[1:]) / t == (P[0] - 1) / t"
@@ -266,7 +266,7 @@ CHAPTER = Chapter(
             source="source 000; source 002",
             place="end of the section on hard negatives; note on point charges",
             published="Negatives repel like charges of one sign: the closer they are, the more.",
-            latex=r"F_j\propto e^{s_j/\tau}\sqrt{1-s_j^2},\qquad s^*=\tfrac12\big(\sqrt{\tau^2+4}-\tau\big),\qquad"
+            latex=r"F_j\propto e^{s_j/\tau}\sqrt{1-s_j^2},\qquad s^*=\tfrac12\big(\sqrt{\tau^2+4}-\tau\big),\qquad "
             r"\frac{d\log F}{ds}=\frac{(s^*-s)(s+1/s^*)}{\tau(1-s^2)}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,

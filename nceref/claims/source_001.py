@@ -110,7 +110,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="conclusion after the listing",
             published="When the result is wrong, the loss rises as the temperature falls.",
-            latex=r"\frac{dL}{d\tau}=\frac{s_+-E_P[s]}{\tau^2};\quad"
+            latex=r"\frac{dL}{d\tau}=\frac{s_+-E_P[s]}{\tau^2};\quad "
             r"\bar s<s_+<s_{\max}:\ L\text{ has a minimum where } E_P[s]=s_+,\ L(\tau^*)=H(P)",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,

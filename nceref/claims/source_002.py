@@ -146,7 +146,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="three-line formula in the section on how it works",
             published="If positives coincide, alignment is about the positive pair only, uniformity about negatives.",
-            latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\qquad"
+            latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\qquad "
             r"0\le\log\frac{e^{1/\tau}+S}{e^{s_+/\tau}+S}\le\frac{1-s_+}\tau\,\frac{e^{1/\tau}}{e^{1/\tau}+S}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
@@ -167,7 +167,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="sentence before the figure; definition of uniformity",
             published="Uniform features help clustering and linear separation; the more uniform, the more information.",
-            latex=r"h(p)=\log|S^{d-1}|-\mathrm{KL}(p\,\|\,u)\le\log|S^{d-1}|,\qquad"
+            latex=r"h(p)=\log|S^{d-1}|-\mathrm{KL}(p\,\|\,u)\le\log|S^{d-1}|,\qquad "
             r"h(\mathrm{vMF}_\kappa)=\log\frac{4\pi\sinh\kappa}\kappa+1-\kappa\coth\kappa\text{ on }S^2",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
@@ -200,7 +200,7 @@ CHAPTER = Chapter(
             place="section on the temperature coefficient",
             published="Near 0 only the hardest negative counts and its gradient grows, at infinity all count alike; "
             "the temperature must not be too small.",
-            latex=r"\frac{1-r_{\max}}{r_{\max}}\le(K-1)e^{-g/\tau},\qquad"
+            latex=r"\frac{1-r_{\max}}{r_{\max}}\le(K-1)e^{-g/\tau},\qquad "
             r"\frac{e^{-2/\tau}}K\le r_j\le\frac{e^{2/\tau}}K,\qquad 1-P_+\le Ke^{(\max_js_j-s_+)/\tau}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,

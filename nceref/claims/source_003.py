@@ -172,7 +172,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="sections 4 and 5",
             published="A high temperature adjusts gently, right or wrong; a low one sharply, and hardly once right.",
-            latex=r"\Big|\frac{\partial L}{\partial s_+}\Big|=\frac{1-P_+}\tau,\qquad"
+            latex=r"\Big|\frac{\partial L}{\partial s_+}\Big|=\frac{1-P_+}\tau,\qquad "
             r"\frac1{1+e^{-\Delta/\tau}}\le1-P_+\le K\,e^{\Delta/\tau}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
@@ -253,7 +253,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="sections 3 and 5",
             published="The smaller the temperature, the closer similar samples get and the farther dissimilar ones.",
-            latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad"
+            latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad "
             r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau}",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,

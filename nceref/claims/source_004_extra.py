@@ -117,7 +117,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place=BALANCED,
             published="With q = 0.001, a queue of 8192 and alpha = 0.05, alpha K is 0.41; L_extra is least at 0.71.",
-            latex=r"L_{extra}(p)=-\log p-\alpha K\log(1-p)=L_{extra}(p^*)+(1+\alpha K)\,\mathrm{KL}(p^*\Vert p),\quad"
+            latex=r"L_{extra}(p)=-\log p-\alpha K\log(1-p)=L_{extra}(p^*)+(1+\alpha K)\,\mathrm{KL}(p^*\Vert p),\quad "
             r" p^*=\frac1{1+\alpha K},\quad L_{extra}''(p^*)=\frac{(1+\alpha K)^3}{\alpha K}",
             expected=Verdict.PRINTED_DIGITS,
             world="probabilities",
@@ -194,7 +194,7 @@ CHAPTER = Chapter(
             source="derived here",
             place="from source 004",
             published="A negative is pushed with W p, not p; the size of the gradient depends on the class.",
-            latex=r"\frac{\partial L_i}{\partial l_k}=Wp_k-w_k,\quad W=1+\alpha K;\qquad"
+            latex=r"\frac{\partial L_i}{\partial l_k}=Wp_k-w_k,\quad W=1+\alpha K;\qquad "
             r"\Vert Kp-1_P\Vert_1=2K\big(1-\textstyle\sum_Pp\big)+2\sum_P\max(0,Kp-1)\ \text{for}\ L_{supcon}",
             expected=Verdict.AGREES,
             world="paco",
@@ -230,7 +230,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place=BALANCED,
             published="As features gather at the centers, L_supcon must fall: the distance between classes grows.",
-            latex=r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\big(\alpha-Wp_+\big)=Wp_+p>0,\qquad"
+            latex=r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\big(\alpha-Wp_+\big)=Wp_+p>0,\qquad "
             r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\,Wp_-=-Wp_-p<0",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,

@@ -148,7 +148,7 @@ CHAPTER = Chapter(
             place="(1) and (2)",
             published="InfoNCE is a loss without parameters; cross-entropy after a linear layer has the same form, with"
             " class weights as keys and without temperature.",
-            latex=r"-\log\frac{e^{q\cdot k^+/\tau}}{e^{q\cdot k^+/\tau}+\sum_{k^-}e^{q\cdot k^-/\tau}},\qquad"
+            latex=r"-\log\frac{e^{q\cdot k^+/\tau}}{e^{q\cdot k^+/\tau}+\sum_{k^-}e^{q\cdot k^-/\tau}},\qquad "
             r"-\log\frac{e^{q\cdot w_y}}{\sum_{i=1}^ne^{q\cdot w_i}}",
             expected=Verdict.AGREES,
             formula="L == -log(exp(s[0] / t) / (exp(s[0] / t) + sum(exp(x / t) for x in s[1:])))",
@@ -225,7 +225,7 @@ CHAPTER = Chapter(
             place="rebalance in contrastive learning",
             published="With weight alpha on each positive and 1 on the class center, the best similarity of a pair is "
             "alpha / (1 + alpha K_y), that with the center 1 / (1 + alpha K_y).",
-            latex=r"L_i=L_{\min}+W\,\mathrm{KL}(w/W\,\Vert\,p),\quad L_{\min}=W\log W-\alpha K\log\alpha,\quad"
+            latex=r"L_i=L_{\min}+W\,\mathrm{KL}(w/W\,\Vert\,p),\quad L_{\min}=W\log W-\alpha K\log\alpha,\quad "
             r"W=1+\alpha K:\quad p_+\to\frac\alpha W=\frac1{1/\alpha+K},\ p_c\to\frac1W",
             expected=Verdict.AGREES,
             formula="W * log(W) - alpha * K * log(alpha) < L"
@@ -244,7 +244,7 @@ CHAPTER = Chapter(
             place="rebalance in contrastive learning",
             published="Pair similarities go from 1/K_h and 1/K_t to 1/(1/alpha + K_h) and 1/(1/alpha + K_t); the "
             "smaller alpha, the closer the lower bounds.",
-            latex=r"\frac{dL_{\min}}{d\alpha}=K\log\Big(K+\frac1\alpha\Big),\qquad"
+            latex=r"\frac{dL_{\min}}{d\alpha}=K\log\Big(K+\frac1\alpha\Big),\qquad "
             r"\frac d{d\alpha}\frac{L_{\min}}{1+\alpha K}=-\frac{K\log\alpha}{(1+\alpha K)^2}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,

@@ -151,7 +151,7 @@ CHAPTER = Chapter(
             source="Gutmann & Hyvarinen 2010",
             place=DERIVED,
             published="Telling data from noise of known density recovers the density; its normalizer is learned.",
-            latex=r"J=E_d\log h+\nu E_n\log(1-h),\quad h=\sigma(\log p_m-\log p_n-\log\nu):\quad"
+            latex=r"J=E_d\log h+\nu E_n\log(1-h),\quad h=\sigma(\log p_m-\log p_n-\log\nu):\quad "
             r" h^*=\frac{p_d}{p_d+\nu p_n}\iff p_m=p_d",
             expected=Verdict.AGREES,
             symbolic=_binary_optimum,

@@ -224,7 +224,7 @@ CHAPTER = Chapter(
             source="Oord et al. 2018 (CPC)",
             place=DERIVED,
             published="I(x; c) >= log N - L for any critic; the best one is proportional to p(x | c) / p(x).",
-            latex=r"\log N-L_N[f]\le\log N-L_N\Big[\frac{p(x|c)}{p(x)}\Big]\le\min(I,\log N),\qquad"
+            latex=r"\log N-L_N[f]\le\log N-L_N\Big[\frac{p(x|c)}{p(x)}\Big]\le\min(I,\log N),\qquad "
             r" I-(\log N-L_N)\simeq\frac{\chi^2}{2N}",
             expected=Verdict.AGREES,
             numeric=_reaches_the_information,
@@ -262,7 +262,7 @@ CHAPTER = Chapter(
             source="He et al. 2020 (MoCo)",
             place="moco/builder.py of the authors; " + DERIVED,
             published="Keys come from a running average of the query encoder; the loss is a (K+1)-way cross-entropy.",
-            latex=r"\theta_k^{(n)}=m^n\theta_k^{(0)}+(1-m)\sum_{i=1}^{n}m^{n-i}\theta_q^{(i)},\qquad"
+            latex=r"\theta_k^{(n)}=m^n\theta_k^{(0)}+(1-m)\sum_{i=1}^{n}m^{n-i}\theta_q^{(i)},\qquad "
             r"m^n=\tfrac12:\ n=\frac{\ln2}{-\ln m}=692.8\ \text{for}\ m=0.999",
             expected=Verdict.AGREES,
             symbolic=_unrolled,

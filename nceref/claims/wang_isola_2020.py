@@ -123,8 +123,8 @@ CHAPTER = Chapter(
             source=PAPER,
             place="L_align and L_uniform, as quoted in a note; the authors' code",
             published="Mean squared distance of partners, log of a mean Gaussian potential; the code takes i < j.",
-            latex=r"L_{\mathrm{align}}=E\lVert x-y\rVert^2=2-2E[x\cdot y],\qquad"
-            r"L_{\mathrm{uniform}}=\log E_{i<j}e^{-2\lVert x_i-x_j\rVert^2},\qquad"
+            latex=r"L_{\mathrm{align}}=E\lVert x-y\rVert^2=2-2E[x\cdot y],\qquad "
+            r"L_{\mathrm{uniform}}=\log E_{i<j}e^{-2\lVert x_i-x_j\rVert^2},\qquad "
             r"e^{L_{\mathrm{all}}}=\tfrac1N\big((N-1)e^{L_{\mathrm{uniform}}}+1\big)",
             expected=Verdict.AGREES,
             world="sphere",
@@ -143,7 +143,7 @@ CHAPTER = Chapter(
             source=PAPER,
             place="Theorem 1, as quoted in a note",
             published="L - log M tends to alignment plus uniformity; the deviation is O(M^(-2/3)), later O(M^(-1/2)).",
-            latex=r"\lim_{M\to\infty}(L-\log M)=-\frac1\tau E[s_+]+E_x\log E_{x^-}e^{f_x^\top f_{x^-}/\tau},\qquad"
+            latex=r"\lim_{M\to\infty}(L-\log M)=-\frac1\tau E[s_+]+E_x\log E_{x^-}e^{f_x^\top f_{x^-}/\tau},\qquad "
             r"\text{deviation }\frac1M\Big[\frac{e^{s_+/\tau}}A-\frac V{2A^2}\Big]+O(M^{-2})",
             expected=Verdict.AGREES,
             numeric=_rate_is_one_over_m,
@@ -156,7 +156,7 @@ CHAPTER = Chapter(
             source=PAPER,
             place="minimizer of L_uniform; the value is derived here",
             published="The uniform law on the sphere minimizes uniformity.",
-            latex=r"\log E\,e^{\kappa u\cdot v}=\log{}_0F_1\big(;\tfrac d2;\tfrac{\kappa^2}4\big),\qquad"
+            latex=r"\log E\,e^{\kappa u\cdot v}=\log{}_0F_1\big(;\tfrac d2;\tfrac{\kappa^2}4\big),\qquad "
             r"\min L_{\mathrm{uniform}}(t)=\log{}_0F_1(;\tfrac d2;t^2)-2t\approx-4+\tfrac8d\ (t=2)",
             expected=Verdict.AGREES,
             symbolic=_two_spheres,

@@ -7,12 +7,13 @@ import click
 @click.argument("topic", required=False)
 @click.option("--text", "form", flag_value="text", default="text", help="Formulas for reading; the default.")
 @click.option("--latex", "form", flag_value="latex", help="A fragment for a LaTeX document with amsmath.")
-@click.option("--out", type=click.Path(), help="Write to this file, which is replaced as a whole or not at all.")
+@click.option("--out", type=click.Path(), help="Write to this file, as a whole or not at all.")
 def derive(topic: str | None, form: str, out: str | None) -> None:
     """Print the derivation of a TOPIC, each step checked before it is printed; without a TOPIC, list the topics."""
     from nceref import derivation
     from nceref.terminal import screen
 
+    out = None if out == "-" else out
     page = screen() if out is None else {}
     if topic is None and (out is not None or form != "text"):
         msg = "--latex and --out go with a TOPIC; see `nceref derive`"

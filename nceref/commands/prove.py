@@ -12,7 +12,8 @@ from nceref.commands import FINDING, echo_json
 def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> None:
     """Run the evidence of all claims, or of each ID, and derive the verdicts.
 
-    The exit status is 1 if evidence does not hold, or if a verdict is not the one that the claim states.
+    The verdicts are stored for `nceref claims`. The exit status is 1 if evidence does not hold, or if a verdict is not
+    the one that the claim states.
     """
     from nceref import claim_pages
     from nceref import prove as proving
