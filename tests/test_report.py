@@ -222,7 +222,7 @@ def test_a_forbidden_folder_is_named_with_the_reason_and_not_with_the_draft(tmp_
     def forbidden(self, *arguments, **options):
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(Path, "write_text", forbidden)
+    monkeypatch.setattr(Path, "write_bytes", forbidden)
     with pytest.raises(OSError, match="cannot write to ") as caught:
         report.save([TABLES["losses"]], "text", tmp_path)
     assert str(caught.value) == f"cannot write to {tmp_path}: permission denied"
