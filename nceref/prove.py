@@ -209,7 +209,12 @@ def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
 
 def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
     """Every piece of evidence to run, as (id, kind)."""
-    return [(claim.id, kind) for claim in chosen for kind in (*claim.evidence(), "counterexample")]
+    against = ("counterexample",)
+    return [
+        (claim.id, kind)
+        for claim in chosen
+        for kind in (*claim.evidence(), *(() if claim.counterexample is None else against))
+    ]
 
 
 def _by_id(task: tuple[str, str]) -> Evidence:

@@ -204,3 +204,10 @@ def test_control_totals_are_decimals():
         if claim.total:
             uncomputed = [v.published for v in claim.values if v.computed is None]
             assert sum(n for text in uncomputed for n in printed_numbers(text)) == Decimal(claim.total)
+
+
+def test_ids_in_what_losses_expect_are_those_of_claims():
+    from nceref import all_losses
+
+    said = " ".join(e.because for loss in all_losses().values() for e in loss.declaration.expectations)
+    assert set(re.findall(r"\b[A-Z]{2,4}-\d+", said)) <= set(CLAIMS)

@@ -404,3 +404,10 @@ def test_the_committed_figures_are_what_would_be_drawn():
 def test_nothing_is_drawn_before_it_is_asked_for():
     code = "import sys; from nceref import drawing; drawing.figures(); sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
+
+
+def test_figures_name_claims_that_exist():
+    from nceref import prove
+
+    named = {one for figure in drawing.figures().values() for one in figure.claims}
+    assert named <= set(prove.claims())
