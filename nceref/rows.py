@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nceref.exponentials import ExpSum, PositiveSums
+from nceref.exponentials import ExpSum, PositiveSums, log_or_empty
 from nceref.layouts import Pattern
 from nceref.namespaces import array_namespace
 from nceref.tiles import Slopes, View
@@ -52,9 +52,9 @@ class LogSumExp:
 
     def finish(self, state: tuple[Array, Array]) -> Array:
         """The statistic of each row."""
-        xp = array_namespace(*state)
         peak, total = state
-        return xp.where(total > 0, peak + xp.log(xp.where(total > 0, total, 1.0)), -xp.inf)
+        # A logit beyond the range has left an infinite maximum and no sum: that is not an empty row, and comes out NaN.
+        return peak + log_or_empty(total)
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array, Array]:
         """Slope times k, and what the exponents are measured from; an empty row has no pair to give a share to."""

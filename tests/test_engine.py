@@ -283,6 +283,8 @@ def test_anatomy_of_a_large_batch_is_refused():
     [
         (lambda: losses.info_nce(1e200 * np.eye(2), 1e200 * np.eye(2), temperature=0.3, normalize="none"), "a logit"),
         (lambda: losses.nt_xent(np.eye(2), np.eye(2), temperature=1e-320), "a logit"),
+        (lambda: losses.info_nce(np.array([[1e200, 0], [0, 1]]), np.array([[1e-200, 0], [1e200, 1]]), temperature=0.1,
+                                 normalize="none"), "a logit"),
         (lambda: losses.nt_xent.value_and_grad(5e-324 * np.eye(2), np.eye(2), temperature=0.3), "gradient of `z1`"),
         (lambda: losses.cross_entropy.value_and_grad(np.array([[1, -1]], "f4"), [1], temperature=1e-30), "gradient of"),
     ],
