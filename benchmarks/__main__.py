@@ -16,8 +16,9 @@ import click
 from benchmarks import RefusedError, machine
 from benchmarks.clock import Tell
 from benchmarks.place import cuda
-from benchmarks.report import replace_text, show, write
+from benchmarks.report import show, write
 from benchmarks.sheets import sheets
+from nceref import files
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "device")
 ON_THE_CPU = QUESTIONS[:-1]
@@ -39,7 +40,7 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     if data is not None:
-        replace_text(data, json.dumps(results, indent=1) + "\n")
+        files.replace(data, (json.dumps(results, indent=1) + "\n").encode())
     if report is not None:
         write(results, report)
 

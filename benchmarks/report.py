@@ -1,11 +1,12 @@
 """docs/performance.md and its plots, from the JSON of a run; and the tables on the terminal."""
 
-import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from benchmarks.plots import plots
 from benchmarks.sheets import BREAK, Sheet, sheets
+from nceref import files
 
 OPENING = """Value and all gradients of a loss, against the same loss in PyTorch eager: one run on one machine, written
 by `make bench`, which measures everything anew where you are."""
@@ -58,22 +59,10 @@ def document(results: dict[str, Any], images: dict[str, str]) -> str:
 
 def write(results: dict[str, Any], path: Path) -> None:
     """The document, and its plots beside it; whoever reads them sees the old ones or the new ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     images = {}
     for title, (name, figure) in plots(results).items():
         images[title] = f"{path.stem}-{name}.png"
-        target = path.with_name(images[title])
-        draft = target.with_name(f".{os.getpid()}-{target.name}")
-        figure.savefig(draft, dpi=120)
-        draft.replace(target)
-    replace_text(path, document(results, images))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file in one step."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+        drawn = BytesIO()
+        figure.savefig(drawn, dpi=120)
+        files.replace(path.with_name(images[title]), drawn.getvalue())
+    files.replace(path, document(results, images).encode())

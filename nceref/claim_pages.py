@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nceref import pages, prove
@@ -18,10 +18,10 @@ _COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "gre
            Verdict.WRONG: "red"}  # fmt: skip
 
 
-def verdict(claim: Claim) -> str:
-    """The verdict that `prove` derived last."""
-    found: str | None = prove.derived().get(claim.id, {}).get("verdict")
-    return found or UNPROVED
+def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
+    """The verdicts that `prove` derived last, by id."""
+    stored = prove.derived()
+    return {claim.id: stored.get(claim.id, {}).get("verdict") or UNPROVED for claim in shown}
 
 
 def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[Claim]:
@@ -41,7 +41,8 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     if source is not None and not any(source.casefold() in one.casefold() for one in known):
         msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
         raise InputError(msg)
-    shown = [claim for claim in shown if wanted is None or verdict(claim) == wanted.casefold()]
+    derived = verdicts(shown)
+    shown = [claim for claim in shown if wanted is None or derived[claim.id] == wanted.casefold()]
     shown = [claim for claim in shown if source is None or source.casefold() in claim.source.casefold()]
     if not shown:
         msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
@@ -51,7 +52,8 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
 
 def record(claim: Claim) -> dict[str, Any]:
     """A claim for programs, with what `prove` derived last."""
-    stored = prove.stored(claim)
+    numbers = prove.cells(claim)
+    stored = prove.stored(claim, numbers)
     return {
         "id": claim.id,
         "title": claim.title,
@@ -63,7 +65,7 @@ def record(claim: Claim) -> dict[str, Any]:
         "formula": claim.formula,
         "verdict": stored["verdict"],
         "evidence": stored["evidence"],
-        "published": [value.published for value in prove.cells(claim)],
+        "published": [value.published for value in numbers],
         "computed": stored["computed"],
         "cells": stored["cells"],
         "counterexample": stored["counterexample"],
@@ -74,17 +76,20 @@ def record(claim: Claim) -> dict[str, Any]:
 def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = False) -> str:
     """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
     page, paper = pages.page(width, color)
-    ids = {claim.id for claim in shown}
-    label, widest = max(map(len, ids)), max(len(verdict(claim)) for claim in shown)
+    derived = verdicts(shown)
+    label, widest = max(map(len, derived)), max(map(len, derived.values()))
     for chapter in prove.chapters():
-        own = [claim for claim in chapter.claims if claim.id in ids]
+        own = [claim for claim in chapter.claims if claim.id in derived]
         if own:
             page.print(chapter.title, style="bold")
         for claim in own:
-            line = (claim.id, marks(claim), verdict(claim), claim.title)
-            styles = ("", "dim", _COLORS.get(verdict(claim), "yellow"), "")
+            verdict = derived[claim.id]
+            line, styles = (
+                (claim.id, marks(claim), verdict, claim.title),
+                ("", "dim", _COLORS.get(verdict, "yellow"), ""),
+            )
             pages.grid(page, [line], label, 3, widest, styles=styles, indent=pages.GAP)
-    page.print(f"\n{tally(shown)}")
+    page.print(f"\n{tally(derived)}")
     page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
     return pages.clean(paper)
 
@@ -94,19 +99,20 @@ def marks(claim: Claim) -> str:
     return "".join(mark if kind in claim.evidence() else " " for kind, mark in _MARKS.items())
 
 
-def tally(shown: Sequence[Claim]) -> str:
+def tally(derived: Mapping[str, str]) -> str:
     """How many claims have which verdict."""
-    counts = Counter(map(verdict, shown))
+    counts = Counter(derived.values())
     words = [*(one.value for one in Verdict), UNPROVED]
     listed = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return f"{len(shown)} claim{'s' * (len(shown) != 1)}" + (f": {listed}" if listed else "")
+    return f"{len(derived)} claim{'s' * (len(derived) != 1)}" + (f": {listed}" if listed else "")
 
 
 def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> str:
     """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
     page, paper = pages.page(width, color)
     page.print(f"{claim.id}  {claim.title}", style="bold")
-    stored = prove.stored(claim)
+    values = prove.cells(claim)
+    stored = prove.stored(claim, values)
     lines = [
         ("source", f"{claim.source}, {claim.place}"),
         ("published", claim.published),
@@ -123,7 +129,7 @@ def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> st
             # As it is, in one line: it is there to be copied.
             page.print(f"    {content}", soft_wrap=True)
     pages.grid(page, _meanings(claim), 10, styles=("dim", "dim"), indent=2 * pages.GAP)
-    numbers = list(zip(prove.cells(claim), stored["computed"], stored["cells"], strict=True))
+    numbers = list(zip(values, stored["computed"], stored["cells"], strict=True))
     if numbers:
         page.print("\n  published and computed", style="dim")
         rows = [(value.what, value.published, "-" if c is None else c, found) for value, c, found in numbers]

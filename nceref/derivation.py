@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from textwrap import indent, wrap
 from typing import Any
 
-from nceref import files, pages
+from nceref import files
 from nceref.chain import CHECKS, BrokenError, Chain, Name, Step, equal
 from nceref.errors import DeclarationError, InputError
 from nceref.pages import NARROWEST, WIDTH
@@ -38,14 +38,6 @@ def get(name: str) -> Derivation:
         error = unknown("derivation", name, tuple(known), "nceref derive")
         raise error
     return known[name]
-
-
-def names(*, width: int = WIDTH, color: bool = False) -> str:
-    """List the topics for reading: name and title."""
-    page, paper = pages.page(width, color)
-    shown = [(one.name, one.title) for one in topics().values()]
-    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("bold", ""))
-    return pages.clean(paper)
 
 
 def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:

@@ -67,8 +67,8 @@ class Walk:
     """One comparison on its way through both passes: how it is cut into tiles, and which are kept."""
 
     def __init__(self, comparison: Comparison, keep: bool) -> None:
-        threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
-        comparison, self.order = comparison.arranged() if threads else (comparison, None)
+        self.threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
+        comparison, self.order = comparison.arranged() if self.threads else (comparison, None)
         self.logits, self.mirrored = comparison.logits, comparison.symmetric
         self.like = comparison.logits.like
         number = number_format(array_namespace(self.like), self.like.dtype)
@@ -94,7 +94,7 @@ class Walk:
 
     def share(self, work: Any) -> list[Any]:
         """Results of `work` on shares of the strips of rows, one a thread."""
-        return share(work, self.rows, threads_for(math.prod(self.shape), self.like))
+        return share(work, self.rows, self.threads)
 
     def fold(self) -> dict[str, Array]:
         """The statistics of the comparison."""
@@ -104,8 +104,6 @@ class Walk:
             for tile in self.tiles(self.terms, strips):
                 for name, term in self.terms.items():
                     for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
-                        if not term.pattern.touches(view.rows, view.columns):
-                            continue
                         state = states[name][view.rows.start]
                         states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
                 if self.kept is not None:
@@ -150,11 +148,13 @@ class Walk:
         return grads
 
 
-def views(tile: Tile, term: Fitted, mirrored: bool) -> tuple[View, ...]:
-    """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both."""
-    if mirrored:
-        return View(tile, False), View(tile, True)
-    return (View(tile, term.along == "columns"),)
+def views(tile: Tile, term: Fitted, mirrored: bool) -> list[View]:
+    """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both.
+
+    Views without a pair of the term's pattern are left out.
+    """
+    found = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
+    return [view for view in found if term.pattern.touches(view.rows, view.columns)]
 
 
 def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
@@ -162,8 +162,6 @@ def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ..
     slopes = Slopes(tile)
     for name, term in terms.items():
         for view in views(tile, term, mirrored):
-            if not term.pattern.touches(view.rows, view.columns):
-                continue
             own = (vector[view.rows, ...] for vector in prepared[name])
             term.statistic.pull(slopes, view, term.pattern, *own)
     return slopes.total()

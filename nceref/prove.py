@@ -276,8 +276,8 @@ def try_to_write(proofs: Sequence[Proof]) -> str:
     return ""
 
 
-def stored(claim: Claim) -> dict[str, Any]:
-    """What `prove` derived last of a claim.
+def stored(claim: Claim, numbers: Sequence[Value]) -> dict[str, Any]:
+    """What `prove` derived last of a claim with these published numbers.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def stored(claim: Claim) -> dict[str, Any]:
         If it was never proved, or changed its numbers since.
     """
     found: dict[str, Any] | None = derived().get(claim.id)
-    if found is None or len(found["cells"]) != len(cells(claim)):
+    if found is None or len(found["cells"]) != len(numbers):
         msg = f"{claim.id} has no derived verdict yet; run `nceref prove {claim.id}`"
         raise InputError(msg)
     return found

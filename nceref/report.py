@@ -166,7 +166,7 @@ def text(table: Table, *, width: int = WIDTH, color: bool = False) -> str:
 
 
 def names(tables: Iterable[Any], *, width: int = WIDTH, color: bool = False) -> str:
-    """List tables or figures for reading: name and title; the rest as in `text`."""
+    """List tables, figures or derivations for reading: name and title; the rest as in `text`."""
     page, paper = pages.page(width, color)
     shown = [(table.name, table.title) for table in tables]
     pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("bold", ""))

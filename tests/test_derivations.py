@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import nceref.derivation
-from nceref import losses
+from nceref import losses, report
 from nceref.chain import CHECKS, BrokenError, Chain, Name, Step, at_most, concrete, equal, less
 from nceref.derivation import Derivation, follow, get, render, save, topics
 from nceref.errors import DeclarationError, InputError
@@ -42,9 +42,9 @@ def test_the_topics_are_the_promised_ones():
 
 
 def test_the_list_has_every_topic_with_its_title():
-    listed = nceref.derivation.names(width=200).splitlines()
+    listed = report.names(topics().values(), width=200).splitlines()
     assert [line.split(maxsplit=1) for line in listed] == [[one.name, one.title] for one in topics().values()]
-    assert max(map(len, nceref.derivation.names().splitlines())) <= 80
+    assert max(map(len, report.names(topics().values()).splitlines())) <= 80
 
 
 def test_all_topics_take_less_than_40_seconds_and_each_less_than_10(followed):

@@ -10,7 +10,7 @@ import click
 @click.option("--out", type=click.Path(), help="Write to this file, as a whole or not at all.")
 def derive(topic: str | None, form: str, out: str | None) -> None:
     """Print the derivation of a TOPIC, each step checked before it is printed; without a TOPIC, list the topics."""
-    from nceref import derivation
+    from nceref import derivation, report
     from nceref.terminal import screen
 
     out = None if out == "-" else out
@@ -18,7 +18,10 @@ def derive(topic: str | None, form: str, out: str | None) -> None:
     if topic is None and (out is not None or form != "text"):
         msg = "--latex and --out go with a TOPIC; see `nceref derive`"
         raise click.UsageError(msg)
-    text = derivation.render(derivation.get(topic), form, page.get("width", 80)) if topic else derivation.names(**page)
+    if topic is None:
+        text = report.names(derivation.topics().values(), **page)
+    else:
+        text = derivation.render(derivation.get(topic), form, page.get("width", 80))
     if out is None:
         click.echo(text, nl=False)
     else:
