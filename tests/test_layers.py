@@ -33,7 +33,12 @@ ORDER = (
     {"rounding_backward"},
     {"tolerance"},
     {"properties"},
-    {"check", "sizes"},
+    {"check", "sizes", "allowance"},
+    {"dense"},
+    {"verification"},
+    {"mutation", "peer"},
+    {"mutants", "peers"},
+    {"score", "audit", "testing"},
     {"expect", "place", "report", "terminal"},
     {"tables", "figure"},
     {"figures", "drawing"},
@@ -42,7 +47,7 @@ ORDER = (
     {"cli"},
     {"__main__"},
 )
-KNOWLEDGE = ("family", "tables", "claims", "worlds", "derivations", "figures")
+KNOWLEDGE = ("family", "tables", "claims", "worlds", "derivations", "figures", "dense", "mutants", "peers")
 """Folders of declarations about particular losses; the rest is machinery."""
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 FILES = sorted(ROOT.rglob("*.py"))

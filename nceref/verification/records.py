@@ -1,0 +1,146 @@
+"""What the parts of the verifier hand to one another: frozen data, no behavior."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nceref.spec import Loss
+from nceref.tolerance import Bounds
+
+Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """One input of the corpus, with what a right implementation answers and how far it may be from that.
+
+    Attributes
+    ----------
+    id : str
+        Geometry, variant and temperature, such as ``random-0.07``; stable.
+    loss : Loss
+        What is asked for.
+    inputs : mapping
+        The arguments of the loss by name, settings included; float arrays are float64 arrays whose entries are numbers
+        of `dtype`, and so are float scalars.
+    dtype : str
+        The format of the run: ``float64``, ``float32``, ``bfloat16`` or ``float16``.
+    reduction : str
+        ``mean``, ``sum`` or ``none``; with ``none`` gradients are those of the sum of the rows.
+    value : float or array
+        The reference; rows under the reduction ``none``; None where `skip` says why there is none.
+    grads : mapping
+        Gradients of the reference by input; empty on a kink.
+    bounds : Bounds
+        How far a right implementation in `dtype` may be from the reference, per quantity.
+    skip : str
+        Why this probe is not judged, or empty.
+    """
+
+    id: str
+    loss: Loss
+    inputs: Mapping[str, Any]
+    dtype: str
+    reduction: str = "mean"
+    value: Any = None
+    grads: Mapping[str, Any] = field(default_factory=dict)
+    bounds: Bounds | None = None
+    skip: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a target did with a probe.
+
+    Attributes
+    ----------
+    value : float, array or None
+        In float64; None where `trouble` says what happened.
+    grads : mapping
+        Gradients by input, in float64; an input that the graph does not reach has zeros.
+    unjudged : mapping
+        Inputs whose gradient cannot be asked for, with the reason.
+    trouble : str
+        Id of what went wrong: ``raises``, ``exits``, ``hangs``, ``dies``, ``wrong-shape``, ``not-a-number-type`` ...,
+        or empty.
+    sentence : str
+        What went wrong, in words.
+    remarks : mapping
+        Findings beside the numbers, id to sentence: ``modifies-inputs``, ``not-deterministic``, ``python-float``.
+    """
+
+    value: Any = None
+    grads: Mapping[str, Any] = field(default_factory=dict)
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
+    sentence: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A probe and what the target did with it."""
+
+    probe: Probe
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Result:
+    """One judged quantity of one case.
+
+    Attributes
+    ----------
+    id : str
+        ``case/quantity``, such as ``random-0.07/grad.z1``.
+    quantity : str
+        ``value``, ``value.finite``, ``grad.NAME``, ``grad.NAME.finite``, ``identity.NAME``, ``behavior.ID``.
+    error, bound, bits : float or None
+        Largest error, its bound, and how many leading bits of the largest entry are right.
+    why : str
+        A sentence; never empty.
+    """
+
+    id: str
+    case: str
+    quantity: str
+    status: Status
+    error: float | None
+    bound: float | None
+    bits: float | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One way in which implementations differ: an entry of the closed list.
+
+    Attributes
+    ----------
+    id : str
+        Kebab-case words that say what is different.
+    axis : str
+        Two conventions of one axis exclude each other.
+    phrase : str
+        Completes "the reference with ...".
+    fix : str
+        What to change to get the reference; an imperative sentence.
+    threads : tuple of str
+        Public threads in which it was seen, as ``owner/repository#number``.
+    """
+
+    id: str
+    axis: str
+    phrase: str
+    fix: str
+    threads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """An explanation: one convention or several at once, their ids joined by ``+``."""
+
+    id: str
+    sentence: str
+    threads: tuple[str, ...] = ()
+    fix: str = ""
