@@ -9,12 +9,13 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test lint types prove generate check bench peers clean
+.PHONY: help tables test test-peers lint types prove generate check bench peers audit clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
 	@echo "make test      run the test suite"
+	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make check     check every loss against its formula and declared properties"
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make lint      ruff: rules and layout"
@@ -22,6 +23,7 @@ help:
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, figures"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make peers     install PyTorch, which make bench compares with"
+	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
 	@echo "make clean     remove .venv and caches"
 
 tables: $(VENV)/installed
@@ -35,6 +37,13 @@ check: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2
+
+# What `make test` skips for want of packages.
+test-peers: $(VENV)/installed-peers
+	$(BIN)/python -m pytest tests/peers
+
+audit: $(VENV)/installed-peers
+	$(BIN)/python -c "from nceref import audit; audit.update('docs/audit.md')"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -79,6 +88,12 @@ $(VENV)/installed: $(VENV)/backend
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[test]"
+	touch $@
+
+# Of the last two, the files of the losses are loaded by themselves: what the packages around them need is left out.
+$(VENV)/installed-peers: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[peers]"
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-deps lightly open_clip_torch
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-test

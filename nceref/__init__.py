@@ -15,8 +15,9 @@ _HOMES = {
     "all_losses": "nceref.losses",
     "config": "nceref.settings",
     "get_loss": "nceref.losses",
+    "verify": "nceref.verification.verifier",
 }
-_MODULES = ("losses", "exact", "tolerance")
+_MODULES = ("losses", "exact", "testing", "tolerance")
 
 __all__ = [
     "InputError",
@@ -27,7 +28,9 @@ __all__ = [
     "exact",
     "get_loss",
     "losses",
+    "testing",
     "tolerance",
+    "verify",
 ]
 
 

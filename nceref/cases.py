@@ -63,7 +63,10 @@ def _short(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
     return x / np.linalg.norm(x, axis=-1, keepdims=True) * rng.uniform(0.25, 0.95, (*shape[:-1], 1))
 
 
-GEOMETRIES: dict[str, tuple[Rows, dict[str, int], dict[str, Any]]] = {
+Geometry = tuple[Rows, dict[str, int], dict[str, Any]]
+"""Rows, sizes that differ from the usual ones, and arguments; "lonely" gives one sample a label of its own."""
+
+GEOMETRIES: dict[str, Geometry] = {
     "random": (_random, {}, {}),
     "aligned": (_aligned, {}, {}),
     "opposed": (_opposed, {}, {}),
@@ -76,7 +79,7 @@ GEOMETRIES: dict[str, tuple[Rows, dict[str, int], dict[str, Any]]] = {
     "wide": (_random, {"D": 8, "E": 8}, {}),
     "many": (_random, {"N": 12}, {}),
 }
-"""Rows, sizes that differ from `SIZES`, and arguments; "lonely" gives one sample a label of its own."""
+"""What every loss of the package is checked on, by name."""
 
 
 def cases(
@@ -110,7 +113,7 @@ def cases(
                 continue
             for temperature in hot:
                 rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
-                inputs = _inputs(loss, geometry, variant, temperature, sizes, rng)
+                inputs = arguments(loss, GEOMETRIES[geometry], variant, temperature, sizes, rng)
                 yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
 
 
@@ -125,15 +128,35 @@ def _sensible(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> bool:
     return True
 
 
-def _inputs(
+def arguments(
     loss: Loss,
-    geometry: str,
+    geometry: Geometry,
     variant: Mapping[str, Any],
     temperature: float,
     sizes: Mapping[str, int],
     rng: np.random.Generator,
+    dtype: Any = np.float32,
 ) -> dict[str, Any]:
-    rows, resized, extra = GEOMETRIES[geometry]
+    """Generated arguments of a loss, whose numbers are exact in `dtype`.
+
+    Parameters
+    ----------
+    loss : Loss
+        What to make them for.
+    geometry : tuple
+        Rows, sizes and arguments of its own.
+    variant : mapping
+        Arguments that are asked for: a value, ``...`` for a generated array, or "views".
+    temperature : float
+        Of the similarities; a scale gets its inverse.
+    sizes : mapping
+        Size of every letter of a shape, where the geometry does not set it.
+    rng : Generator
+        Where numbers come from.
+    dtype : dtype
+        Arrays are rounded to it, and are float64 arrays all the same.
+    """
+    rows, resized, extra = geometry
     sizes = {**sizes, **resized}
     heat = {"temperature": temperature, "logit_scale": 1 / temperature, "scale": 1 / temperature}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
@@ -143,13 +166,13 @@ def _inputs(
     for p in wanted:
         asked = variant.get(p.name)
         if isinstance(p, Array):
-            out[p.name] = _array(p, asked, sizes, rows, twins, rng)
+            out[p.name] = _array(p, asked, sizes, rows, twins, rng).astype(dtype).astype(np.float64)
         elif isinstance(p, Labels):
             out[p.name] = labels[p.name]
         elif p.name in heat:
-            out[p.name] = float(np.float32(heat[p.name]))
+            out[p.name] = float(dtype(heat[p.name]))
         elif isinstance(p, Scalar) and asked is None and p.default is ...:
-            out[p.name] = float(np.float32(np.mean(p.typical)))
+            out[p.name] = float(dtype(np.mean(p.typical)))
         elif asked is not None or p.name in extra:
             out[p.name] = extra.get(p.name, asked)
     return out
@@ -188,7 +211,7 @@ def _array(
     x = kinds[p.like]()
     if p.embedding and twins.first is None:
         twins.first = x
-    return np.asarray(x).astype(np.float32).astype(np.float64)
+    return np.asarray(x)
 
 
 def _cycle(n: int) -> np.ndarray[Any, Any]:

@@ -15,10 +15,13 @@ from nceref.commands.claims import claims
 from nceref.commands.derive import derive
 from nceref.commands.expect import expect
 from nceref.commands.figures import figures
+from nceref.commands.identify import identify
 from nceref.commands.losses import losses
+from nceref.commands.mutants import mutants
 from nceref.commands.plot_limits import plot_limits
 from nceref.commands.prove import prove
 from nceref.commands.tables import tables
+from nceref.commands.verify import verify
 from nceref.errors import NcerefError
 
 
@@ -57,7 +60,9 @@ def nceref() -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems."""
 
 
-for _command in (losses, tables, check, expect, claims, prove, derive, figures, plot_limits):
+for _command in (
+    verify, identify, mutants, losses, tables, check, expect, claims, prove, derive, figures, plot_limits,
+):  # fmt: skip
     nceref.add_command(_command)
 
 

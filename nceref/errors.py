@@ -15,3 +15,7 @@ class DeclarationError(NcerefError, TypeError):
 
 class UnavailableError(NcerefError, ImportError):
     """Something optional is not installed: the message names it and how to install it."""
+
+
+class TargetError(NcerefError):
+    """What is to be verified cannot be loaded or called: the message says what was looked for and what to do."""

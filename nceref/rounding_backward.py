@@ -7,8 +7,8 @@ import numpy as np
 
 from nceref.distances import PairedDistance, SquaredDistance
 from nceref.embeddings import Part, Rows
-from nceref.rounding_forward import LARGE, Format, entry_costs, finite, oriented, pattern
-from nceref.rows import LogSumExp, PositiveSet
+from nceref.rounding_forward import LARGE, Format, covered, entry_costs, far_from, finite, linear, oriented, pattern
+from nceref.rows import LogSumExp, PositiveSet, Sum
 from nceref.similarity import Dot
 
 Array = Any
@@ -46,7 +46,11 @@ def _pull_error(
         pulled = weight * stat.slope(s)
         relative = 4 * fmt.u if np.all(pulled == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
     part = slope[:, None] * pulled
-    return part, np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(pulled), np.abs(part)
+    error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(pulled)
+    if fmt.textbook and not isinstance(stat, LogSumExp) and not linear(stat, s):
+        # 1 - sigmoid, where a sigmoid is all there is.
+        error = error + 4 * fmt.u * np.abs(slope)[:, None] * weight
+    return part, error, np.abs(part)
 
 
 def _positive_error(
@@ -58,12 +62,45 @@ def _positive_error(
         target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight, fmt)
         target = target / mass
     else:
-        target, far = weight / mass, fmt.gamma(s.shape[1] + 3)
-    alone = (np.sum(mask, axis=1) == 1)[:, None]
+        target, far = weight / mass, fmt.gamma(fmt.ratio * s.shape[1] + 3)
+    # One positive: share and target are both 1, and a program that knows it subtracts neither.
+    alone = (np.sum(mask, axis=1) == 1)[:, None] & (not fmt.textbook)
     gap = np.where(alone, 0.0, share * relative + target * far + 2 * fmt.u * (share + target))
     part = slope[:, :1] * share + slope[:, 1:] * (share - target)
     error = np.abs(slope[:, :1]) * share * (relative + 2 * fmt.u) + dslope[:, :1] * share
     return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * np.abs(share - target), np.abs(part)
+
+
+def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, total: Array, fmt: Format) -> Array:
+    """The bound on D value / d logits of a program that subtracts 1 from a probability, after a shift by the maximum.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Whose slopes.
+    block : tuple of array
+        Logits, the bound on their error, and the bound on their slopes without this.
+    relative : array
+        Relative error of a probability, by anchor.
+    load : array
+        What multiplies a probability, by anchor.
+    total : array
+        Bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached.
+    fmt : Format
+        The arithmetic.
+    """
+    s, ds, dg = block
+    dg = dg + 4 * fmt.tiny * np.maximum(load, 1.0)[:, None]
+    own = np.where(covered(comparison, s), s, -np.inf)
+    top = np.max(own, axis=1, keepdims=True)
+    probability = np.exp(own - np.where(np.isfinite(top), top, 0.0))
+    for term in comparison.terms.values():
+        if isinstance(term.statistic, PositiveSet) or (isinstance(term.statistic, Sum) and linear(term.statistic, s)):
+            mask = oriented(term, pattern(term, s)[0])
+            target = 4 * fmt.u / np.maximum(np.sum(mask, axis=1, keepdims=True), 1)
+            dg = dg + mask * load[:, None] * (probability * relative[:, None] + target)
+    peak = np.max(s, axis=1, keepdims=True)
+    return dg + (s >= peak - 16 * fmt.u * np.abs(peak) - 2 * ds) * total[:, None]
 
 
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:
@@ -76,24 +113,27 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tup
         ):
             b = np.abs(other.values)
             total = f * way_size @ b
-            cost = fmt.gamma(way.shape[1] + 8 + float(np.max(entry_costs(other))))
+            cost = fmt.gamma(fmt.ratio * way.shape[1] + 8 + float(np.max(entry_costs(other, fmt))))
             yield rows, f * way @ other.values, total, f * error @ b + cost * total
     elif isinstance(logits, SquaredDistance):
         x = logits.centered
-        far = np.abs(x) + 2 * np.max(entry_costs(logits.points) > 0) * np.abs(logits.points.values)
+        far = far_from(logits, fmt)
         both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
         exact = -2 * f * (np.sum(both, axis=1)[:, None] * x - both @ x)
         total = 2 * f * (np.sum(both_size, axis=1)[:, None] * far + both_size @ far)
         error = 2 * f * (np.sum(both_error, axis=1)[:, None] * np.abs(x) + both_error @ np.abs(x))
-        cost = fmt.gamma(2 * g.shape[1] + 12 + float(np.max(entry_costs(logits.points))))
+        cost = fmt.gamma(fmt.ratio * 2 * g.shape[1] + 12 + float(np.max(entry_costs(logits.points, fmt))))
         yield logits.points, exact, total, error + cost * total
     elif isinstance(logits, PairedDistance):
         x, y = logits.x.values, logits.y.values
         distance = logits.block(slice(0, len(x)), slice(0, 1))
         apart = np.where(distance > 0, distance, 1.0)
-        entry = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
+        costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
+        entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
+        entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
         turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
-        error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(x.shape[1] + 10))
+        error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
+        error = error + dg * turn if fmt.textbook else error
         exact = g * (x - y) / apart
         yield logits.x, exact, np.abs(exact), error
         yield logits.y, -exact, np.abs(exact), error
@@ -109,8 +149,10 @@ def to_input(part: Part, rows: Rows, exact: Array, size: Array, error: Array, fm
         inner = np.sum(exact * rows.values[part.span, :], axis=1, keepdims=True)
         exact = exact - inner * rows.values[part.span, :]
         along = z * np.sum(z * size, axis=1, keepdims=True)
+        # What was flushed to 0 before the length divides it, with and without the factor in it.
+        error = error + (8 * fmt.tiny if fmt.textbook else 0.0)
         error = error + z * np.sum(z * error, axis=1, keepdims=True)
-        error = (error + fmt.u * (3.5 * z.shape[1] + 40) * (size + along)) / part.length
+        error = (error + fmt.u * (3.5 * fmt.ratio * z.shape[1] + 40) * (size + along)) / part.length
         exact = exact / part.length
     return _shaped(exact, part.source), _shaped(error, part.source)
 
@@ -132,13 +174,9 @@ def by_factor(logits: Any, g: Array, dg: Array, fmt: Format) -> tuple[float, flo
     if isinstance(logits, Dot):
         a, b = logits.anchors.values, logits.candidates.values
         raw, size = a @ b.T, np.abs(a) @ np.abs(b).T
-        cost = fmt.gamma(
-            g.shape[1]
-            + a.size
-            + 20
-            + float(np.max(entry_costs(logits.anchors)) + np.max(entry_costs(logits.candidates)))
-        )
+        rows = float(np.max(entry_costs(logits.anchors, fmt)) + np.max(entry_costs(logits.candidates, fmt)))
+        cost = fmt.gamma(fmt.ratio * (g.shape[1] + a.size) + 20 + rows)
     else:
         raw = logits.source.values
-        size, cost = np.abs(raw), fmt.gamma(g.size + 6)
+        size, cost = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6)
     return float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))

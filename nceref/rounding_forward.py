@@ -1,5 +1,6 @@
 """Rounding errors on the way up: logits and row statistics, dense, in float64 (see `tolerance`)."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from nceref.distances import PairedDistance, SquaredDistance
 from nceref.embeddings import Rows
-from nceref.rows import LogSumExp, Sum, Term
+from nceref.rows import LogSumExp, PositiveSet, Sum, Term
 from nceref.similarity import Dot
 
 Array = Any
@@ -17,10 +18,24 @@ LARGE = 50.0
 
 @dataclass(frozen=True)
 class Format:
-    """Unit roundoff of the accumulating format, and its smallest normal number."""
+    """The arithmetic that is analyzed.
+
+    Attributes
+    ----------
+    u : float
+        Unit roundoff of the format in which every intermediate is stored.
+    tiny : float
+        Its smallest normal number.
+    ratio : float
+        Unit roundoff of sums and dot products over `u`: below 1 where they are added up in a wider format.
+    textbook : bool
+        Whether any backward-stable evaluation is admitted, or only the cancellation-free one.
+    """
 
     u: float
     tiny: float
+    ratio: float = 1.0
+    textbook: bool = False
 
     def gamma(self, n: Any) -> Any:
         """The constant g_n of n roundings."""
@@ -32,13 +47,13 @@ def finite(x: Array) -> Array:
     return np.where(np.isfinite(x), x, 0.0)
 
 
-def entry_costs(rows: Rows) -> Array:
+def entry_costs(rows: Rows, fmt: Format) -> Array:
     """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization."""
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
     for part in rows.parts:
         if part.length is not None:
-            cost[part.span] = d / 2 + 6
+            cost[part.span] = fmt.ratio * d / 2 + 6
     return cost
 
 
@@ -49,18 +64,41 @@ def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
     extra = 2 * fmt.u * np.abs(s) + _offset_error(logits, fmt)
     if isinstance(logits, Dot):
         a, b = logits.anchors, logits.candidates
-        cost = entry_costs(a) + entry_costs(b).T + a.values.shape[1] + 4
+        # The factor may be applied to either side, or half of it to both.
+        cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (6 if fmt.textbook else 4)
         return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
     if isinstance(logits, SquaredDistance):
-        x = np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points) > 0) * np.abs(logits.points.values)
-        squares = np.sum(x * x, axis=1)
-        cost = 2 * entry_costs(logits.points).max() + x.shape[1] + 8
+        squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
+        cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
         return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
     if isinstance(logits, PairedDistance):
-        x, y = logits.x.values, logits.y.values
-        entry = fmt.u * (entry_costs(logits.x) * np.abs(x) + entry_costs(logits.y) * np.abs(y) + np.abs(x - y))
-        return s, np.linalg.norm(entry, axis=1, keepdims=True) + fmt.gamma(x.shape[1] + 6) * s + extra
-    return s, 4 * fmt.u * np.abs(logits.factor.value * logits.source.values) + extra
+        return s, _distance_error(logits, s, fmt) + extra
+    size = np.abs(logits.source.values)
+    if fmt.textbook:
+        # What was subtracted from the input before may be subtracted later, or together with the offset.
+        size = size + 2 * np.abs(logits.source.parts[0].source).reshape(size.shape)
+    return s, 4 * fmt.u * np.abs(logits.factor.value) * size + extra
+
+
+def far_from(logits: Any, fmt: Format) -> Array:
+    """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin."""
+    points = np.abs(logits.points.values)
+    if fmt.textbook:
+        return np.abs(logits.centered) + 2 * points
+    return np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points, fmt) > 0) * points
+
+
+def _distance_error(logits: Any, s: Array, fmt: Format) -> Array:
+    x, y = logits.x.values, logits.y.values
+    costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
+    entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
+    error = np.linalg.norm(entry, axis=1, keepdims=True) + fmt.gamma(fmt.ratio * x.shape[1] + 6) * s
+    if not fmt.textbook:
+        return error
+    # Through |x|^2 + |y|^2 - 2 xy, or through a cosine: an absolute error of the square.
+    square = fmt.u * (costs[0] + costs[1] + fmt.ratio * x.shape[1] + 8)
+    square = square * np.sum(np.abs(x) + np.abs(y), axis=1, keepdims=True) ** 2 / 2
+    return error + np.minimum(square / np.where(s > 0, s, 1e-300), np.sqrt(square))
 
 
 def _offset_error(logits: Any, fmt: Format) -> Any:
@@ -77,6 +115,11 @@ def pattern(term: Term, s: Array) -> tuple[Array, Array]:
     mask = np.full(view.shape, mask is None) if mask is None or mask is False else mask
     weight = term.pattern.weight(rows, columns)
     return mask, np.where(mask, 1.0 if weight is None else weight, 0.0)
+
+
+def covered(comparison: Any, s: Array) -> Array:
+    """Where at least one statistic looks, bool, dense."""
+    return np.any([oriented(term, pattern(term, s)[0]) for term in comparison.terms.values()], axis=0)
 
 
 def oriented(term: Term, x: Array) -> Array:
@@ -104,7 +147,9 @@ def statistic(term: Term, s: Array, ds: Array, fmt: Format) -> tuple[Array, Arra
     # One positive: peak and level are the same bits, so that their difference has no error at all.
     alone = np.sum(mask, axis=1) == 1
     together = np.where(alone, np.maximum(dpeak, dlevel), dlevel)
-    return np.stack([peak, level, mass], axis=1), np.stack([dpeak, together, fmt.gamma(s.shape[1]) * mass], axis=1)
+    return np.stack([peak, level, mass], axis=1), np.stack(
+        [dpeak, together, fmt.gamma(fmt.ratio * s.shape[1]) * mass], axis=1
+    )
 
 
 def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
@@ -120,13 +165,41 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
     entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
     growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
     error = growth[:, None] * share * entry
-    return out, np.sum(error, axis=1) + fmt.gamma(s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+    return out, np.sum(error, axis=1) + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
 
 
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
     """Sum of every row and the bound on its error."""
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
+    if fmt.textbook and not linear(statistic, s):
+        # log(1 + exp(s)), or the logarithm of a sigmoid.
+        entry = entry + 4 * fmt.u * (1 + np.abs(s))
     size = weight * np.abs(f)
     count = np.sum(weight > 0, axis=1)
-    return np.sum(weight * f, axis=1), np.sum(weight * entry, axis=1) + fmt.gamma(count + 1) * np.sum(size, axis=1)
+    return np.sum(weight * f, axis=1), np.sum(weight * entry, axis=1) + fmt.gamma(fmt.ratio * count + 1) * np.sum(
+        size, axis=1
+    )
+
+
+def linear(statistic: Sum, s: Array) -> bool:
+    """Whether a sum is one of the logits themselves."""
+    return bool(np.all(statistic.slope(s) == 1))
+
+
+def exponentiates(comparison: Any) -> bool:
+    """Whether one of the statistics is a log-sum-exp, or a set of positives that is part of one."""
+    return any(isinstance(term.statistic, LogSumExp | PositiveSet) for term in comparison.terms.values())
+
+
+def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: Format) -> Array:
+    """What a log-sum-exp may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
+    if isinstance(term.statistic, Sum):
+        return 4 * fmt.u * peak if linear(term.statistic, peak) else 0.0
+    k = term.statistic.k if isinstance(term.statistic, LogSumExp) else 1.0
+    level = out[:, 0] if out.ndim == 2 else out
+    # Exponentials that are below the range lose their digits one by one; of a sum of nothing else, nothing is left.
+    depth = k * peak - finite(level)
+    lost = np.where(depth < -math.log(fmt.tiny), count * 2 * fmt.u * fmt.tiny * np.exp(np.minimum(depth, 700.0)), 0.0)
+    error = 4 * fmt.u * k * peak + lost
+    return error if out.ndim == 1 else np.stack([error, error, 0 * error], axis=1)

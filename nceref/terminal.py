@@ -20,10 +20,13 @@ def screen() -> dict[str, Any]:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[Any], Any]]:
-    """A function that hands each result on and counts it in a bar on standard error, if that is a terminal."""
+def progress(total: int | None) -> Iterator[Callable[..., Any]]:
+    """A function that hands each result on and counts it in a bar on standard error, if that is a terminal.
+
+    Where `total` is not known before, the function is told it beside a result, as ``total=``.
+    """
     if not _is_terminal(sys.stderr):
-        yield lambda result: result
+        yield lambda result, total=None: result
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -31,8 +34,9 @@ def progress(total: int) -> Iterator[Callable[[Any], Any]]:
     with Progress(console=Console(stderr=True), transient=True, redirect_stdout=_is_terminal(sys.stdout)) as bar:
         task = bar.add_task("", total=total)
 
-        def noted(result: Any) -> Any:
-            bar.update(task, advance=1, description=getattr(result, "loss", None) or result.id)
+        def noted(result: Any, total: int | None = total) -> Any:
+            name = getattr(result, "loss", None)
+            bar.update(task, advance=1, total=total, description=name if isinstance(name, str) else result.id)
             return result
 
         yield noted

@@ -109,10 +109,16 @@ def _storage(dtype: Any, size: Any) -> Any:
 
 
 class Analysis:
-    """One walk through a plan in float64, dense, with an error beside every number."""
+    """One walk through a plan in float64, dense, with an error beside every number.
 
-    def __init__(self, plan: Plan, fmt: Format) -> None:
-        self.plan, self.fmt = plan, fmt
+    The stages are called in order: `fold`, `apply_head`, `pull`, `finish`. Between two of them a caller may widen what
+    the last one found (see `allowance`).
+    """
+
+    def __init__(self, plan: Plan, fmt: Format, reduction: str = "mean") -> None:
+        self.plan, self.fmt, self.reduction = plan, fmt, reduction
+        self.stats: dict[str, Array] = {}
+        self.errors: dict[str, Array] = {}
         self.grads: dict[str, Any] = {}
         self.sizes: dict[str, Any] = {}
         self.terms: dict[str, float] = {}
@@ -120,33 +126,77 @@ class Analysis:
 
     def run(self) -> "Analysis":
         """Fill in the bounds of the value and of every gradient."""
-        u, plan = self.fmt.u, self.plan
-        logits = [logits_error(c.logits, self.fmt) for c in plan.comparisons]
-        stats: dict[str, Array] = {}
-        errors: dict[str, Array] = {}
-        for comparison, (s, ds) in zip(plan.comparisons, logits, strict=True):
-            for name, term in comparison.terms.items():
-                stats[name], errors[name] = statistic(term, s, ds, self.fmt)
-        spread = {name: 2 * u * np.abs(finite(stats[name])) + 4 * u * plan.constant + errors[name] for name in stats}
-        rows, row_errors, slopes, slope_errors = _head(plan, stats, spread, u)
-        self._value(rows, row_errors, stats, errors)
-        for comparison, (s, ds) in zip(plan.comparisons, logits, strict=True):
-            own = {name: term for name, term in comparison.terms.items() if name in slopes}
-            g, dg = block_slopes(own, s, ds, stats, errors, slopes, slope_errors, self.fmt)
-            self._inputs(comparison, g, dg)
-        for name in set(slopes) - set(stats):
-            self._add(name, slopes[name], slope_errors[name])
+        self.fold()
+        self.apply_head()
+        self.pull()
+        self.finish()
         return self
 
-    def _value(self, rows: Array, row_errors: Array, stats: Any, errors: Any) -> None:
-        weights = _row_weights(self.plan, stats, rows)
-        n = rows.size
+    def fold(self) -> None:
+        """Logits and statistics."""
+        self.logits = [logits_error(c.logits, self.fmt) for c in self.plan.comparisons]
+        for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
+            for name, term in comparison.terms.items():
+                self.stats[name], self.errors[name] = statistic(term, s, ds, self.fmt)
+
+    def apply_head(self) -> None:
+        """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
+        u, plan, stats = self.fmt.u, self.plan, self.stats
+        self.rows, self.slopes = self.head_at(stats)
+        self.row_errors = 8 * u * np.abs(self.rows)
+        self.slope_errors = {name: 12 * u * np.abs(np.asarray(slope)) for name, slope in self.slopes.items()}
+        self.moved: dict[str, Array] = {name: np.zeros_like(self.rows) for name in stats}
+        spread = {
+            name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
+        }
+        for name, moved in _moves(stats, spread):
+            rows, slopes = self.head_at(moved)
+            self.row_errors = self.row_errors + np.abs(rows - self.rows)
+            self.moved[name] = self.moved[name] + np.abs(rows - self.rows)
+            for other in slopes:
+                change = np.abs(np.asarray(slopes[other]) - self.slopes[other])
+                self.slope_errors[other] = self.slope_errors[other] + change
+        self.weights = self.row_weights(stats, self.rows)
+
+    def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Rows, and slopes of the reduced value, for given statistics."""
+        rows, pull = self.plan.head(dict(stats))
+        return rows, pull(self.row_weights(stats, rows))
+
+    def row_weights(self, stats: Any, rows: Array) -> Array:
+        """What each row is multiplied by before the rows are added up."""
+        plan = self.plan
+        w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
+        w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
+        return w / (np.sum(w) if plan.divisor is None else plan.divisor) if self.reduction == "mean" else w
+
+    def pull(self) -> None:
+        """Slopes of the logits of every comparison, and their errors."""
+        self.blocks = []
+        for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
+            own = {name: term for name, term in comparison.terms.items() if name in self.slopes}
+            found = block_slopes(own, s, ds, self.stats, self.errors, self.slopes, self.slope_errors, self.fmt)
+            self.blocks.append(found)
+
+    def finish(self) -> None:
+        """The value and the gradients of the inputs."""
+        self._value()
+        for comparison, (g, dg) in zip(self.plan.comparisons, self.blocks, strict=True):
+            self._inputs(comparison, g, dg)
+        for name in set(self.slopes) - set(self.stats):
+            self._add(name, self.slopes[name], self.slope_errors[name])
+
+    def _value(self) -> None:
         self.terms = {
-            "rows": float(np.sum(weights * row_errors)),
-            "reduction": float(self.fmt.gamma(n + 3) * np.sum(weights * np.abs(rows))),
+            "rows": float(np.sum(self.weights * self.row_errors)),
+            "reduction": float(self.summing(self.rows.size) * np.sum(self.weights * np.abs(self.rows))),
             "underflow": 4 * self.fmt.tiny,
         }
         self.value = sum(self.terms.values())
+
+    def summing(self, count: int) -> Any:
+        """Relative error of adding up and dividing so many rows."""
+        return self.fmt.gamma(self.fmt.ratio * count + 3)
 
     def _add(self, name: str, size: Any, error: Any) -> None:
         error = error + 2 * self.fmt.u * np.abs(size) + 4 * self.fmt.tiny
@@ -167,41 +217,19 @@ class Analysis:
             axis = None if isinstance(offset.value, float) else 0
             count = g.size if axis is None else g.shape[0]
             size = np.sum(np.abs(g), axis=axis)
-            self._add(offset.name, np.sum(g, axis=axis), np.sum(dg, axis=axis) + fmt.gamma(count + 3) * size)
-
-
-def _row_weights(plan: Plan, stats: Any, rows: Array) -> Array:
-    w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
-    w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
-    return w / (np.sum(w) if plan.divisor is None else plan.divisor)
-
-
-def _head(plan: Plan, stats: Any, spread: Any, u: float) -> Any:
-    """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
-
-    def at(moved: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-        rows, pull = plan.head(dict(moved))
-        return rows, pull(_row_weights(plan, moved, rows))
-
-    rows, slopes = at(stats)
-    row_errors = 8 * u * np.abs(rows)
-    errors = {name: 12 * u * np.abs(np.asarray(slope)) for name, slope in slopes.items()}
-    for moved in _moves(stats, spread):
-        other_rows, other = at(moved)
-        row_errors = row_errors + np.abs(other_rows - rows)
-        for name in slopes:
-            errors[name] = errors[name] + np.abs(np.asarray(other[name]) - slopes[name])
-    return rows, row_errors, slopes, errors
+            self._add(
+                offset.name, np.sum(g, axis=axis), np.sum(dg, axis=axis) + fmt.gamma(fmt.ratio * count + 3) * size
+            )
 
 
 def _moves(stats: Any, spread: Any) -> Any:
-    """The statistics with one of them at the ends of its interval: all rows up, all down, and in turns."""
+    """The statistics with one of them at the ends of its interval: all rows up, all down, and in turns; its name."""
     for name, stat in stats.items():
         turns = np.where(np.arange(stat.shape[0]) % 2, 1.0, -1.0)
         for sign in (np.ones_like(turns), -np.ones_like(turns), turns, -turns):
             if stat.ndim == 1:
-                yield {**stats, name: stat + sign * spread[name]}
+                yield name, {**stats, name: stat + sign * spread[name]}
                 continue
             for column in range(2):
                 pick = np.arange(stat.shape[1]) == column
-                yield {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}
+                yield name, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}

@@ -1,0 +1,37 @@
+"""`nceref identify`: which loss is this?"""
+
+from typing import Any
+
+import click
+
+from nceref.commands import echo_json
+
+
+@click.command(short_help="Say which loss of the family an implementation is.")
+@click.argument("target")
+@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
+@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss that was tried.")
+@click.pass_context
+def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:
+    """Try TARGET against every loss whose inputs fit, and say which it is, or which it is with what difference.
+
+    The exit status is 0 if it is exactly one of them, with or without gradients, and 1 otherwise.
+    """
+    from nceref.commands.words import pairs
+    from nceref.terminal import progress, screen
+    from nceref.verification.identity import candidates, record, text
+
+    options = {name: given[name] for name in ("call", "framework", "timeout")}
+    with progress(None) as noted:
+        found = candidates(
+            target, init=pairs("--init", given["init"]), noted=noted, **options, **pairs("--set", given["settings"])
+        )
+    if as_json:
+        echo_json([record(candidate) for candidate in found])
+    else:
+        click.echo(text(target, found, **screen()), nl=False)
+    context.exit(0 if found and found[0].report.ok else 1)

@@ -1,0 +1,130 @@
+"""`nceref verify`: is this implementation right, and if not, what is it?"""
+
+from typing import Any
+
+import click
+
+from nceref.commands import echo_json
+
+_EXITS = """\b
+Exit status
+  0  conforms (or value-only, without --require-grad)
+  1  differs
+  2  wrong usage
+  3  the checker failed its own test: a mutant of the reference passed
+  4  the target could not be loaded, or no case could be run
+  5  nothing or too little was executed
+  6  inconclusive: nothing failed, but the cases could not have seen it
+
+\b
+Examples
+  nceref verify my_losses.py:nt_xent --loss nt_xent
+  nceref verify my_losses.py:NTXent --loss nt_xent --init temperature=0.07
+  nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
+      --call "f(torch.cat([embeddings]), labels)"
+"""
+_DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
+
+
+@click.command(short_help="Judge an implementation, and name what is different.", epilog=_EXITS)
+@click.argument("target", required=False)
+@click.option("--loss", help="Name of the reference, see `nceref losses`.")
+@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
+@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
+@click.option("--dtype", type=_DTYPES, multiple=True, default=["float64"], show_default=True, help="May be repeated.")
+@click.option("--device", default="cpu", show_default=True, help="As the framework names it.")
+@click.option("--suite", type=click.Choice(["quick", "standard", "full"]), default="standard", show_default=True)
+@click.option(
+    "--algorithm",
+    type=click.Choice(["textbook", "log1p"]),
+    default="textbook",
+    show_default=True,
+    help="Whose rounding errors are admitted.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
+@click.option("--list-cases", is_flag=True, help="List the cases and exit.")
+@click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
+@click.option("--require-grad", is_flag=True, help="A target without gradients does not pass.")
+@click.option("--expected-failures", metavar="FILE", help="Ids and reasons; an unexpected pass fails.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - prints it.")
+@click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML.")
+@click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
+@click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
+@click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")
+@click.pass_context
+def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
+    """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
+
+    Value and gradients are compared with the reference, within bounds that are derived for each case; if they differ,
+    the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
+    such as lightly.loss:NTXentLoss, need no more words.
+    """
+    if everything == bool(target):
+        msg = "give one TARGET, or --all"
+        raise click.UsageError(msg)
+    if everything:
+        context.exit(_audit(given))
+    context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    from nceref.commands.words import failures, pairs
+
+    same = ("loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "require_grad")
+    reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
+    return {
+        **pairs("--set", given["settings"]),
+        **{name: given[name] for name in same},
+        "init": pairs("--init", given["init"]),
+        "case": list(given["cases"]) or None,
+        "expected_failures": reasons,
+        "dtype": list(given["dtype"]),
+    }
+
+
+def _verify(target: str | None, given: dict[str, Any]) -> int:
+    from nceref import report
+    from nceref.terminal import progress, screen
+    from nceref.verification import page
+    from nceref.verification.verifier import verify_text
+
+    with progress(None) as noted:
+        found = verify_text(target or "", noted=noted, explain=given["explain"], **_options(given))
+    writers = {"json_file": found.to_json, "junit_file": found.to_junit, "repro_file": lambda: found.repro}
+    for name, content in writers.items():
+        if given[name] and given[name] != "-" and (name != "repro_file" or found.repro):
+            report.write(given[name], content())
+    if given["json_file"] == "-":
+        echo_json(found.record())
+    else:
+        click.echo(page.text(found, **screen()), nl=False)
+    return found.exit_code
+
+
+def _list(target: str | None, given: dict[str, Any]) -> int:
+    from nceref.terminal import screen
+    from nceref.verification.page import cases
+    from nceref.verification.verifier import corpus_of
+
+    click.echo(cases(corpus_of(target or "", **_options(given)), **screen()), nl=False)
+    return 0
+
+
+def _audit(given: dict[str, Any]) -> int:
+    from nceref import audit
+    from nceref.commands.words import pairs
+    from nceref.terminal import progress, screen
+
+    with progress(None) as noted:
+        rows = audit.audit(
+            suite=given["suite"], dtypes=given["dtype"], checkouts=pairs("--checkout", given["checkout"]), noted=noted
+        )
+    if given["json_file"]:
+        echo_json(audit.record(rows))
+    else:
+        click.echo(audit.text(rows, **screen()), nl=False)
+    return audit.exit_code(rows)

@@ -1,0 +1,50 @@
+"""Words of the command line as Python values: ``K=V`` pairs, and files of expected failures."""
+
+import ast
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
+    """The values of ``K=V`` options by name: numbers, truth values, None, ``given`` for a generated array, else words."""
+    out: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            msg = f"{option} needs NAME=VALUE, got {text!r}"
+            raise click.UsageError(msg)
+        if name in out:
+            msg = f"{option} {name} is given twice"
+            raise click.UsageError(msg)
+        out[name] = _value(value)
+    return out
+
+
+def _value(text: str) -> Any:
+    words = {"given": ..., "true": True, "false": False}
+    if text in words:
+        return words[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def failures(path: str) -> dict[str, str]:
+    """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
+    text = Path(path).read_text(encoding="utf-8")
+    if text.lstrip().startswith("{"):
+        found = json.loads(text)
+        lines = list(found.items())
+    else:
+        kept = (line.split("#", 1)[0].strip() for line in text.splitlines())
+        lines = [(*line.split(None, 1), "")[:2] for line in kept if line]
+    for name, reason in lines:
+        if not (isinstance(reason, str) and reason.strip()):
+            msg = f"{path}: {name!r} has no reason; write the id, a space and why it fails"
+            raise click.UsageError(msg)
+    return {name: reason.strip() for name, reason in lines}

@@ -1,0 +1,228 @@
+"""What the dense form of a loss is made of: a scene of anchors and candidates, and the rows that come out of it.
+
+The dense form is a second witness beside the reference, and the place where conventions differ: every stage looks at
+`knobs`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without knobs it
+is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex step: what
+decides, a maximum or a branch, goes by the real part, and a detached number is its real part.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Knobs = Mapping[str, Any]
+
+DETACHED = {"first-input-detached": "first", "keys-detached": "second", "centers-detached": "centers"}
+UNSCALED = {"first-input-not-normalized": ("first",), "second-input-not-normalized": ("second", "centers"),
+            "queue-not-normalized": ("queue",)}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Anchors against candidates: one matrix, and who is who in it.
+
+    Attributes
+    ----------
+    logits, numerator : array, (..., n, m)
+        What enters the denominator, and what enters the numerator.
+    candidates : array, (n, m), bool
+        Who is in the denominator.
+    positives : array, (n, m)
+        Weight of each candidate as a positive.
+    own : array, (n, m), bool
+        The anchor itself.
+    view, extra, spare, centers : array, (n, m), bool
+        Candidates of the anchor's own view; those of a queue; keys of the batch that are no candidates; class centers.
+    form : str
+        ``mean`` or ``sum`` over positives outside the logarithm, or ``in``: mean inside.
+    pull : array or 1
+        Multiplies the positive of a row, (..., n).
+    factor, heat : array or 1
+        Multiplies every row; the temperature.
+    anchor_weights : array or None
+        Weight of each row in the mean, (n,).
+    lonely : str
+        ``skip`` or ``zero``: what becomes of an anchor without a positive.
+    samples : int
+        The number of samples N.
+    estimate : tuple or None
+        Prior, concentration and logarithm of the floor, where the denominator estimates the true negatives.
+    """
+
+    logits: Array
+    numerator: Array
+    candidates: Array
+    positives: Array
+    own: Array
+    view: Array = None
+    extra: Array = None
+    spare: Array = None
+    centers: Array = None
+    form: str = "mean"
+    pull: Any = 1.0
+    factor: Any = 1.0
+    heat: Any = 1.0
+    anchor_weights: Array = None
+    lonely: str = "zero"
+    samples: int = 1
+    estimate: tuple[Any, Any, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Row losses, and what the mean needs.
+
+    Attributes
+    ----------
+    values : array, (..., n)
+    weights : array or None, (n,)
+        Weight of each row; None: all alike.
+    counted : array or None, (n,), bool
+        Rows that the mean is over.
+    pairs : array or None, (n,)
+        Weight of the positives of each row.
+    size : float
+        The largest number, logits or row, that was rounded on the way.
+    noise : float
+        How many times larger than the result a number was that cancelled.
+    divisor : int or None
+        What the sum is divided by in the mean; None: the weight of the rows that count.
+    samples : int
+        The number of samples N.
+    """
+
+    values: Array
+    weights: Array = None
+    counted: Array = None
+    pairs: Array = None
+    size: float = 0.0
+    noise: float = 0.0
+    divisor: int | None = None
+    samples: int = 1
+
+
+@dataclass(frozen=True)
+class Member:
+    """One loss in a kind of scene.
+
+    Attributes
+    ----------
+    arrange : callable
+        ``arrange(inputs, knobs)``: all that is decided before the denominator; a tuple of scenes, one a direction.
+    rows : callable
+        ``rows(arranged, knobs)``: the `Rows`.
+    conventions : tuple of str
+        Ids of the conventions that mean something for this loss.
+    """
+
+    arrange: Callable[[Mapping[str, Any], Knobs], Any]
+    rows: Callable[[Any, Knobs], Rows]
+    conventions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A kind of scene and the losses that are one."""
+
+    name: str
+    losses: Mapping[str, Member]
+
+
+def real(x: Array) -> Array:
+    """The same numbers as constants."""
+    return np.real(x)
+
+
+def stack(*arrays: Array) -> Array:
+    """Rows below one another, whatever batch axes they have."""
+    lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+    return np.concatenate([np.broadcast_to(x, lead + x.shape[-2:]) for x in arrays], axis=-2)
+
+
+def beside(*arrays: Array) -> Array:
+    """Columns beside one another, whatever batch axes they have."""
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    return np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in arrays], axis=-1)
+
+
+def transposed(x: Array) -> Array:
+    """The last two axes exchanged."""
+    return np.swapaxes(x, -1, -2)
+
+
+def log_sum_exp(x: Array, axis: int = -1) -> Array:
+    """The shifted logarithm of a sum of exponentials; -inf where there is nothing to add."""
+    top = np.max(real(x), axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis=axis)
+
+
+def log_add(x: Array, y: Array) -> Array:
+    """The logarithm of e^x + e^y, for complex numbers too."""
+    top = np.maximum(real(x), real(y))
+    top = np.where(np.isfinite(top), top, 0.0)
+    return np.log(np.exp(x - top) + np.exp(y - top)) + top
+
+
+def softplus(x: Array) -> Array:
+    """The logarithm of 1 + e^x."""
+    return log_add(np.zeros_like(real(x)), x)
+
+
+def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], knobs: Knobs) -> dict[str, Array]:
+    """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out."""
+    given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
+    for id, role in DETACHED.items():
+        if id in knobs and role in given:
+            given[role] = real(given[role])
+    if inputs["normalize"] == "none" and "rows-normalized" not in knobs and not {*knobs} & {*_WHOLE}:
+        return given
+    raw = {role for id, unscaled in UNSCALED.items() if id in knobs for role in unscaled}
+    if "rows-not-normalized" in knobs:
+        return given
+    lengths = _lengths(given, knobs)
+    fixed = real if "normalization-detached" in knobs else _same
+    return {role: x if role in raw else x / fixed(lengths[role]) for role, x in given.items()}
+
+
+_WHOLE = ("columns-normalized", "matrix-normalized")
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _lengths(given: Mapping[str, Array], knobs: Knobs) -> dict[str, Array]:
+    """What each input is divided by: the lengths of rows, of columns, or one length for all."""
+    axes: Any = -1
+    for id, over in zip(_WHOLE, (-2, (-2, -1)), strict=True):
+        if id in knobs:
+            axes = over
+            if knobs[id] == "joint":
+                length = _length(stack(*given.values()), axes)
+                return dict.fromkeys(given, length)
+    return {role: _length(x, axes) for role, x in given.items()}
+
+
+def _length(x: Array, axes: Any) -> Array:
+    return np.sqrt(np.sum(x * x, axis=axes, keepdims=True))
+
+
+def clamped(similarities: Array, knobs: Knobs) -> Array:
+    """Similarities, cut to a range where the knob says so."""
+    if "similarity-clamped" not in knobs:
+        return similarities
+    low, high = knobs["similarity-clamped"]
+    inside = (real(similarities) >= low) & (real(similarities) <= high)
+    return np.where(inside, similarities, np.clip(real(similarities), low, high))
+
+
+def similarities(anchors: Array, candidates: Array, knobs: Knobs, positives: Array = None) -> Array:
+    """Inner products, (..., n, m); without a gradient to the rows of the negatives where the knob says so."""
+    s = anchors @ transposed(candidates)
+    if "negatives-detached" in knobs and positives is not None:
+        s = np.where(positives > 0, s, anchors @ transposed(real(candidates)))
+    return clamped(s, knobs)

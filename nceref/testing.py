@@ -1,0 +1,134 @@
+"""Conformance as a test: plain assertions, and one pytest case for every target and check.
+
+>>> import numpy as np
+>>> import nceref
+>>> from nceref.testing import assert_conforms
+>>> def squared_distance(x, y):
+...     return np.mean(np.sum((x - y) ** 2, axis=1)), {"x": 2 * (x - y) / len(x), "y": 2 * (y - x) / len(x)}
+>>> assert_conforms(squared_distance, loss="alignment", normalize="none", suite="quick")
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.verification.report import BROKEN_CHECKER, DIFFERS, TARGET_FAILED
+from nceref.verification.verifier import case_names, verify
+
+
+def assert_conforms(target: Any, loss: str | None = None, **options: Any) -> None:
+    """Raise AssertionError with the whole report unless the target conforms.
+
+    Parameters
+    ----------
+    target, loss, **options
+        As for `nceref.verify`.
+
+    Raises
+    ------
+    AssertionError
+        If the exit code is not 0.
+    """
+    report = verify(target, loss, **options)
+    if not report.ok:
+        raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message
+
+
+@dataclass(frozen=True)
+class Target:
+    """A loss to be checked, with what `nceref.verify` needs to know about it.
+
+    Parameters
+    ----------
+    function : callable or str
+        The target.
+    loss : str
+        Name of the reference.
+    name : str
+        For the ids of the tests; default: the name of the function.
+    options : mapping
+        Further arguments of `nceref.verify`.
+    """
+
+    function: Any
+    loss: str
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name or getattr(self.function, "__name__", str(self.function))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One case of the corpus, or with an empty `case` the run as a whole; called with a target, it asserts."""
+
+    case: str
+    suite: str = "standard"
+
+    def __str__(self) -> str:
+        return self.case or "whole-run"
+
+    def __call__(self, target: Target) -> None:
+        """Raise AssertionError unless the target passes."""
+        chosen = {"case": [self.case]} if self.case else {}
+        report = verify(target.function, target.loss, **{"suite": self.suite, **target.options, **chosen})
+        # A single case may be blind to some mutants; whether all of them together are is asked of the whole run.
+        failing = (DIFFERS, BROKEN_CHECKER, TARGET_FAILED) if self.case else tuple(range(1, 7))
+        if report.exit_code in failing:
+            raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message
+
+
+def checks(target: Target, suite: str = "standard") -> Iterator[Check]:
+    """Every check of a target: one for each case of the suite, and one for the run as a whole."""
+    settings = {"suite": suite, **target.options}
+    for case in case_names(target.function, target.loss, **settings):
+        yield Check(case, suite)
+    yield Check("", suite)
+
+
+def parametrize_with_checks(
+    targets: Iterable[Target | tuple[Any, str]],
+    *,
+    suite: str = "standard",
+    expected_failures: Mapping[str, str] | None = None,
+) -> Callable[[Any], Any]:
+    """Decorate a test with one parameter set for every target and check.
+
+    The test takes the arguments ``target`` and ``check``, and calls ``check(target)``.
+
+    Parameters
+    ----------
+    targets : iterable of Target or (callable, loss) pairs
+        What is checked.
+    suite : {"standard", "quick", "full"}
+        How many cases.
+    expected_failures : mapping, optional
+        Check id, such as ``my_loss-designed-0.3``, to the reason why it fails; strict: an unexpected pass fails.
+
+    Returns
+    -------
+    callable
+        A decorator, ``pytest.mark.parametrize`` with readable ids.
+
+    Raises
+    ------
+    InputError
+        For an expected failure that names no check.
+    """
+    import pytest
+
+    reasons = dict(expected_failures or {})
+    parameters = []
+    for target in (t if isinstance(t, Target) else Target(*t) for t in targets):
+        for check in checks(target, suite):
+            name = f"{target}-{check}"
+            reason = reasons.pop(name, None)
+            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+            parameters.append(pytest.param(target, check, id=name, marks=marks))
+    if reasons:
+        msg = f"`expected_failures` names no check: {', '.join(map(repr, reasons))}; see `pytest --collect-only`"
+        raise InputError(msg)
+    decorator: Callable[[Any], Any] = pytest.mark.parametrize(("target", "check"), parameters)
+    return decorator

@@ -1,0 +1,216 @@
+"""Which parameter of a target is handed which input of the loss: by name, by alias, by position."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nceref.errors import TargetError
+from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
+from nceref.verification.aliases import denoted, kind
+
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What one callable is handed.
+
+    Attributes
+    ----------
+    positional : tuple of (str, str)
+        Parameter and input, for what goes by position.
+    named : tuple of (str, str)
+        Parameter and input, for what goes by keyword.
+    truths : frozenset of str
+        Parameters that want a truth value where the loss has a word.
+    """
+
+    positional: tuple[tuple[str, str], ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
+    truths: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Parameter to input, in the order of the target."""
+        return dict((*self.positional, *self.named))
+
+    def handed(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
+        """Call the function with its share of the inputs."""
+        args = [self._value(p, inputs[name]) for p, name in self.positional]
+        kwargs = {p: self._value(p, inputs[name]) for p, name in self.named if name in inputs}
+        return function(*args, **kwargs)
+
+    def _value(self, parameter: str, value: Any) -> Any:
+        return value != "none" if parameter in self.truths and isinstance(value, str) else value
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The signature, or that of any number of arrays where a compiled function shows none."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return inspect.Signature([inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def arguments(
+    signature: inspect.Signature, given: Iterable[Parameter], asked: Iterable[str], name: str, loss: str
+) -> Arguments:
+    """Match the parameters of a target with the inputs that are given.
+
+    Parameters
+    ----------
+    signature : inspect.Signature
+        Of what is called.
+    given : iterable of Parameter
+        The inputs there are; arrays and labels must all find a place, scalars need not.
+    asked : iterable of str
+        Choices (and ``reduction``) that the user set; the target keeps its own default for the others.
+    name, loss : str
+        Of the target and the loss, for messages.
+
+    Raises
+    ------
+    TargetError
+        If a required parameter is left without an input, or an array without a parameter.
+    """
+    inputs = {p.name: p for p in given}
+    parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
+    found = _by_name(parameters, inputs, frozenset(asked))
+    found |= _by_position(parameters, inputs, found)
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found]
+    if missing:
+        raise _unmatched(name, loss, missing[0], inputs)
+    left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in found.values()]
+    spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
+    if left and not spare:
+        raise _homeless(name, loss, left[0], parameters, found)
+    return _arranged(parameters, found, inputs, left, spare)
+
+
+_VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
+def named_only(
+    signature: inspect.Signature, given: Iterable[Parameter], asked: Iterable[str], name: str, loss: str
+) -> Arguments:
+    """What a constructor is handed: by name or alias only, and only what does not need a graph.
+
+    Raises
+    ------
+    TargetError
+        If it needs something else.
+    """
+    inputs = {p.name: p for p in given if not isinstance(p, Array | Labels) or (isinstance(p, Array) and p.constant)}
+    parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
+    found = _by_name(parameters, inputs, frozenset(asked))
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found]
+    if missing:
+        msg = f"{name} needs `{missing[0]}`, and no scalar or setting of {loss} fits it: --init {missing[0]}=VALUE"
+        raise TargetError(msg)
+    return Arguments(named=tuple(found.items()), truths=_truths(parameters, found, inputs))
+
+
+def _by_name(
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], asked: frozenset[str]
+) -> dict[str, str]:
+    """Exact names first, so that an alias never takes what another parameter is called."""
+    found: dict[str, str] = {}
+    for exact in (True, False):
+        for parameter, p in parameters.items():
+            free = [n for n in inputs if n not in found.values() and (n in asked or _by_itself(inputs[n], p))]
+            free = [n for n in free if n == parameter] if exact else free
+            if parameter not in found and (name := denoted(parameter, free)):
+                found[parameter] = name
+    reduction = parameters.get("reduction")
+    if reduction is not None and ("reduction" in asked or reduction.default is reduction.empty):
+        found["reduction"] = "reduction"
+    return {n: found[n] for n in parameters if n in found}
+
+
+def _by_itself(declared: Parameter, parameter: inspect.Parameter) -> bool:
+    """Whether an input is handed over without being asked for: a choice only where the target has no default."""
+    return not isinstance(declared, Choice) or parameter.default is parameter.empty
+
+
+def _by_position(
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], found: Mapping[str, str]
+) -> dict[str, str]:
+    """Required parameters that no name fits: arrays in the order of declaration, then scalars."""
+    left = [n for n in inputs if n not in found.values()]
+    arrays = [n for n in left if isinstance(inputs[n], Array | Labels)]
+    scalars = [n for n in left if isinstance(inputs[n], Scalar) and inputs[n].default is ...]  # type: ignore[union-attr]
+    waiting, out = arrays + scalars, {}
+    for parameter, p in parameters.items():
+        if parameter in found or p.default is not p.empty or p.kind not in _PLACED:
+            continue
+        fits = [n for n in waiting if _KINDS[type(inputs[n])] in kind(parameter)]
+        if fits:
+            out[parameter] = fits[0]
+            waiting.remove(fits[0])
+    return out
+
+
+_KINDS = {Array: "array", Labels: "labels", Scalar: "scalar", Choice: "choice"}
+
+
+def _arranged(
+    parameters: Mapping[str, inspect.Parameter], found: Mapping[str, str], inputs: Mapping[str, Parameter],
+    left: list[str], spare: set[Any],
+) -> Arguments:  # fmt: skip
+    """By keyword where that is possible; by position what must go so, and everything before ``*arrays``."""
+    many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
+    scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in found.values()]
+    required = [n for n in scalars if inputs[n].default is ...]  # type: ignore[union-attr]
+    rest = (left if any_name else left + required) if many else []
+    extra = (scalars if many else left + scalars) if any_name else []
+    ordered = {n: found[n] for n in parameters if n in found}
+    first = [n for n in ordered if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY
+             or (rest and parameters[n].kind in _PLACED)]  # fmt: skip
+    positional = [(n, ordered[n]) for n in first] + [(n, n) for n in rest]
+    named = [(n, name) for n, name in ordered.items() if n not in first] + [(n, n) for n in extra]
+    return Arguments(tuple(positional), tuple(named), _truths(parameters, found, inputs))
+
+
+def _truths(
+    parameters: Mapping[str, inspect.Parameter], found: Mapping[str, str], inputs: Mapping[str, Parameter]
+) -> frozenset[str]:
+    """Parameters with a truth value for a default, where the loss has words."""
+    choices = [n for n, name in found.items() if isinstance(inputs.get(name), Choice)]
+    return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
+
+
+def _unmatched(name: str, loss: str, parameter: str, inputs: Mapping[str, Parameter]) -> TargetError:
+    given = [n for n, p in inputs.items() if not isinstance(p, Choice)]
+    return TargetError(
+        f"{name} needs `{parameter}`, and no input of {loss} fits it; give it with --init {parameter}=VALUE,"
+        f' or map the inputs with --call "f({", ".join(given)})"'
+    )
+
+
+def _homeless(name: str, loss: str, left: str, parameters: Mapping[str, Any], found: Mapping[str, str]) -> TargetError:
+    free = [n for n in parameters if n not in found]
+    hint = f" (`{free[0]}`?)" if free else ""
+    return TargetError(
+        f"{name} has no parameter for `{left}` of {loss}{hint}; it takes {listed(parameters)}."
+        f' Map the inputs with --call, such as --call "f({", ".join(found.values())}, ...)"'
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in backquotes, separated by commas."""
+    return ", ".join(f"`{n}`" for n in names) or "nothing"
+
+
+def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
+    """The declared parameters of those names, in the order of declaration."""
+    chosen = frozenset(names)
+    return tuple(p for p in loss.parameters if p.name in chosen)
+
+
+def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's."""
+    optional = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required]
+    chosen = [n for n in optional if settings.get(n) is not None]
+    first = chosen or [n for n in optional if loss.variants[0].get(n) is not None]
+    return tuple(p.name for p in loss.parameters if p.name not in optional or p.name in first)

@@ -1,0 +1,74 @@
+"""The call expression: any mapping from the inputs of a loss to a call, such as ``f(torch.cat([z1, z2]), labels)``."""
+
+import ast
+import builtins
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from nceref.errors import InputError, UnavailableError
+
+MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
+           "jnp": "jax.numpy", "math": "math"}  # fmt: skip
+"""What an expression may name besides the inputs and ``f``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A compiled call expression with the names that it uses."""
+
+    text: str
+    code: CodeType
+    names: frozenset[str]
+
+    def evaluated(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
+        """The expression's value for these inputs, with ``f`` the function."""
+        modules = {n: importlib.import_module(path) for n, path in MODULES.items() if n in self.names - {*inputs}}
+        absent = dict.fromkeys(self.names - {*modules, *_BUILTIN})
+        return eval(self.code, {**modules, **absent, **inputs, "f": function})
+
+
+_BUILTIN = frozenset(dir(builtins))
+
+
+def expression(text: str, known: Iterable[str]) -> Expression:
+    """Compile a call expression.
+
+    Parameters
+    ----------
+    text : str
+        Written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math.
+    known : iterable of str
+        Names of the inputs; optional ones that are not given are None.
+
+    Raises
+    ------
+    InputError
+        If it is not an expression, if it names something unknown, or if it does not call ``f``.
+    UnavailableError
+        If it names a package that is not installed.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {text!r}: {error.msg}"
+        raise InputError(msg) from error
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    own = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
+    own |= {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
+    names = frozenset(n.id for n in nodes) - own
+    unknown = sorted(names - {*known, *MODULES, *_BUILTIN, "f", "reduction"})
+    if unknown:
+        msg = f"`call` names {unknown[0]!r}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
+        raise InputError(msg)
+    if "f" not in names:
+        msg = f"`call` must call the target by the name f, such as 'f(z1, z2)', got {text!r}"
+        raise InputError(msg)
+    for name in sorted(names & MODULES.keys() - {*known}):
+        if importlib.util.find_spec(package := MODULES[name].split(".")[0]) is None:
+            msg = f"`call` names {name}, but {package} is not installed: pip install {package}"
+            raise UnavailableError(msg)
+    return Expression(text.strip(), compile(tree, "<call>", "eval"), names)

@@ -1,0 +1,122 @@
+"""What cases have in common: the words in which a diagnosis says where a target fails."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.verification.records import Observation, Probe
+
+HEATS = {"temperature": -1, "logit_scale": 1, "scale": 1}
+"""Scalars that divide (-1) or multiply (1) the similarities."""
+_PARALLEL = 1e-7
+
+
+def heat(probe: Probe) -> tuple[str, float] | None:
+    """Name and value of the temperature or scale of a case, None for a loss without one."""
+    for p in probe.loss.parameters:
+        if isinstance(p, Scalar) and p.name in HEATS:
+            value = probe.inputs.get(p.name, p.default)
+            return (p.name, float(value)) if isinstance(value, int | float | np.floating) else None
+    return None
+
+
+def samples(probe: Probe) -> int:
+    """The number of samples N: rows of the first array."""
+    first = next(p.name for p in probe.loss.parameters if isinstance(p, Array))
+    return int(np.shape(probe.inputs[first])[0])
+
+
+def embeddings(loss: Loss, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The given embedding inputs as (rows, D), by name."""
+    wanted = [p.name for p in loss.parameters if isinstance(p, Array) and p.embedding]
+    given = {name: np.asarray(inputs[name], dtype=np.float64) for name in wanted if inputs.get(name) is not None}
+    return {name: x.reshape(-1, x.shape[-1]) for name, x in given.items()}
+
+
+def _cosines(probe: Probe) -> Any:
+    """Cosines between different embedding rows, flat; rows of length 0 have none."""
+    given = list(embeddings(probe.loss, probe.inputs).values())
+    if not given:
+        return np.zeros(0)
+    z = np.concatenate([x for x in given if x.shape[-1] == given[0].shape[-1]])
+    length = np.linalg.norm(z, axis=1, keepdims=True)
+    unit = (z / np.where(length > 0, length, 1.0))[length[:, 0] > 0]
+    return (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+
+
+def lonely(probe: Probe) -> bool:
+    """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty."""
+    x = embeddings(probe.loss, probe.inputs)
+    mask = probe.inputs.get("mask")
+    if mask is not None:
+        off = np.asarray(mask) * (1 - np.eye(len(mask)))
+        return bool(np.any(off.sum(axis=1) == 0))
+    labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
+    given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
+    if not given or not x or len(next(iter(x.values()))) > len(given[0]):
+        return False
+    everyone = np.concatenate(given)
+    return any(np.sum(everyone == label) == 1 for label in given[0])
+
+
+def _crowded(probe: Probe) -> bool:
+    labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
+    given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
+    return bool(given) and int(np.max(np.unique(given[0], return_counts=True)[1])) >= 3
+
+
+def _zero_row(probe: Probe) -> bool:
+    return any(np.any(np.all(x == 0, axis=1)) for x in embeddings(probe.loss, probe.inputs).values())
+
+
+FEATURES: Mapping[str, Callable[[Probe], bool]] = {
+    "anchors without a positive": lonely,
+    "a single sample": lambda p: samples(p) == 1,
+    "a row of zeros": _zero_row,
+    "rows that are all alike": lambda p: bool(_cosines(p).size) and bool(np.all(_cosines(p) > 1 - _PARALLEL)),
+    "parallel rows (cosine 1)": lambda p: bool(np.any(_cosines(p) > 1 - _PARALLEL)),
+    "antipodal rows (cosine -1)": lambda p: bool(np.any(_cosines(p) < _PARALLEL - 1)),
+    "rows on one line (cosine 1 or -1)": lambda p: bool(np.any(np.abs(_cosines(p)) > 1 - _PARALLEL)),
+    "several positives an anchor": _crowded,
+    "a loss of exactly 0": lambda p: bool(np.all(np.asarray(p.value) == 0)),
+    "a loss below 1e-6": lambda p: bool(np.all(np.abs(np.asarray(p.value)) < 1e-6)),
+}
+
+
+def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
+    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing."""
+    if not others or not failing:
+        return ""
+    for words, has in FEATURES.items():
+        if all(has(o.probe) for o in failing) and not any(has(o.probe) for o in others):
+            return f", exactly those with {words}"
+    side = _one_side(failing, others)
+    if side:
+        return f", {side}"
+    for words, has in FEATURES.items():
+        if all(has(o.probe) for o in failing):
+            return f", all of which have {words}"
+    return ""
+
+
+def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
+    """Whether a threshold on temperature or scale separates the two: ``those at temperature 0.07 and below``."""
+    bad, good = [heat(o.probe) for o in failing], [heat(o.probe) for o in others]
+    if None in bad or None in good:
+        return ""
+    name = str(bad[0][0]).replace("_", " ") if bad[0] else ""
+    low, high = [h[1] for h in bad if h], [h[1] for h in good if h]
+    if max(low) < min(high):
+        return f"exactly those at {name} {max(low):.3g} and below"
+    return f"exactly those at {name} {min(low):.3g} and above" if min(low) > max(high) else ""
+
+
+def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
+    """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``."""
+    others = [o for o in judged if o not in failing]
+    if not others:
+        return f"on all {len(judged)} cases"
+    names = ", ".join(o.probe.id for o in failing[:3]) + (", ..." if len(failing) > 3 else "")
+    return f"on {len(failing)} of {len(judged)} cases{common(failing, others) or f' ({names})'}"

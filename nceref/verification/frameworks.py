@@ -1,0 +1,232 @@
+"""How a target of each framework is handed its inputs and asked for value and gradients.
+
+`recognized` tells the framework of a target, `answer` asks it. The three frameworks are siblings: `run_numpy`,
+`run_torch`, `run_jax`, each with ``answer(target, request, floats, gradients)`` and ``check(request)``.
+"""
+
+import importlib
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError, UnavailableError
+from nceref.spec import Array, Scalar
+from nceref.verification.records import Probe
+from nceref.verification.target import Target
+
+NAMES = ("numpy", "torch", "jax")
+_AUTODIFF = ("torch", "jax")
+
+
+class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
+    """Something a target did instead of answering: the sentence, and the id of the outcome's trouble."""
+
+    def __init__(self, sentence: str, name: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a target is asked on one case; picklable.
+
+    Attributes
+    ----------
+    inputs : mapping
+        The given arguments of the loss by name: float64 and integer arrays, floats, words.
+    tracked : frozenset of str
+        Float arrays whose gradient is asked for: the differentiable ones, and declared constants that are rows.
+    scalars : frozenset of str
+        Differentiable scalars.
+    constants : frozenset of str
+        Those of `tracked` that the loss declares constant.
+    shape : tuple of int or None
+        Of the value, where the reference has one.
+    """
+
+    inputs: Mapping[str, Any]
+    tracked: frozenset[str]
+    scalars: frozenset[str]
+    constants: frozenset[str] = frozenset()
+    dtype: str = "float64"
+    reduction: str = "mean"
+    shape: tuple[int, ...] | None = None
+    device: str = "cpu"
+
+    @property
+    def differentiable(self) -> frozenset[str]:
+        """Everything whose gradient is asked for."""
+        return self.tracked | self.scalars
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Value and gradients in float64, and what was noticed on the way."""
+
+    value: Any
+    grads: Mapping[str, Any] = field(default_factory=dict)
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+def request(probe: Probe, device: str = "cpu") -> Request:
+    """What to ask on a probe."""
+    given = {name: x for name, x in probe.inputs.items() if x is not None}
+    declared = [p for p in probe.loss.parameters if p.name in given]
+    # A queue that gets a gradient is a finding; nobody differentiates a mask or class counts.
+    tracked = [p for p in declared if isinstance(p, Array) and (p.embedding or not p.constant)]
+    constants = frozenset(p.name for p in tracked if p.constant)
+    scalars = (p.name for p in declared if isinstance(p, Scalar) and not p.constant)
+    shape = None if probe.value is None else np.shape(probe.value)
+    names = frozenset(p.name for p in tracked)
+    return Request(given, names, frozenset(scalars), constants, probe.dtype, probe.reduction, shape, device)
+
+
+def module(framework: str) -> ModuleType:
+    """The sibling that knows a framework."""
+    if framework not in NAMES:
+        msg = f"`framework` must be one of {', '.join(NAMES)}, got {framework!r}"
+        raise InputError(msg)
+    return importlib.import_module(f"nceref.verification.run_{framework}")
+
+
+def check(target: Target, asked: Request) -> None:
+    """Refuse what a framework cannot do, before the target is called.
+
+    Raises
+    ------
+    InputError
+        For a dtype or a device that the framework does not have.
+    UnavailableError
+        If the framework is not installed.
+    """
+    try:
+        module(target.framework).check(asked)
+    except ImportError as error:
+        msg = f"the target's framework is {target.framework}, which is not installed: pip install {target.framework}"
+        raise UnavailableError(msg) from error
+
+
+def answer(target: Target, asked: Request) -> Answer:
+    """Call the target, as a training step would; ask for less only where it refuses.
+
+    First with every scalar as a tensor, then with Python numbers for them, then without gradients. What was asked for
+    in vain is told in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
+    """
+    ask = module(target.framework).answer
+    known = frozenset(target.floats)
+    every = known | asked.scalars
+    failed: Exception | None = None
+    attempts = dict.fromkeys([(known, True), (every, True), (every, False)])
+    for floats, gradients in list(attempts)[: None if target.framework in _AUTODIFF else 1]:
+        try:
+            found: Answer = ask(target, asked, floats, gradients)
+        except Exception as error:
+            if failed is None and isinstance(error, Trouble):
+                raise
+            failed = failed or error
+        else:
+            return _told(found, target, asked, floats, gradients, failed)
+    assert failed is not None
+    raise failed
+
+
+def _told(
+    found: Answer, target: Target, asked: Request, floats: frozenset[str], gradients: bool, failed: Exception | None
+) -> Answer:
+    """The answer with the reasons for what could not be asked, and without gradients that mean nothing."""
+    why = f"{type(failed).__name__}: {short(failed)}"
+    refused = f"the target refuses a tensor ({why})"
+    reasons = {n: target.floats.get(n, refused) for n in floats & asked.scalars if n not in found.grads}
+    remarks = dict(found.remarks)
+    if not gradients:
+        reasons |= dict.fromkeys(asked.differentiable - frozenset(reasons), f"it cannot be differentiated ({why})")
+        remarks["not-differentiable"] = f"answers only where no gradient is asked for, else raises {why}"
+    unjudged = {**found.unjudged, **reasons}
+    return replace(found, grads={n: g for n, g in found.grads.items() if n not in unjudged}, unjudged=unjudged,
+                   remarks=remarks)  # fmt: skip
+
+
+def short(error: object, length: int = 300) -> str:
+    """What an exception says, on one line of at most that length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def loss_of(returned: Any, asked: Request, is_array: Callable[[Any], bool]) -> Any:
+    """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary."""
+    if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
+        return returned
+    if isinstance(returned, Mapping) and "loss" in returned:
+        return returned["loss"]
+    if not isinstance(returned, Mapping | tuple | list):
+        msg = f"returns a {type(returned).__name__}, {short(repr(returned), 60)}, instead of a number"
+        raise Trouble(msg, "not-a-number-type")
+    entries = list(returned.values()) if isinstance(returned, Mapping) else list(returned)
+    fits = [x for x in entries if is_array(x) and (asked.reduction == "none" or np.prod(x.shape) == 1)]
+    if len(fits) == 1:
+        return fits[0]
+    shapes = ", ".join(str(tuple(x.shape)) if is_array(x) else type(x).__name__ for x in entries)
+    msg = f'returns a {type(returned).__name__} of {shapes}; say which is the loss: --call "f(...)[0]"'
+    raise Trouble(msg, "wrong-shape")
+
+
+def value_of(array: Any, asked: Request) -> Any:
+    """The value as a float64 number or rows, of the shape that the reduction asks for."""
+    found = np.asarray(array)
+    if found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16":
+        msg = f"returns entries of type {found.dtype} instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    found = found.astype(np.float64)
+    if asked.reduction != "none" and found.shape in ((), (1,)):
+        return float(found.reshape(()))
+    if asked.reduction == "none" and found.ndim > 0 and asked.shape in (None, found.shape):
+        return found
+    wanted = "one number" if asked.reduction != "none" else f"rows {asked.shape or '(N,)'}"
+    hint = "; choose rows with --set reduction=none" if found.ndim else ""
+    msg = f"returns shape {found.shape}, but the reduction {asked.reduction!r} asks for {wanted}{hint}"
+    raise Trouble(msg, "wrong-shape")
+
+
+def gradient_of(name: str, array: Any, asked: Request) -> Any:
+    """A gradient in float64, in the shape of its input."""
+    found, wanted = np.asarray(array), np.shape(asked.inputs[name])
+    if found.dtype.kind not in "fiu" and found.dtype.name != "bfloat16":
+        msg = f"the gradient of `{name}` has entries of type {found.dtype} instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    if found.shape != wanted and not (wanted == () and found.shape == (1,)):
+        msg = f"the gradient of `{name}` has shape {found.shape}, but the input has {wanted}"
+        raise Trouble(msg, "wrong-shape")
+    return found.astype(np.float64).reshape(wanted)[()]
+
+
+def modified(names: Iterable[str]) -> dict[str, str]:
+    """The remark for inputs that a call has changed."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return {"modifies-inputs": f"changes {listed} in place"} if listed else {}
+
+
+def as_target(
+    framework: str,
+    reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]],
+    loss: str,
+    floats: Mapping[str, str] | None = None,
+) -> Target:
+    """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
+
+    Parameters
+    ----------
+    framework : {"numpy", "torch", "jax"}
+    reply : callable
+        Takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
+    loss : str
+        Name of the loss whose inputs they are.
+    floats : mapping, optional
+        Scalars that are handed over as plain numbers, with the reason.
+    """
+    program = module(framework).program(reply)
+    return Target("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

@@ -1,0 +1,195 @@
+"""How far a target is from what was expected of it, quantity by quantity, and whether a hypothesis explains it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nceref.losses import differentiable
+from nceref.tolerance import Bounds
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.records import Diagnosis, Observation, Probe
+
+VALUE = "value"
+Expected = Callable[[Probe], Any]
+"""What a target may compute instead of the reference: a probe to ``(value, grads)``, None where it says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """One quantity of one case, ``value`` or the name of an input: what came, what should have come, what is allowed.
+
+    All three are float64 arrays of one shape.
+    """
+
+    quantity: str
+    got: Any
+    want: Any
+    bound: Any
+
+    @property
+    def finite(self) -> bool:
+        """Whether every entry is a number."""
+        return bool(np.all(np.isfinite(self.got)))
+
+    @property
+    def of_bound(self) -> float:
+        """Largest error in units of its bound; infinite where an entry is not finite."""
+        if not self.finite:
+            return float("inf")
+        error = np.abs(self.got - self.want)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.max(np.where(error == 0, 0.0, error / self.bound), initial=0.0))
+
+    @property
+    def right(self) -> bool:
+        """Whether every entry is within its bound."""
+        return self.of_bound <= 1
+
+    @property
+    def blind(self) -> bool:
+        """Whether the bound is so wide that an answer of half the size would pass."""
+        return bool(np.max(self.bound) > 0.5 * np.max(np.abs(self.want)))
+
+    def scaled(self, factor: Any) -> "Gap":
+        """The gap to a multiple of what should have come."""
+        return replace(self, want=factor * self.want, bound=np.maximum(np.abs(factor), 1.0) * self.bound)
+
+
+def usable(observations: Iterable[Observation]) -> list[Observation]:
+    """Those with a reference and with an answer of its shape."""
+    return [o for o in observations if _answered(o)]
+
+
+def _answered(observation: Observation) -> bool:
+    probe, outcome = observation.probe, observation.outcome
+    if probe.skip or outcome.trouble or probe.value is None or outcome.value is None or probe.bounds is None:
+        return False
+    return bool(np.shape(probe.value) == np.shape(outcome.value))
+
+
+def gaps(observation: Observation) -> dict[str, Gap]:
+    """The value and every judged gradient of a usable observation, the value first."""
+    probe, outcome = observation.probe, observation.outcome
+    assert probe.bounds is not None
+    out = {VALUE: _gap(VALUE, outcome.value, probe.value, probe.bounds.value)}
+    for name, want in probe.grads.items():
+        got = outcome.grads.get(name)
+        if name not in outcome.unjudged and got is not None and np.shape(got) == np.shape(want):
+            out[name] = _gap(name, got, want, probe.bounds.grads[name])
+    return out
+
+
+def _gap(quantity: str, got: Any, want: Any, bound: Any) -> Gap:
+    got, want = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
+    return Gap(quantity, got, want, np.broadcast_to(np.asarray(bound, dtype=np.float64), want.shape))
+
+
+def not_finite(observation: Observation) -> tuple[str, ...]:
+    """Inputs whose gradient is not finite, on kinks too, where there is nothing to compare it with."""
+    wanted, grads = differentiable(observation.probe.loss), observation.outcome.grads
+    return tuple(name for name in wanted if name in grads and not np.all(np.isfinite(grads[name])))
+
+
+def shifted(observations: Iterable[Observation], expected: Expected | None) -> list[Observation] | None:
+    """The observations with something else expected of the target; None if `expected` does not cover all of them.
+
+    Bounds grow in proportion to what is expected; `expected` may return bounds of its own as a third entry.
+    """
+    if expected is None:
+        return list(observations)
+    out = []
+    for observation in observations:
+        answer = expected(observation.probe)
+        if answer is None:
+            return None
+        out.append(Observation(_expecting(observation.probe, *answer), observation.outcome))
+    return out
+
+
+def _expecting(probe: Probe, value: Any, grads: Mapping[str, Any], own: Bounds | None = None) -> Probe:
+    assert probe.bounds is not None
+    known = {name: grad for name, grad in grads.items() if name in probe.bounds.grads or own}
+    if own is None:
+        by_input = {name: _grown(probe.bounds.grads[name], known[name], probe.grads.get(name)) for name in known}
+        own = Bounds(_grown(probe.bounds.value, value, probe.value), by_input)
+    return replace(probe, value=value, grads=known, bounds=own)
+
+
+def _grown(bound: Any, other: Any, reference: Any) -> Any:
+    """The bound in proportion to the size of what is expected, never smaller."""
+    size = 0.0 if reference is None else float(np.max(np.abs(reference), initial=0.0))
+    return bound if size == 0 else bound * max(1.0, float(np.max(np.abs(other), initial=0.0)) / size)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """Something that a target may do instead of the reference, with the convention's id.
+
+    `detail` is added to the convention's phrase: the number that was fitted.
+    """
+
+    id: str
+    expected: Expected
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Test:
+    """How a hypothesis did: every finite value fits; `wrong` names the inputs whose gradient does not."""
+
+    cases: int
+    judged: int
+    residual: float
+    wrong: tuple[str, ...]
+    gradients: int
+
+
+def tested(hypothesis: Hypothesis, observations: Sequence[Observation]) -> Test | None:
+    """Test a hypothesis on all cases; None unless all finite values fit that it tells from the reference."""
+    moved: list[Observation] = []
+    for observation in observations:
+        # A wrong hypothesis fails on its first case or two: the rest need not be computed.
+        one = shifted([observation], hypothesis.expected)
+        value = None if one is None else gaps(one[0])[VALUE]
+        if one is None or value is None or (value.finite and not value.right):
+            return None
+        moved += one
+    finite = [(o, gaps(m)) for o, m in zip(observations, moved, strict=True) if gaps(m)[VALUE].finite]
+    told = sum(not gaps(o)[VALUE].right for o, _ in finite)
+    if told < min(2, len(observations)):
+        return None
+    found = [gap for _, each in finite for gap in each.values()]
+    grads = [gap for gap in found if gap.quantity != VALUE]
+    wrong = tuple(dict.fromkeys(gap.quantity for gap in grads if not gap.right))
+    residual = max(gap.of_bound for gap in found if gap.quantity not in wrong)
+    return Test(len(finite), len(observations), residual, wrong, len(grads))
+
+
+def equals(hypothesis: Hypothesis, test: Test) -> Diagnosis:
+    """The sentence of a hypothesis that fits."""
+    detail = f" ({hypothesis.detail})" if hypothesis.detail else ""
+    phrase = " and ".join(CONVENTIONS[one].phrase for one in hypothesis.id.split("+"))
+    sentence = (
+        f"your loss equals the reference with {phrase}{detail}, on {test.cases} of {test.judged} cases"
+        f" (largest residual {test.residual:.2g} of the bound)"
+    )
+    if test.wrong:
+        sentence += f"; the gradient of {listed(test.wrong)} is something else"
+    elif not test.gradients:
+        sentence += "; no gradient was judged"
+    return diagnosis(hypothesis.id, sentence)
+
+
+def diagnosis(id: str, sentence: str) -> Diagnosis:
+    """A diagnosis with the threads and the fix of its conventions."""
+    parts = [CONVENTIONS[one] for one in id.split("+")]
+    threads = tuple(dict.fromkeys(thread for part in parts for thread in part.threads))
+    return Diagnosis(id, sentence, threads, " ".join(part.fix for part in parts))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a row: ``z1``, ``z1 and z2``, ``z1, z2 and temperature``."""
+    *first, last = [str(name) for name in names]
+    return f"{', '.join(first)} and {last}" if first else last

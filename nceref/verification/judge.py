@@ -1,0 +1,155 @@
+"""Compares what a target answered with the reference, quantity by quantity, each with its own bound."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.spec import Array
+from nceref.verification.records import Observation, Outcome, Probe, Result, Status
+
+PRECISION = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+"""Bits of the significand, the leading one included."""
+HARMLESS = frozenset({"prints"})
+"""Behavior that is told, but is no failure."""
+
+
+def judge(observation: Observation) -> list[Result]:
+    """Judge every quantity of one case.
+
+    Value and gradients are judged apart, and so is whether each of them is finite.
+
+    Parameters
+    ----------
+    observation : Observation
+        A probe and what the target did with it.
+
+    Returns
+    -------
+    list of Result
+    """
+    probe, outcome = observation.probe, observation.outcome
+    if probe.skip:
+        return [_result(probe, "value", "skip", f"the reference gives no number here: {probe.skip}")]
+    if outcome.trouble:
+        return [_result(probe, f"behavior.{outcome.trouble}", "error", outcome.sentence)]
+    remarks = [
+        _result(probe, f"behavior.{name}", "skip" if name in HARMLESS else "fail", why)
+        for name, why in outcome.remarks.items()
+    ]
+    bound = probe.bounds.value if probe.bounds else 0.0
+    return [*_compared(probe, "value", outcome.value, probe.value, bound), *_grads(probe, outcome), *remarks]
+
+
+def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:
+    for name, reason in outcome.unjudged.items():
+        yield _result(probe, f"grad.{name}", "skip", reason)
+    for name, got in outcome.grads.items():
+        if name in outcome.unjudged:
+            continue
+        if name in constants(probe):
+            yield from _compared(probe, f"grad.{name}", got, np.zeros_like(np.asarray(got)), 0.0)
+        elif name in probe.grads and probe.bounds:
+            yield from _compared(probe, f"grad.{name}", got, probe.grads[name], probe.bounds.grads[name])
+        elif not probe.grads:
+            yield _finite(probe, f"grad.{name}", np.asarray(got, dtype=np.float64))
+
+
+def constants(probe: Probe) -> frozenset[str]:
+    """Names of the given arrays that the loss declares constant: they must get no gradient."""
+    declared = [p.name for p in probe.loss.parameters if isinstance(p, Array) and p.constant]
+    return frozenset(name for name in declared if probe.inputs.get(name) is not None)
+
+
+def _compared(probe: Probe, quantity: str, got: Any, want: Any, bound: Any) -> Iterator[Result]:
+    got, want = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
+    if got.shape != want.shape:
+        yield _result(probe, quantity, "fail", f"shape {got.shape}, but the reference has {want.shape}")
+        return
+    finite = _finite(probe, quantity, got)
+    yield finite
+    if finite.status == "fail":
+        yield _result(probe, quantity, "skip", f"not finite, see {quantity}.finite")
+        return
+    yield _measured(probe, quantity, got, want, np.broadcast_to(np.asarray(bound, dtype=np.float64), got.shape))
+
+
+def _finite(probe: Probe, quantity: str, got: Any) -> Result:
+    bad = int(np.sum(~np.isfinite(got)))
+    why = f"{_entries(bad, got.size)} {_kind(got)}, where the reference is finite" if bad else "all finite"
+    return _result(probe, f"{quantity}.finite", "fail" if bad else "pass", why)
+
+
+def _entries(bad: int, size: int) -> str:
+    return "it is" if size == 1 else f"{bad} of {size} entries are"
+
+
+def _kind(x: Any) -> str:
+    found = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
+    return " or ".join(name for name, there in found.items() if there)
+
+
+def _measured(probe: Probe, quantity: str, got: Any, want: Any, bound: Any) -> Result:
+    error = np.abs(got - want)
+    worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), got.shape)
+    off, room = float(error[worst]), float(bound[worst])
+    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(want))), PRECISION[probe.dtype])
+    where = "" if got.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
+    if off <= room:
+        return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits)
+    why = f"yours {got[worst]:.10g}, reference {want[worst]:.10g}{where}"
+    return _result(probe, quantity, "fail", why, off, room, bits)
+
+
+def _of_bound(error: Any, bound: Any) -> Any:
+    """Errors in units of their bounds; an entry whose bound is 0 must be right."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(error == 0, 0.0, error / bound)
+
+
+def correct_bits(error: float, size: float, most: int) -> float:
+    """Leading bits that are right, of a number of this size: between 0 and all of the format."""
+    if error == 0:
+        return float(most)
+    return float(min(max(math.log2(size / error), 0.0), most)) if size > 0 else 0.0
+
+
+def _result(
+    probe: Probe, quantity: str, status: Any, why: str, error: float | None = None, bound: float | None = None,
+    bits: float | None = None,
+) -> Result:  # fmt: skip
+    return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, error, bound, bits, why)
+
+
+def of_bound(result: Result) -> float | None:
+    """Error in units of the bound; None where nothing was measured."""
+    if result.error is None or result.bound is None:
+        return None
+    return 0.0 if result.error == 0 else (result.error / result.bound if result.bound > 0 else math.inf)
+
+
+def expected(results: list[Result], reasons: Mapping[str, str]) -> list[Result]:
+    """The results with those that were expected to fail marked: ``xfail``, or ``xpass`` if they pass.
+
+    A name may hold ``*`` for any letters. A name that matches nothing that was judged becomes a failure of its own: it
+    is out of date.
+    """
+    from dataclasses import replace
+    from fnmatch import fnmatchcase
+
+    marks: dict[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
+    used, out = set(), []
+    for result in results:
+        name = next((n for n in reasons if result.id == n or fnmatchcase(result.id, n)), None)
+        if name is None or result.status not in marks:
+            out.append(result)
+            continue
+        used.add(name)
+        passes = result.status == "pass"
+        why = f"expected to fail ({reasons[name]}), but it passes" if passes else f"{result.why} [{reasons[name]}]"
+        out.append(replace(result, status=marks[result.status], why=why))
+    for name in reasons.keys() - used:
+        why = "expected to fail, but there is no such result; remove it from the expected failures"
+        out.append(Result(name, "", "expected-failure", "fail", None, None, None, why))
+    return out

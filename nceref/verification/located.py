@@ -1,0 +1,159 @@
+"""From the text ``file.py:name`` or ``package.module:name`` to an object, or to an error that says what is there."""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from nceref.errors import InputError, TargetError
+
+
+def located(text: str) -> Any:
+    """The object that a TARGET text names.
+
+    Raises
+    ------
+    InputError
+        If the text has no ``:name``.
+    TargetError
+        If the file, the module or the name is not there, or if importing it fails.
+    """
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name or name.endswith(".py"):
+        raise _without_name(text)
+    found: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
+    walked = place
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise TargetError(_no_attribute(walked, part, found))
+        found, walked = getattr(found, part), f"{walked}{':' if walked == place else '.'}{part}"
+    return found
+
+
+def folder_of(text: str) -> Path:
+    """The folder whose neighbors a target may import: that of the file, or the current one."""
+    place = text.rpartition(":")[0]
+    return Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
+
+
+def _without_name(text: str) -> InputError:
+    path = Path(text.removesuffix(":"))
+    if path.suffix == ".py" and path.is_file():
+        offers = _offers(_file(path)) or ["NAME"]
+        return InputError(f"say what to verify in {path}: " + ", ".join(f"{path}:{n}" for n in offers[:10]))
+    return InputError(f"TARGET must be file.py:name or package.module:name, got {text!r}")
+
+
+def _file(path: Path) -> ModuleType:
+    if not path.is_file():
+        near = sorted(p.name for p in path.resolve().parent.glob("*.py")) if path.resolve().parent.is_dir() else []
+        msg = f"no file {str(path)!r}{_meant(path.name, near)}"
+        raise TargetError(msg)
+    # A file must not replace a module of the same name that is loaded already, such as torch.
+    name = path.stem if path.stem not in sys.modules else f"target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    previous = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        with _beside(path.resolve().parent):
+            _imported(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
+    except BaseException:
+        sys.modules.pop(name)
+        if previous is not None:
+            sys.modules[name] = previous
+        raise
+    return module
+
+
+def _module(name: str, text: str) -> ModuleType:
+    with _beside(Path.cwd()):
+        try:
+            there = importlib.util.find_spec(name.split(".")[0]) is not None
+        except (ValueError, ImportError):
+            there = name.split(".")[0] in sys.modules
+        if not there:
+            package = name.split(".")[0]
+            msg = f"target {text!r} needs the package {package}: pip install {package.replace('_', '-')}"
+            raise TargetError(msg)
+        return _imported(lambda: importlib.import_module(name), name)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """The folder on the path of imports, so that a target finds its neighbors."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+def _imported(load: Callable[[], Any], name: str) -> Any:
+    """What an import gives; whatever goes wrong in somebody else's file is told with its last lines."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name.startswith(missing) and "." in missing:
+            raise TargetError(_no_submodule(missing)) from error
+        if not missing or missing.startswith("nceref."):
+            raise TargetError(_failure(name, error)) from error
+        package = missing.split(".")[0].replace("_", "-")
+        msg = f"{name} needs the package {missing.split('.')[0]}: pip install {package}"
+        raise TargetError(msg) from error
+    except SystemExit as error:
+        msg = f"{name} exits while it is imported (SystemExit: {error.code}); guard it with if __name__ == '__main__'"
+        raise TargetError(msg) from error
+    except Exception as error:
+        raise TargetError(_failure(name, error)) from error
+
+
+def _failure(name: str, error: Exception) -> str:
+    """The last lines of the traceback, without the frames of this package and of the import machinery."""
+    shown = traceback.TracebackException.from_exception(error, limit=-3)
+    own = str(Path(__file__).parent)
+    kept = [f for f in shown.stack if not f.filename.startswith((own, "<frozen"))]
+    shown.stack[:] = kept
+    lines = "".join(shown.format(chain=False)).rstrip()
+    hint = ""
+    if "relative import" in str(error):
+        hint = "\nThe file belongs to a package: name it package.module:name, from the folder that holds the package."
+    return f"{name} cannot be imported:\n{lines}{hint}"
+
+
+def _no_submodule(missing: str) -> str:
+    parent, _, last = missing.rpartition(".")
+    path = getattr(sys.modules.get(parent), "__path__", None)
+    there = [m.name for m in pkgutil.iter_modules(path)] if path else []
+    return f"no module {last!r} in {parent}{_meant(last, there)}"
+
+
+def _no_attribute(place: str, name: str, found: Any) -> str:
+    offers = _offers(found)
+    return f"{place} has no {name!r}{_meant(name, offers)}"
+
+
+def _offers(found: Any) -> list[str]:
+    """Names of what can be called there, what is defined in it before what it has imported."""
+    public = [n for n in dir(found) if not n.startswith("_") and callable(getattr(found, n, None))]
+    own = [n for n in public if getattr(getattr(found, n), "__module__", None) == getattr(found, "__name__", "")]
+    return own or public
+
+
+def _meant(name: str, there: list[str]) -> str:
+    close = get_close_matches(name, there, n=3, cutoff=0.6)
+    if close:
+        return f"; did you mean {' or '.join(repr(n) for n in close)}?"
+    more = ", ..." if len(there) > 10 else ""
+    return f"; there are {', '.join(there[:10])}{more}" if there else ""

@@ -1,0 +1,136 @@
+"""A report laid out for reading: the verdict, what it is, a line for each quantity, and the first failures."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from nceref import pages
+from nceref.verification.judge import of_bound
+from nceref.verification.records import Probe, Result
+from nceref.verification.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN = 4
+"""Failures that are shown one by one; the JSON report has all."""
+_COLORS = {
+    "conforms": "bold green", "value-only": "bold green", "differs": "bold red", "error": "bold red",
+    "inconclusive": "bold yellow",
+}  # fmt: skip
+_FAILING = ("fail", "error", "xpass")
+
+
+def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Lay a report out for reading.
+
+    Parameters
+    ----------
+    report : Report
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
+    page.print(", ".join(_circumstances(report)), style="dim")
+    page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    for diagnosis in report.diagnosis:
+        _print_diagnosis(page, diagnosis)
+    if report.results:
+        page.print()
+        _print_table(page, report.results)
+    _print_failures(page, [r for r in report.results if r.status in _FAILING])
+    return pages.clean(paper)
+
+
+def _circumstances(report: Report) -> Iterator[str]:
+    about = report.environment
+    yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    if about.get("suite"):
+        yield f"suite {about['suite']}"
+    yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
+    if about.get("arguments"):
+        yield str(about["arguments"])
+
+
+def _print_diagnosis(page: "Console", diagnosis: Any) -> None:
+    page.print(f"\n{diagnosis.id}", style="bold")
+    told = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
+    for label, sentence in told:
+        if sentence:
+            pages.grid(page, [(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=pages.GAP)
+
+
+def _print_table(page: "Console", results: Sequence[Result]) -> None:
+    header = ("quantity", "passed", "failed", "skipped", "error / bound", "fewest bits")
+    lines = [header, *(_line(name, group) for name, group in by_quantity(results))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    columns: list[dict[str, Any]] = [{"width": w, "justify": "right"} for w in widths]
+    columns[0]["justify"] = "left"
+    pages.cells(page, lines[:1], columns, styles=("dim",) * len(header))
+    pages.cells(page, lines[1:], columns)
+    for reason, names in _skips(results):
+        page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
+
+
+def by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
+    """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
+    order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
+    for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
+        found = list(group)
+        # That everything is finite goes without saying.
+        if not name.endswith(".finite") or any(r.status != "pass" for r in found):
+            yield name, found
+
+
+def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
+    failed = sum(r.status in _FAILING for r in group)
+    passed = sum(r.status in ("pass", "xfail") for r in group)
+    ratios = [ratio for r in group if (ratio := of_bound(r)) is not None]
+    bits = [r.bits for r in group if r.bits is not None]
+    measured = (f"{max(ratios):.2g}" if ratios else "", f"{min(bits):.0f}" if bits else "")
+    return name, str(passed), str(failed or ""), str(len(group) - passed - failed or ""), *measured
+
+
+def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
+    """Reasons for skipping with the cases, or with the quantity where all cases share it."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for r in results:
+        if r.status == "skip" and not r.why.startswith("not finite"):
+            by_reason.setdefault(r.why, {})[r.case if r.quantity == "value" else r.quantity] = None
+    yield from ((reason, list(names)) for reason, names in by_reason.items())
+
+
+def _print_failures(page: "Console", failures: Sequence[Result]) -> None:
+    if not failures:
+        return
+    page.print("\nfirst failures" if len(failures) > SHOWN else "\nfailures", style="dim")
+    for r in failures[:SHOWN]:
+        page.print(r.id, style="bold")
+        ratio = of_bound(r)
+        measured = "" if ratio is None else f"; error {r.error:.2g}, bound {r.bound:.2g}, {r.bits:.0f} bits are right"
+        pages.grid(page, [(f"{r.why}{measured}",)], indent=pages.GAP)
+    if len(failures) > SHOWN:
+        page.print(f"and {len(failures) - SHOWN} more", style="dim")
+
+
+def cases(probes: Sequence[Probe], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped; the rest as in `text`."""
+    page, paper = pages.page(width, color)
+    label = max((len(probe.id) for probe in probes), default=0)
+    pages.grid(page, [(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))
+    judged = sum(not probe.skip for probe in probes)
+    page.print(f"\n{judged} cases are judged, {len(probes) - judged} are skipped")
+    return pages.clean(paper)
+
+
+def _about(probe: Probe) -> str:
+    shapes = [f"{name} {x.shape}" for name, x in probe.inputs.items() if hasattr(x, "shape")]
+    scalars = [f"{name}={x:.6g}" for name, x in probe.inputs.items() if isinstance(x, float)]
+    return ", ".join([*shapes, *scalars]) + (f"; skipped: {probe.skip}" if probe.skip else "")

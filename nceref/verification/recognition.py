@@ -1,0 +1,117 @@
+"""Which framework a target is written in: read off its annotations, base classes and names, nothing is called."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, ModuleType
+from typing import Any
+
+from nceref.errors import TargetError
+from nceref.verification.frameworks import NAMES
+
+_ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
+          "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip
+_FOREIGN = ("builtins", "torch.nn.modules.module")
+"""Bases whose methods tell nothing about a target."""
+
+
+def recognized(thing: Any, expression_names: frozenset[str] = frozenset()) -> str:
+    """The framework of a target.
+
+    Evidence is asked in this order, and the first that tells decides: the call expression, base classes, annotations,
+    the names that the code uses, what its module has imported. NumPy counts only where no other is there, and is the
+    answer where nothing tells.
+
+    Raises
+    ------
+    TargetError
+        If it uses both torch and jax.
+    """
+    for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
+        found = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}
+        if len(found) > 1:
+            name = getattr(thing, "__name__", type(thing).__name__)
+            msg = f"{name} uses both {' and '.join(sorted(found))}; choose with --framework"
+            raise TargetError(msg)
+        if found:
+            return found.pop()
+    return NAMES[0]
+
+
+def _named(names: frozenset[str]) -> set[str]:
+    return {{"jnp": "jax", "F": "torch"}.get(name, name) for name in names} & {"jax", "torch"}
+
+
+def _bases(thing: Any) -> set[str]:
+    kind = thing if inspect.isclass(thing) else type(thing)
+    return {base.__module__.split(".")[0] for base in kind.__mro__}
+
+
+def _annotated(thing: Any) -> set[str]:
+    roots: set[str] = set()
+    for function in _functions(thing):
+        for annotation in getattr(function, "__annotations__", {}).values():
+            if isinstance(annotation, str):
+                first = annotation.replace("jnp", "jax").split(".")[0]
+                bound = function.__globals__.get(first)
+                roots.add(_root(bound) if bound is not None else first)
+            else:
+                roots.add(_root(annotation))
+    return roots
+
+
+def _used(thing: Any) -> set[str]:
+    """Roots of the global names that the code uses, also inside the functions of its module that it calls."""
+    roots, waiting, seen = set(), list(_functions(thing)), set()
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        for name in _names(function.__code__):
+            value = function.__globals__.get(name)
+            roots |= {_root(value)} if value is not None else set()
+            if name in sys.modules:
+                roots.add(name)
+            if getattr(value, "__module__", None) == function.__module__:
+                waiting += _functions(value)
+    return roots
+
+
+def _names(code: Any) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if hasattr(constant, "co_names"):
+            yield from _names(constant)
+
+
+def _around(thing: Any) -> set[str]:
+    roots = set()
+    for function in _functions(thing):
+        roots |= {_root(value) for value in function.__globals__.values() if isinstance(value, ModuleType)}
+    module = getattr(thing, "__module__", None) or type(thing).__module__
+    return roots or {str(module).split(".")[0]}
+
+
+def _functions(thing: Any) -> list[FunctionType]:
+    """The Python functions of a target: itself, what it wraps, or the methods of its class."""
+    while isinstance(thing, partial):
+        thing = thing.func
+    try:
+        thing = inspect.unwrap(thing)
+    except ValueError:
+        return []
+    if inspect.ismethod(thing):
+        thing = thing.__func__
+    if isinstance(thing, FunctionType):
+        return [thing]
+    kind = thing if inspect.isclass(thing) else type(thing)
+    bases = (base for base in kind.__mro__ if base.__module__ not in _FOREIGN)
+    methods = (getattr(method, "__func__", method) for base in bases for method in vars(base).values())
+    return [m for m in methods if isinstance(m, FunctionType)]
+
+
+def _root(value: Any) -> str:
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(name or type(value).__module__).split(".")[0]

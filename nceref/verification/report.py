@@ -1,0 +1,142 @@
+"""What a verification returns: verdict, explanation and every judged quantity, as an object, as JSON and as JUnit."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from nceref.errors import NcerefError
+from nceref.verification.records import Diagnosis, Result
+
+CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
+"""Exit codes of `nceref verify`."""
+
+
+class VerificationError(NcerefError):
+    """A target does not conform; raised on request only, by `Report.raise_for_status`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The outcome of verifying one target.
+
+    Attributes
+    ----------
+    target, loss : str
+        What was judged, and against which loss.
+    verdict : str
+        ``conforms``, ``differs``, ``value-only`` (right, but there were no gradients to judge), ``inconclusive``
+        (nothing failed, but the cases could not have seen what they must) or ``error``.
+    exit_code : int
+        0 conforms, 1 differs, 3 the checker failed its own test, 4 the target could not be run, 5 too little was
+        executed, 6 inconclusive.
+    reason : str
+        The verdict in one sentence.
+    diagnosis : tuple of Diagnosis
+        What the difference is: the simplest explanation that fits all cases first, at most three.
+    results : tuple of Result
+        One for every judged quantity of every case.
+    environment : mapping
+        Versions, dtype, device, suite, seed and how the arguments were matched.
+    repro : str
+        A stand-alone script that prints both numbers for the smallest failing input, or empty.
+    settings : mapping
+        The conventions that the target was held to.
+    """
+
+    target: str
+    loss: str
+    verdict: str
+    exit_code: int
+    reason: str
+    diagnosis: tuple[Diagnosis, ...] = ()
+    results: tuple[Result, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    repro: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the exit code is 0."""
+        return self.exit_code == CONFORMS
+
+    def __str__(self) -> str:
+        from nceref.verification.page import text
+
+        return text(self)
+
+    def record(self) -> dict[str, Any]:
+        """The report as plain data, as it stands in the JSON file."""
+        return {
+            "target": self.target,
+            "loss": self.loss,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "reason": self.reason,
+            "settings": {name: _plain(value) for name, value in self.settings.items()},
+            "diagnosis": [{**asdict(d), "threads": list(d.threads)} for d in self.diagnosis],
+            "results": [{name: _plain(value) for name, value in asdict(r).items()} for r in self.results],
+            "environment": {name: _plain(value) for name, value in self.environment.items()},
+        }
+
+    def to_json(self) -> str:
+        """The report as a JSON string; what is not finite is null."""
+        return json.dumps(self.record(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+    def to_junit(self) -> str:
+        """The report as JUnit XML: one test case for every judged quantity."""
+        return _junit(self)
+
+    def raise_for_status(self) -> None:
+        """Raise `VerificationError` with the whole page unless the exit code is 0."""
+        if not self.ok:
+            msg = f"{self.target}: {self.verdict}\n{self}"
+            raise VerificationError(msg)
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: arrays as lists, the word for a generated array, null for what is not finite."""
+    import math
+
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    return "given" if value is ... else value
+
+
+def _junit(report: Report) -> str:
+    from xml.etree import ElementTree as ET
+
+    failed = [r for r in report.results if r.status in ("fail", "xpass")]
+    counts = {
+        "tests": len(report.results),
+        "failures": len(failed),
+        "errors": sum(r.status == "error" for r in report.results),
+        "skipped": sum(r.status in ("skip", "xfail", "inconclusive") for r in report.results),
+    }
+    suite = ET.Element("testsuite", {"name": f"{report.target} {report.loss}"} | _texts(counts))
+    properties = ET.SubElement(suite, "properties")
+    told = {"verdict": report.verdict, "reason": report.reason, **report.environment}
+    for name, value in told.items():
+        ET.SubElement(properties, "property", {"name": name, "value": _printable(str(value))})
+    kinds = {"fail": "failure", "xpass": "failure", "error": "error"}
+    for result in report.results:
+        named = {"classname": f"{report.loss}.{result.case}", "name": result.id}
+        case = ET.SubElement(suite, "testcase", named)
+        if result.status != "pass":
+            kind = kinds.get(result.status, "skipped")
+            ET.SubElement(case, kind, {"message": _printable(result.why), "type": result.status})
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
+
+
+def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _printable(text: str) -> str:
+    """The text without what XML cannot hold."""
+    return "".join(c if c in "\t\n" or c >= " " else "?" for c in text)

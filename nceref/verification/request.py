@@ -1,0 +1,159 @@
+"""What the caller of `verify` asked for, checked and sorted: the loss, the conventions intended, and how to judge."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nceref import peer
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.registry import unknown
+from nceref.spec import Choice, Loss, Scalar
+from nceref.verification.conventions import CONVENTIONS
+
+AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A target and what it is held to.
+
+    Attributes
+    ----------
+    thing : str or object
+        The target as it was given; `name` is how a report calls it.
+    loss : Loss
+        The reference.
+    settings : mapping
+        Arguments of the reference that the target intends.
+    intended : mapping
+        Conventions of the closed list that the target intends, by axis.
+    reduction : str
+        ``mean``, ``sum`` or ``none``.
+    dtypes : tuple of str
+        Formats of the runs.
+    cases : tuple of str
+        Ids of the only cases to judge; empty for all.
+    """
+
+    thing: Any
+    name: str
+    loss: Loss
+    settings: Mapping[str, Any]
+    intended: Mapping[str, str]
+    reduction: str
+    dtypes: tuple[str, ...]
+    call: str = ""
+    init: Mapping[str, Any] = field(default_factory=dict)
+    framework: str = ""
+    floats: tuple[str, ...] = ()
+    suite: str = "standard"
+    device: str = "cpu"
+    seed: int = 0
+    algorithm: str = "textbook"
+    timeout: float | None = None
+    cases: tuple[str, ...] = ()
+    require_grad: bool = False
+    expected_failures: Mapping[str, str] = field(default_factory=dict)
+    explain: bool = False
+    repro: bool = False
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The conventions as they were stated, for the report."""
+        reduction = {} if self.reduction == "mean" else {"reduction": self.reduction}
+        return {**self.settings, **self.intended, **reduction}
+
+
+def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+    """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
+
+    Raises
+    ------
+    InputError
+        For an option, a loss, a setting or a value that does not exist.
+    """
+    name = thing if isinstance(thing, str) else _name(thing)
+    known = peer.find(thing) if isinstance(thing, str) else None
+    own = dict(options)
+    if known is not None and not (options.get("call") or options.get("init")):
+        held, target = known
+        held.require()
+        if loss not in (None, target.loss):
+            msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {loss!r}; with --call it can be another"
+            raise InputError(msg)
+        loss, settings = target.loss, {**target.settings, **settings}
+        thing = f"{target.call.__module__}:{target.call.__qualname__}"
+        own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
+    declaration = _loss(loss, name)
+    intended = _intended(declaration, settings)
+    rest = {key: value for key, value in settings.items() if key not in intended}
+    reduction = rest.pop("reduction", "mean")
+    dtypes = own.pop("dtype")
+    cases = own.pop("case") or ()
+    return Request(
+        thing, name, declaration, _checked(declaration, rest), intended, reduction,
+        tuple(dict.fromkeys([dtypes] if isinstance(dtypes, str) else dtypes)),
+        cases=(cases,) if isinstance(cases, str) else tuple(cases), **_given(own),
+    )  # fmt: skip
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those that were left out, whose defaults stand in `Request`."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _name(thing: Any) -> str:
+    found = getattr(thing, "__name__", None) or type(thing).__name__
+    module = getattr(thing, "__module__", None)
+    return str(found) if module in (None, "__main__", "builtins") else f"{module}:{found}"
+
+
+def _loss(loss: str | None, name: str) -> Loss:
+    if loss is None:
+        msg = f"`loss` must name the reference for {name}, which is no known target; see `nceref losses`, or let"
+        raise InputError(f"{msg} `nceref identify` find it")
+    declaration: Loss = get_loss(loss).declaration
+    return declaration
+
+
+def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that name an axis of the closed list, unless the loss has a parameter of that name."""
+    own = {p.name for p in loss.parameters} | {"reduction"}
+    found = {axis: value for axis, value in settings.items() if axis in AXES and axis not in own}
+    reduction = settings.get("reduction", "mean")
+    if reduction in CONVENTIONS:
+        found["reduction"] = reduction
+    for axis, value in found.items():
+        listed = tuple(c.id for c in CONVENTIONS.values() if c.axis == axis)
+        if value not in listed:
+            raise unknown(f"convention of the axis {axis}", str(value), listed, "nceref verify --help")
+    return found
+
+
+def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with choices and scalars inside their domains."""
+    parameters = {p.name: p for p in loss.parameters}
+    for name, value in settings.items():
+        if name not in parameters:
+            known = ", ".join(f"`{n}`" for n in [*parameters, "reduction"])
+            msg = f"`{name}` is no convention of {loss.name}; it has {known}, and the axes {', '.join(sorted(AXES))}"
+            raise InputError(msg)
+        parameter = parameters[name]
+        if isinstance(parameter, Choice) and value not in parameter.options:
+            msg = f"`{name}` must be one of {', '.join(map(repr, parameter.options))}, got {value!r}"
+            raise InputError(msg)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(parameter, Scalar) and value is not None and not number:
+            msg = f"`{name}` must be a number, got {value!r}"
+            raise InputError(msg)
+    return dict(settings)
+
+
+def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
+    """The wanted cases, each of which must exist."""
+    known = tuple(ids)
+    for name in wanted:
+        if name not in known:
+            raise unknown("case", name, known, "nceref verify TARGET --list-cases")
+    return frozenset(wanted) or frozenset(known)

@@ -1,0 +1,108 @@
+"""JAX targets: arrays in, one reverse pass."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.verification.frameworks import Answer, Request, gradient_of, loss_of, value_of
+from nceref.verification.target import Program, Target
+
+
+def check(asked: Request) -> None:
+    """Refuse a device that is not there."""
+    import jax
+
+    try:
+        jax.devices(asked.device)
+    except RuntimeError as error:
+        msg = f"`device` is {asked.device!r}, which jax cannot use here: {str(error).splitlines()[0]}"
+        raise InputError(msg) from error
+
+
+def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+    """Differentiate the sum of what it returns by every tracked input."""
+    import jax
+
+    assert target.program is not None
+    with _double(asked), jax.default_device(jax.devices(asked.device)[0]):
+        inputs = _native(asked, floats)
+        tracked = {n: x for n, x in inputs.items() if gradients and n in asked.differentiable - floats}
+
+        def total(variables: Mapping[str, Any]) -> Any:
+            returned = target.program({**inputs, **variables}, asked.reduction, lambda x: x)  # type: ignore[misc]
+            loss = loss_of(returned, asked, lambda x: isinstance(x, jax.Array))
+            return (loss if isinstance(loss, jax.Array) else jax.numpy.asarray(loss)).sum(), loss
+
+        if not tracked:
+            return _plain(total(tracked)[1], asked)
+        summed, pull, loss = jax.vjp(total, tracked, has_aux=True)
+        if not isinstance(loss, jax.Array):
+            return _plain(loss, asked)
+        value = value_of(loss, asked)
+        (found,) = pull(jax.numpy.ones_like(summed))
+        return Answer(value, {n: gradient_of(n, g, asked) for n, g in found.items()})
+
+
+def _plain(loss: Any, asked: Request) -> Answer:
+    import jax
+
+    remarks = {}
+    if not isinstance(loss, jax.Array):
+        kind = type(loss).__name__
+        remarks["python-float"] = f"returns a {kind}, not an array of jax: no gradient can flow back from it"
+        return Answer(value_of(loss, asked), {}, dict.fromkeys(asked.differentiable, f"it returns a {kind}"), remarks)
+    return Answer(value_of(loss, asked))
+
+
+def _double(asked: Request) -> contextlib.AbstractContextManager[None]:
+    """Float64 where it is asked for; JAX leaves it out by default."""
+    import jax
+
+    if not hasattr(jax, "enable_x64"):
+        from jax.experimental import enable_x64
+
+        return enable_x64(asked.dtype == "float64")  # type: ignore[no-any-return]
+    return jax.enable_x64(asked.dtype == "float64")  # type: ignore[no-any-return]
+
+
+def _native(asked: Request, floats: frozenset[str]) -> dict[str, Any]:
+    import jax.numpy as jnp
+
+    dtype, out = jnp.dtype(asked.dtype), dict(asked.inputs)
+    for name, x in asked.inputs.items():
+        if isinstance(x, np.ndarray):
+            out[name] = jnp.asarray(x, dtype=dtype if x.dtype.kind == "f" else None)
+        elif name in asked.scalars - floats:
+            out[name] = jnp.asarray(x, dtype=dtype)
+    return out
+
+
+def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
+    """A program with a known value and a known reverse pass."""
+    import jax
+    import jax.numpy as jnp
+
+    def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
+        arrays = {n: x for n, x in inputs.items() if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating)}
+        plain = {n: x for n, x in inputs.items() if n not in arrays}
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def known(variables: Any) -> Any:
+            return forward(variables)[0]
+
+        def forward(variables: Any) -> Any:
+            given = {n: np.asarray(x).astype(np.float64) for n, x in variables.items()}
+            value, grads = reply({**{n: np.asarray(x) if isinstance(x, jax.Array) else x for n, x in plain.items()},
+                                  **given})  # fmt: skip
+            dtype = next(iter(variables.values())).dtype
+            rows = {n: jnp.asarray(grads.get(n, np.zeros(x.shape)), dtype=dtype) for n, x in variables.items()}
+            return jnp.asarray(value, dtype=dtype), rows
+
+        # Rows are added up, so that their cotangent is 1 throughout.
+        known.defvjp(forward, lambda rows, cotangent: ({n: g * cotangent.reshape(-1)[0] for n, g in rows.items()},))
+        return known(arrays)
+
+    return returned

@@ -1,0 +1,80 @@
+"""NumPy targets: arrays in, a value or a pair of value and gradients out."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.verification.aliases import denoted
+from nceref.verification.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
+from nceref.verification.target import Program, Target
+
+
+def check(asked: Request) -> None:
+    """Refuse a format that NumPy does not have, and devices."""
+    if asked.dtype == "bfloat16":
+        msg = "`dtype` is 'bfloat16', which NumPy does not have; verify a NumPy target in float16, float32 or float64"
+        raise InputError(msg)
+    if asked.device != "cpu":
+        msg = f"`device` is {asked.device!r}, but a NumPy target runs on the cpu"
+        raise InputError(msg)
+
+
+def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+    """Call it; without gradients of its own, only the value can be judged."""
+    assert target.program is not None
+    handed, kept = _native(asked), _native(asked)
+    returned = target.program(handed, asked.reduction, lambda instance: instance)
+    value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    given = _named(grads, target, asked) if gradients else {}
+    found = {name: gradient_of(name, grad, asked) for name, grad in given.items()}
+    missing = sorted(n for n in asked.differentiable if n not in found and n not in asked.constants)
+    why = "the target returns no gradients" if not found else "the target returns no gradient of it"
+    changed = (n for n, x in kept.items() if isinstance(x, np.ndarray) and not np.array_equal(x, handed[n]))
+    return Answer(
+        value_of(loss_of(value, asked, lambda x: isinstance(x, np.ndarray | np.generic)), asked),
+        found, dict.fromkeys(missing, why), modified(changed),
+    )  # fmt: skip
+
+
+def _native(asked: Request) -> dict[str, Any]:
+    """Copies of the inputs: float arrays and differentiable scalars in the dtype of the run, the rest as it is."""
+    out = dict(asked.inputs)
+    for name, x in asked.inputs.items():
+        if isinstance(x, np.ndarray):
+            out[name] = x.astype(asked.dtype if x.dtype.kind == "f" else np.int64)
+        elif name in asked.scalars:
+            out[name] = np.dtype(asked.dtype).type(x)
+    return out
+
+
+def _named(grads: Any, target: Target, asked: Request) -> dict[str, Any]:
+    """Gradients by input: from a mapping by name, parameter or alias, or from a sequence in the target's order."""
+    if grads is None:
+        return {}
+    if isinstance(grads, Mapping):
+        by_name = {target.names.get(k) or denoted(str(k), asked.differentiable): g for k, g in grads.items()}
+        if None in by_name:
+            unknown = [k for k in grads if not (target.names.get(k) or denoted(str(k), asked.differentiable))]
+            msg = f"returns a gradient named {unknown[0]!r}; the inputs are {', '.join(sorted(asked.differentiable))}"
+            raise Trouble(msg, "wrong-shape")
+        return {str(n): g for n, g in by_name.items() if n in asked.differentiable and g is not None}
+    order = [n for n in dict.fromkeys(target.names.values()) if n in asked.differentiable]
+    entries = [grads] if isinstance(grads, np.ndarray) and len(order) == 1 else list(grads)
+    if len(entries) > len(order):
+        msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"
+        raise Trouble(msg, "wrong-shape")
+    return {name: g for name, g in zip(order, entries, strict=False) if g is not None}
+
+
+def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
+    """A program that returns a known pair, in the dtype of its inputs."""
+
+    def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
+        like = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+        value, grads = reply({n: np.float64(x) if hasattr(x, "dtype") and x.dtype.kind == "f" else x
+                              for n, x in inputs.items()})  # fmt: skip
+        return np.asarray(value).astype(like), {n: np.asarray(g).astype(like) for n, g in grads.items()}
+
+    return returned

@@ -1,0 +1,123 @@
+"""PyTorch targets: tensors that require gradients in, one backward pass."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.verification.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
+from nceref.verification.target import Program, Target
+
+
+def check(asked: Request) -> None:
+    """Refuse a device that is not there."""
+    import torch
+
+    try:
+        torch.zeros(1, device=asked.device)
+    except (RuntimeError, AssertionError) as error:
+        msg = f"`device` is {asked.device!r}, which torch cannot use here: {str(error).splitlines()[0]}"
+        raise InputError(msg) from error
+
+
+def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+    """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
+    import torch
+
+    assert target.program is not None
+    leaves = _leaves(asked, floats)
+    with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+        # Copies, as activations are: writing into them is allowed, and is seen afterwards.
+        handed = {n: x.requires_grad_(n in asked.differentiable).clone() if isinstance(x, torch.Tensor)
+                  and x.is_floating_point() else x for n, x in leaves.items()}  # fmt: skip
+        originals = {n: x.detach().clone() for n, x in handed.items() if isinstance(x, torch.Tensor)}
+        returned = target.program(handed, asked.reduction, _placed(asked))
+        loss = loss_of(returned, asked, lambda x: isinstance(x, torch.Tensor))
+        changed = [n for n, x in originals.items() if not torch.equal(x, handed[n].detach())]
+        if not isinstance(loss, torch.Tensor):
+            return _without_graph(loss, asked, modified(changed))
+        value = value_of(_numbers(loss), asked)
+        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in asked.differentiable - floats}, asked)
+    return Answer(value, grads, remarks=modified(changed))
+
+
+def _leaves(asked: Request, floats: frozenset[str]) -> dict[str, Any]:
+    import torch
+
+    dtype, out = getattr(torch, asked.dtype), dict(asked.inputs)
+    for name, x in asked.inputs.items():
+        if isinstance(x, np.ndarray):
+            kind = dtype if x.dtype.kind == "f" else torch.int64
+            out[name] = torch.tensor(x, dtype=kind, device=asked.device)
+        elif name in asked.scalars - floats:
+            out[name] = torch.tensor(x, dtype=dtype, device=asked.device)
+    return out
+
+
+def _placed(asked: Request) -> Callable[[Any], Any]:
+    import torch
+
+    def placed(instance: Any) -> Any:
+        if isinstance(instance, torch.nn.Module):
+            return instance.to(device=asked.device, dtype=getattr(torch, asked.dtype))
+        return instance
+
+    return placed
+
+
+def _without_graph(loss: Any, asked: Request, remarks: dict[str, str]) -> Answer:
+    """A Python number, or a NumPy array: it can be judged, but nothing can be trained with it."""
+    kind = type(loss).__name__
+    remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it"
+    return Answer(value_of(loss, asked), {}, dict.fromkeys(asked.differentiable, f"it returns a {kind}"), remarks)
+
+
+def _gradients(loss: Any, leaves: Mapping[str, Any], asked: Request) -> dict[str, Any]:
+    import torch
+
+    names = [n for n, x in leaves.items() if x.requires_grad]
+    if not names or not loss.requires_grad:
+        return {n: gradient_of(n, np.zeros(np.shape(asked.inputs[n])), asked) for n in leaves}
+    found = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
+    zeros = (torch.zeros_like(leaves[n]) for n in names)
+    return {n: gradient_of(n, _numbers(zero if g is None else g), asked)
+            for n, g, zero in zip(names, found, zeros, strict=True)}  # fmt: skip
+
+
+def _numbers(tensor: Any) -> Any:
+    import torch
+
+    if tensor.is_complex():
+        msg = "returns complex numbers"
+        raise Trouble(msg, "not-a-number-type")
+    return tensor.detach().to("cpu", torch.float64).numpy()
+
+
+def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
+    """A program with a known value and a known backward pass."""
+    import torch
+
+    class Known(torch.autograd.Function):  # type: ignore[misc]
+        """The value forward, the gradients backward, whatever the tensors are."""
+
+        @staticmethod
+        def forward(ctx: Any, value: Any, grads: tuple[Any, ...], *tensors: Any) -> Any:
+            ctx.grads = grads
+            return value
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> Any:
+            # Rows are added up, so that their cotangent is 1 throughout.
+            scale = cotangent.flatten()[0] if cotangent.numel() else 0
+            return None, None, *(g if g is None else g * scale for g in ctx.grads)
+
+    def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
+        tensors = {n: x for n, x in inputs.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
+        plain = {n: x.detach().cpu().double().numpy() if n in tensors else x for n, x in inputs.items()}
+        value, grads = reply({n: x.cpu().numpy() if isinstance(x, torch.Tensor) else x for n, x in plain.items()})
+        like = next(iter(tensors.values()))
+        native = [like.new_tensor(np.asarray(grads[n])) if n in grads else None for n in tensors]
+        return Known.apply(like.new_tensor(np.asarray(value)), tuple(native), *tensors.values())
+
+    return returned

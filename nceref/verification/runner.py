@@ -1,0 +1,80 @@
+"""Runs a target on probes: in this process, or in a child process that may hang, exit or die."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nceref.spec import Loss
+from nceref.verification import frameworks, loading
+from nceref.verification.child import Order
+from nceref.verification.records import Outcome, Probe
+from nceref.verification.running import outcome, replied
+from nceref.verification.target import Target
+from nceref.verification.watch import Child
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A target in this process: called with a probe, it returns the outcome."""
+
+    target: Target
+    device: str = "cpu"
+
+    def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
+        """Ask the target; with `twice`, ask again and compare bit by bit."""
+        return outcome(self.target, frameworks.request(probe, self.device), twice)
+
+    def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+        """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
+        return replied(self.target, frameworks.request(probe, self.device), answer)
+
+
+@contextlib.contextmanager
+def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Run]:
+    """Run a target here.
+
+    Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. A target that
+    hangs or that kills the process cannot be stopped here: that takes `in_child`.
+
+    Parameters
+    ----------
+    thing, loss, **options
+        As for `loading.target`; `thing` may be a `Target` already, and nothing else is needed then.
+    device : str
+        As the framework names it.
+    """
+    if not isinstance(thing, Target):
+        assert loss is not None
+        thing = loading.target(thing, loss, **options)
+    yield Run(thing, device)
+
+
+@contextlib.contextmanager
+def in_child(
+    text: str, loss: Loss, *, device: str = "cpu", timeout: float = 30.0, loading_timeout: float = 120.0, **options: Any
+) -> Iterator[Child]:
+    """Run a target in a process of its own, which is stopped when it hangs and started again when it dies.
+
+    Parameters
+    ----------
+    text, loss, **options
+        As for `loading.target`.
+    device : str
+        As the framework names it.
+    timeout, loading_timeout : float
+        Seconds for one case, and for importing the target.
+
+    Raises
+    ------
+    TargetError
+        If the target cannot be loaded.
+    InputError
+        If an option is wrong.
+    """
+    child = Child(Order(text, loss.name, options, device), timeout, loading_timeout)
+    try:
+        child.start()
+        yield child
+    finally:
+        child.stop()

@@ -1,0 +1,260 @@
+"""Finds which conventions of the closed list explain what a target returned.
+
+Values first: structures (what happens up to the row losses) of none, one or two options are evaluated on the case that
+departs most, and compared with the target up to recognized factors and offsets; what fits there must fit every other
+finite case within the bound of the variant. Then the gradients of what is left, see `slopes`.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.bench import REDUCED, Bench
+from nceref.verification.options import Option, options
+from nceref.verification.records import Observation
+
+NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
+MOST = 3
+"""Readings that are returned."""
+SURPRISE = 6.0
+"""Bits by which a fit must be more surprising than the search was wide."""
+FITTED = 3
+"""Cases that must agree where a constant is fitted."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One explanation of what was observed.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        Conventions, values first, then gradients.
+    cases, of : int
+        Cases on which it can be told from the reference, and it fits; finite cases, all of which it fits.
+    residual : float
+        Largest distance, in units of the bound of the variant.
+    quantities : tuple of str
+        What was compared: ``value``, ``grad.NAME``.
+    gradient : bool
+        Whether it explains the gradients too.
+    detail : str
+        What the conventions are set to, such as ``eps = 1e-08``, or empty.
+    options : tuple of Option
+        The same as data.
+    """
+
+    ids: tuple[str, ...]
+    cases: int
+    of: int
+    residual: float
+    quantities: tuple[str, ...] = ("value",)
+    gradient: bool = True
+    detail: str = ""
+    options: tuple[Option, ...] = ()
+
+
+def readings(observations: Iterable[Observation]) -> tuple[Reading, ...]:
+    """Explanations, the simplest first; none where the reference itself fits or nothing does.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        All cases of one loss; those that are not finite, or have no reference, are left out.
+
+    Returns
+    -------
+    tuple of Reading
+        At most three: fewer conventions first, then the order of the closed list.
+    """
+    from nceref.verification.slopes import with_gradients
+
+    benches = [Bench(o) for o in observations if _usable(o)]
+    if not benches:
+        return ()
+    found = _values(benches)
+    explained = [r for reading in found for r in with_gradients(reading, benches)]
+    explained.sort(key=lambda r: (not r.gradient, len(r.ids), _order(r)))
+    return tuple(explained[:MOST])
+
+
+def _order(reading: Reading) -> Any:
+    return [o.rank for o in reading.options], reading.residual
+
+
+def _usable(observation: Observation) -> bool:
+    probe, outcome = observation.probe, observation.outcome
+    if probe.skip or outcome.trouble or outcome.value is None or probe.value is None:
+        return False
+    value = np.asarray(outcome.value, dtype=np.float64)
+    return value.shape == np.shape(probe.value) and bool(np.all(np.isfinite(value)))
+
+
+def _values(benches: list[Bench]) -> list[Reading]:
+    """Readings of the values alone."""
+    departing = [b for b in benches if b.departs]
+    if not departing:
+        return [Reading((), 0, len(benches), 0.0)]
+    # The case that says most comes first, then the others that depart.
+    departing.sort(key=lambda b: -b.bits(b.bound + 16 * b.unit * (1 + b.rows(()).size)))
+    ordered = departing + [b for b in benches if not b.departs]
+    tried = 0
+    for tier in _tiers(ordered):
+        survivors, count = tier
+        tried += count
+        kept = [r for r in (_verified(o, ordered, math.log2(tried) + SURPRISE) for o in survivors) if r]
+        if kept:
+            return _distinct(kept, ordered)
+    return []
+
+
+def _conventions(bench: Bench) -> tuple[list[Option], list[Option]]:
+    ids = bench.form.conventions
+    every = list(options(ids))
+    structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
+    whole = bench.probe.reduction == "mean"
+    reductions = [o for o in every if o.axis == REDUCED and _sensible(o, bench, whole)]
+    return structural, reductions
+
+
+def _sensible(option: Option, bench: Bench, whole: bool) -> bool:
+    if bench.probe.reduction == "none":
+        return False
+    return option.id != ("mean-instead-of-sum" if whole else "sum-instead-of-mean")
+
+
+def _tiers(benches: list[Bench]) -> Iterator[tuple[list[tuple[Option, ...]], int]]:
+    """Candidates that fit the first case, by how many conventions they are, with how many were looked at."""
+    first = benches[0]
+    structural, reductions = _conventions(first)
+    factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
+    singles: list[tuple[Option, ...]] = [(o,) for o in structural]
+    inner = [(), *singles]
+    yield _fitting(first, [*singles, *((o,) for o in reductions)], [()], factors), len(inner) + len(factors)
+    yield _fitted(benches, [()]), 1
+    few = _few(structural)
+    pairs = [(a, b) for a, b in combinations(few, 2) if a.axis != b.axis]
+    reduced = [(*s, o) for s in singles for o in reductions]
+    plain = [*pairs, *reduced]
+    outer = [*singles, *((o,) for o in reductions)]
+    yield _fitting(first, plain, outer, factors), (len(inner) + len(reductions)) * len(factors) + len(plain)
+    yield _fitted(benches, [(o,) for o in structural]), len(singles)
+    yield _fitting(first, [], plain, factors), len(plain) * len(factors)
+
+
+def _few(structural: list[Option], most: int = 4) -> list[Option]:
+    """The usual settings of each convention only: pairs are many."""
+    seen: dict[str, int] = {}
+    out = []
+    for option in structural:
+        seen[option.id] = seen.get(option.id, 0) + 1
+        if seen[option.id] <= most:
+            out.append(option)
+    return out
+
+
+def _fitting(
+    bench: Bench, plain: list[tuple[Option, ...]], outer: list[tuple[Option, ...]], factors: list[Option]
+) -> list[tuple[Option, ...]]:
+    """Those that fit one case: `plain` as they are, `outer` with a factor or an offset."""
+    found = [s for s in plain if bench.misfit(*bench.answer(s)) <= 1]
+    if not outer or not factors:
+        return found
+    answers = [bench.answer(s) for s in outer]
+    values, allowed = (np.stack([a[k] for a in answers]) for k in range(2))
+    for option in factors:
+        scaled, room = shifted(bench, option, values, allowed)
+        with np.errstate(invalid="ignore"):
+            fits = np.all(np.abs(scaled - bench.target) <= room, axis=-1)
+        found += [(*outer[k], option) for k in np.flatnonzero(fits)]
+    return found
+
+
+def shifted(bench: Bench, option: Option, value: Any, allowed: Any) -> tuple[Any, Any]:
+    """A value and what is allowed, with a factor or an offset."""
+    if option.id == "offset-log-n" or option.id == "offset-constant":
+        offset = bench.offsets[option.value] if option.id == "offset-log-n" else option.value
+        return value + offset, allowed + 4 * bench.unit * abs(offset)
+    factor = option.value if option.id == "outer-factor-constant" else bench.factors.get(option.id, math.nan)
+    return value * factor, abs(factor) * allowed + 4 * bench.unit * np.abs(value * factor)
+
+
+def answer(bench: Bench, chosen: tuple[Option, ...]) -> tuple[Any, Any]:
+    """Value of a variant with its factor or offset, and what is allowed."""
+    outside = [o for o in chosen if o.axis in ("factor", "offset")]
+    found = bench.answer(tuple(o for o in chosen if o not in outside))
+    for option in outside:
+        found = shifted(bench, option, *found)
+    return found
+
+
+def _fitted(benches: list[Bench], structures: list[tuple[Option, ...]]) -> list[tuple[Option, ...]]:
+    """Those that fit with a constant factor or offset, which is read off the case that fixes it best."""
+    if len(benches) < FITTED:
+        return []
+    found = []
+    for structure in structures:
+        for id in ("outer-factor-constant", "offset-constant"):
+            constant = _constant(benches[0], structure, id)
+            option = Option(id, constant)
+            if constant is not None and _agree(benches[1:], (*structure, option)):
+                found.append((*structure, option))
+    return found
+
+
+def _constant(bench: Bench, structure: tuple[Option, ...], id: str) -> float | None:
+    value, _ = bench.answer(structure)
+    place = int(np.argmax(np.abs(value)))
+    if not np.all(np.isfinite(value)) or value[place] == 0:
+        return None
+    return float(
+        bench.target[place] / value[place] if id == "outer-factor-constant" else bench.target[place] - value[place]
+    )
+
+
+def _agree(benches: list[Bench], chosen: tuple[Option, ...]) -> bool:
+    return all(bench.misfit(*answer(bench, chosen)) <= 2 for bench in benches[:2])
+
+
+def _verified(chosen: tuple[Option, ...], benches: list[Bench], needed: float) -> Reading | None:
+    """The reading, if it fits every case and that is no accident."""
+    chosen = tuple(sorted(chosen, key=lambda o: o.rank))
+    fitted = next((o for o in chosen if o.id in ("outer-factor-constant", "offset-constant")), None)
+    worst, telling, bits = 0.0, 0, []
+    for bench in benches:
+        value, allowed = answer(bench, chosen)
+        # A constant that was read off one case carries the error of that case.
+        allowed = allowed if fitted is None else 2 * allowed
+        misfit = bench.misfit(value, allowed)
+        if not misfit <= 1:
+            return None
+        worst = max(worst, misfit)
+        telling += bench.telling(value, allowed)
+        bits.append(bench.bits(allowed))
+    # The case that fixed a constant proves nothing.
+    evidence = sum(bits) if fitted is None else sum(bits) - max(bits)
+    if telling < (FITTED if fitted else 1) or evidence < needed:
+        return None
+    return Reading(
+        tuple(o.id for o in chosen), telling, len(benches), worst, detail=_detail(chosen), options=chosen
+    )  # fmt: skip
+
+
+def _detail(chosen: tuple[Option, ...]) -> str:
+    told = [f"constant = {o.value:.6g}" if o.id.endswith("-constant") else o.told for o in chosen]
+    return ", ".join(t for t in told if t)
+
+
+def _distinct(found: list[Reading], benches: list[Bench]) -> list[Reading]:
+    """One reading for every set of ids, and one for every set of values: the best, the simplest."""
+    found = sorted(found, key=lambda r: (len(r.ids), [o.rank for o in r.options], r.residual))
+    kept: dict[tuple[str, ...], Reading] = {}
+    for reading in found:
+        known = kept.get(reading.ids)
+        if known is None or reading.residual < known.residual:
+            kept[reading.ids] = replace(reading)
+    return list(kept.values())

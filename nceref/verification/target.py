@@ -1,0 +1,55 @@
+"""What is judged: a program with its framework, and how the inputs of a loss reach it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Program = Callable[[Mapping[str, Any], str, Callable[[Any], Any]], Any]
+"""``program(inputs, reduction, placed)``: inputs by canonical name, as arrays of the framework; `placed` puts an object
+that has arrays of its own, such as a torch module, into the dtype and on the device of the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Somebody else's loss, ready to be called.
+
+    Attributes
+    ----------
+    name : str
+        What a report calls it.
+    framework : str
+        ``numpy``, ``torch`` or ``jax``.
+    loss : str
+        Name of the loss that it claims to be.
+    program : callable or None
+        None in a description that came out of a child process.
+    binding : str
+        One line that says which input goes where.
+    names : mapping
+        The target's parameter to the input that it is handed, in the target's order.
+    fixed : mapping
+        Scalars that have one value whatever is asked: the corpus uses it.
+    floats : mapping
+        Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
+    has_reduction : bool
+        Whether the target can be told the reduction.
+    text, call, init
+        How it was asked for: the TARGET text (empty for an object), the call expression, the constructor's arguments.
+    """
+
+    name: str
+    framework: str
+    loss: str
+    program: Program | None = None
+    binding: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    floats: Mapping[str, str] = field(default_factory=dict)
+    has_reduction: bool = False
+    text: str = ""
+    call: str = ""
+    init: Mapping[str, Any] = field(default_factory=dict)
+
+    def described(self) -> "Target":
+        """The same without the program, so that it can be sent to another process."""
+        return replace(self, program=None)

@@ -1,0 +1,249 @@
+"""The verifier: runs a target on the corpus, judges it, asks second witnesses, flies canaries, and explains."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nceref.errors import TargetError
+from nceref.verification import report as codes
+from nceref.verification.canaries import Trial, fly
+from nceref.verification.corpus import corpus
+from nceref.verification.environment import environment
+from nceref.verification.identities import ask
+from nceref.verification.judge import expected, judge
+from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
+from nceref.verification.report import Report
+from nceref.verification.request import Request, request, selected
+
+LEAST = 3
+"""Cases that must be judged before a verdict means anything, unless the caller chose them."""
+_OPTIONS: dict[str, Any] = {
+    "call": None, "init": None, "framework": None, "suite": "standard", "dtype": "float64", "device": "cpu", "seed": 0,
+    "algorithm": "textbook", "timeout": None, "case": None, "require_grad": False, "expected_failures": None,
+    "explain": False, "repro": False,
+}  # fmt: skip
+
+
+def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
+    """Judge somebody else's loss against the reference, and name the convention or bug that explains a difference.
+
+    Parameters
+    ----------
+    target : str or callable
+        ``file.py:name``, ``package.module:name``, the name of a known target, or a function, class or module object.
+        Text is run in a child process, so that nothing that it does can harm the caller. An object is run in this
+        process: SystemExit is caught, but a call that hangs cannot be stopped.
+    loss : str, optional
+        Name of the reference; known targets bring their own.
+    call : str, optional
+        How the target is called, as in ``"f(z1, z2, tau=temperature)"``.
+    init : mapping, optional
+        Arguments of a class's constructor.
+    framework : {"numpy", "torch", "jax"}, optional
+        Default: recognized.
+    suite : {"standard", "quick", "full"}
+        How many cases.
+    dtype : str or sequence of str
+        ``float64`` (default), ``float32``, ``bfloat16``, ``float16``; several are reported side by side.
+    device : str
+        As the framework names it.
+    seed : int
+        Of the corpus.
+    algorithm : {"textbook", "log1p"}
+        Whose rounding errors are admitted: any backward-stable evaluation, or the one without cancellation.
+    timeout : float, optional
+        Seconds for one case, for a target given as text; default 30.
+    case : str or sequence of str, optional
+        Ids of the only cases to judge.
+    require_grad : bool
+        Whether a target without gradients fails.
+    expected_failures : mapping, optional
+        Result id to the reason why it fails; strict: an unexpected pass fails.
+    explain : bool
+        Whether the report tells what the bound of each case is made of.
+    repro : bool
+        Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
+        difference.
+    **options
+        Conventions that the target intends: arguments of the loss (``normalize="none"``, ``queue=...`` for a generated
+        one), ``reduction``, or an axis of the closed list of conventions (``factor="outer-factor-2"``).
+
+    Returns
+    -------
+    Report
+        A finding is never raised, see `Report.raise_for_status`.
+
+    Raises
+    ------
+    InputError
+        For an option or a setting that does not exist.
+    """
+    return _verified(target, loss, options, None)
+
+
+def verify_text(
+    target: str, loss: str | None = None, noted: Callable[..., Any] | None = None, **options: Any
+) -> Report:
+    """Like `verify`, for the command line: `noted` is told each observation and how many there will be."""
+    return _verified(target, loss, options, noted)
+
+
+def _verified(target: Any, loss: str | None, options: Mapping[str, Any], noted: Callable[..., Any] | None) -> Report:
+    asked = _request(target, loss, options)
+    try:
+        with _runner(asked) as run:
+            runs = [_run(asked, dtype, run, noted) for dtype in asked.dtypes]
+            return _report(asked, run, runs)
+    except TargetError as error:
+        return Report(asked.name, asked.loss.name, "error", codes.TARGET_FAILED, str(error),
+                      environment=environment(asked, None), settings=asked.stated)  # fmt: skip
+
+
+def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
+    known = {name: options.get(name, default) for name, default in _OPTIONS.items()}
+    return request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, known)
+
+
+def _runner(asked: Request) -> Any:
+    from nceref.verification import runner
+
+    options: dict[str, Any] = {
+        "call": asked.call, "init": asked.init, "framework": asked.framework, "settings": asked.settings,
+        "floats": asked.floats, "device": asked.device,
+    }  # fmt: skip
+    if isinstance(asked.thing, str):
+        return runner.in_child(asked.thing, asked.loss, timeout=asked.timeout or 30.0, **options)
+    return runner.in_process(asked.thing, asked.loss, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """All of one dtype: what was observed, what was judged, and what became of the canaries."""
+
+    dtype: str
+    observations: tuple[Observation, ...]
+    results: tuple[Result, ...]
+    trials: tuple[Trial, ...]
+
+    @property
+    def judged(self) -> int:
+        """Cases with a comparison."""
+        return len({r.case for r in self.results if r.quantity == "value.finite"})
+
+
+def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
+    """The probes of a run: of the suite, those that were chosen."""
+    probes = corpus(
+        asked.loss, asked.settings, suite=asked.suite, dtype=dtype, seed=asked.seed, reduction=asked.reduction,
+        algorithm=asked.algorithm, fixed=fixed,
+    )  # fmt: skip
+    chosen = selected((p.id for p in probes), asked.cases)
+    return tuple(p for p in probes if p.id in chosen)
+
+
+def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None) -> Run:
+    probes = probes_of(asked, dtype, run.target.fixed)
+    observations = tuple(_observed(probes, run, noted, len(asked.dtypes) * len(probes)))
+    results = [result for o in observations for result in judge(o)]
+    results += ask(observations, run)
+    trials = fly(observations, run.reply)
+    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials)
+
+
+def _observed(probes: Sequence[Probe], run: Any, noted: Callable[..., Any] | None, total: int) -> Iterator[Observation]:
+    twice = next((p.id for p in probes if not p.skip), "")
+    for probe in probes:
+        outcome = Outcome() if probe.skip else run(probe, twice=probe.id == twice)
+        if noted is not None:
+            noted(probe, total=total)
+        yield Observation(probe, outcome)
+
+
+def _named(asked: Request, dtype: str, results: list[Result]) -> list[Result]:
+    """The results, with the dtype before their ids where there are several."""
+    if len(asked.dtypes) == 1:
+        return results
+    return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
+
+
+def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
+    from nceref.verification.diagnose import diagnose
+
+    results = expected([r for each in runs for r in each.results], asked.expected_failures)
+    verdict, code, reason = _verdict(asked, results, runs)
+    found: tuple[Diagnosis, ...] = ()
+    script = ""
+    if code == codes.DIFFERS:
+        failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
+        found = diagnose(failing.observations)
+        script = _script(asked, run, failing) if asked.repro or any(d.id == "unexplained" for d in found) else ""
+    return Report(
+        asked.name, asked.loss.name, verdict, code, reason, found, tuple(results), environment(asked, run.target),
+        script, asked.stated,
+    )  # fmt: skip
+
+
+def _script(asked: Request, run: Any, failing: Run) -> str:
+    """A stand-alone script of the smallest failing input; empty where no number is wrong."""
+    from nceref.verification.script import script
+    from nceref.verification.smallest import smallest
+
+    wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
+    found = smallest(
+        asked.loss, asked.settings, run, dtype=failing.dtype, reduction=asked.reduction, algorithm=asked.algorithm,
+        first=[o for o in failing.observations if o.probe.id in wrong],
+    )  # fmt: skip
+    return script(run.target, *found) if found else ""
+
+
+def _verdict(asked: Request, results: Sequence[Result], runs: Sequence[Run]) -> tuple[str, int, str]:
+    """Verdict, exit code and a sentence; the first line of the table that applies."""
+    judged = sum(each.judged for each in runs)
+    failed = [r for r in results if r.status in ("fail", "xpass")]
+    errors = [r for r in results if r.status == "error"]
+    trials = [t for each in runs for t in each.trials]
+    survived = [t for t in trials if t.result == "survived"]
+    unseen = [t for t in trials if t.result == "unseen"]
+    graded = any(r.quantity.startswith("grad.") and r.status in ("pass", "xfail") for r in results)
+    rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
+        (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "
+         f"{survived[0].canary.sentence}, on {survived[0].case}; please report this"),
+        (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
+        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, results, judged)),
+        (judged < (1 if asked.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
+         lambda: f"{judged} cases were judged, at least {1 if asked.cases else LEAST} are needed"),
+        (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
+         f"{unseen[0].canary.sentence}: the bounds are wider than that"),
+        (not graded, "value-only", codes.DIFFERS if asked.require_grad else codes.CONFORMS,
+         lambda: f"the value is right on {judged} of {judged} cases; there were no gradients to judge"),
+        (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree on {judged} of {judged} cases"),
+    )  # fmt: skip
+    return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
+
+
+def _differs(failed: Sequence[Result], errors: Sequence[Result], results: Sequence[Result], judged: int) -> str:
+    """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
+    cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
+    told = []
+    if cases["value"]:
+        told.append(f"the value fails on {len(cases['value'])} of {judged} cases")
+    elif cases["grad."]:
+        told.append("the value is right, the gradient is wrong")
+    if cases["grad."]:
+        told.append(f"gradients fail on {len(cases['grad.'])} of {judged}")
+    if errors:
+        told.append(f"{len({r.case for r in errors})} cases could not be run: {errors[0].why}")
+    rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]
+    return "; ".join(told) or rest[0].why
+
+
+def case_names(target: Any, loss: str | None = None, **options: Any) -> tuple[str, ...]:
+    """Ids of the cases that `verify` would judge or skip, in order."""
+    return tuple(probe.id for probe in corpus_of(target, loss, **options))
+
+
+def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Probe, ...]:
+    """The probes that `verify` would run, of the first dtype; the target is loaded, but not called."""
+    asked = _request(target, loss, options)
+    with _runner(asked) as run:
+        return probes_of(asked, asked.dtypes[0], run.target.fixed)

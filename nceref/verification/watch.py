@@ -1,0 +1,152 @@
+"""Watches a target that runs in a process of its own, see `child`: it may hang, exit or die.
+
+Messages are pickled over the child's own standard streams, which it takes away from the target before it loads it:
+what the target prints cannot corrupt them. Requests carry arrays only; the declaration of the loss is found by name.
+"""
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from typing import IO, Any
+
+from nceref.errors import TargetError
+from nceref.verification import frameworks
+from nceref.verification.child import Order
+from nceref.verification.records import Outcome, Probe
+from nceref.verification.target import Target
+
+BOOT = "import sys; sys.path[:] = eval(sys.argv[1]); from nceref.verification.child import main; main()"
+"""The child imports what its parent could import; its own folder is not on the path."""
+GIVE_UP = 3
+"""Cases in a row that may hang or die before the others are not tried any more."""
+
+
+class Child:
+    """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process."""
+
+    target: Target
+
+    def __init__(self, order: Order, timeout: float, loading_timeout: float) -> None:
+        self._order, self._timeout, self._loading_timeout = order, timeout, loading_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._in_a_row: list[Outcome] = []
+
+    def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
+        """Ask the target; with `twice`, ask again and compare bit by bit."""
+        return self._asked((frameworks.request(probe, self._order.device), twice, None), 2 if twice else 1)
+
+    def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+        """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
+        return self._asked((frameworks.request(probe, self._order.device), False, answer), 1)
+
+    def start(self) -> None:
+        """Start the process and wait until the target is loaded.
+
+        Raises
+        ------
+        NcerefError
+            Whatever loading raised there, or a `TargetError` if it took too long or died.
+        """
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOT, repr(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._errors, start_new_session=True,
+        )  # fmt: skip
+        self._inbox = queue.Queue()
+        threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
+        self._send(self._order)
+        found = self._received(self._loading_timeout)
+        if isinstance(found, Outcome):
+            self.stop()
+            msg = f"{self._order.text} cannot be loaded: importing it {found.sentence}"
+            raise TargetError(msg)
+        if isinstance(found, Exception):
+            self.stop()
+            raise found
+        self.target = found
+
+    def stop(self) -> None:
+        """End the process and what it has started; to be called on every way out, Ctrl-C included."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        _kill(process)
+        for stream in (process.stdin, process.stdout, self._errors):
+            # What could not be sent any more has no reader.
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+    def _asked(self, message: Any, calls: int) -> Outcome:
+        if len(self._in_a_row) >= GIVE_UP:
+            last = self._in_a_row[-1]
+            return Outcome(trouble=last.trouble, sentence=f"is not tried: {GIVE_UP} cases in a row: {last.sentence}")
+        found = self._answer(message, self._timeout * calls)
+        if isinstance(found, Exception):
+            raise found
+        if found.trouble in ("hangs", "dies"):
+            self.stop()
+            self._in_a_row.append(found)
+        else:
+            self._in_a_row.clear()
+        outcome: Outcome = found
+        return outcome
+
+    def _answer(self, message: Any, seconds: float) -> Any:
+        try:
+            if self._process is None:
+                self.start()
+        except TargetError as error:
+            return Outcome(trouble="dies", sentence=f"does not load again: {error}")
+        self._send(message)
+        return self._received(seconds)
+
+    def _send(self, message: Any) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        # A child that is dead already is noticed where its answer is waited for.
+        with contextlib.suppress(OSError):
+            pickle.dump(message, self._process.stdin)
+            self._process.stdin.flush()
+
+    def _received(self, seconds: float) -> Any:
+        """The next message, or the outcome that says that there is none."""
+        try:
+            found = self._inbox.get(timeout=seconds)
+        except queue.Empty:
+            return Outcome(trouble="hangs", sentence=f"does not return within {seconds:g} s (--timeout)")
+        return self._death() if found is None else found
+
+    def _death(self) -> Outcome:
+        assert self._process is not None
+        code = self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        told = f": {frameworks.short(said[-1])}" if said else ""
+        return Outcome(trouble="dies", sentence=f"ends the process with {how}{told}")
+
+
+def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
+    """Hand on what comes; None at the end, or where what comes cannot be read."""
+    try:
+        while True:
+            inbox.put(pickle.load(stream))
+    except Exception:
+        inbox.put(None)
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
