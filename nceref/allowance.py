@@ -108,9 +108,9 @@ def allowance(
     InputError
         For a format, reduction or algorithm that does not exist, and for arguments that the loss refuses.
     """
-    for name, value, known in (("dtype", dtype, tuple(FORMATS)), ("algorithm", algorithm, ALGORITHMS)):
-        if value not in known:
-            msg = f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}"
+    for name, word, known in (("dtype", dtype, tuple(FORMATS)), ("algorithm", algorithm, ALGORITHMS)):
+        if word not in known:
+            msg = f"`{name}` must be one of {', '.join(map(repr, known))}, got {word!r}"
             raise InputError(msg)
     run, reduction = FORMATS[dtype], choose_reduction(loss, reduction)
     arguments = bind(loss, (), inputs)
@@ -129,10 +129,9 @@ def allowance(
 
 def _walk(found: Analysis, arguments: Mapping[str, Any]) -> Array:
     """Go through the stages, each widened by what a textbook program may lose there; what rows lose to the shift."""
-    found.fold()
     if not (found.fmt.textbook and any(map(exponentiates, found.plan.comparisons))):
-        found.run()
-        return np.zeros_like(found.rows)
+        return np.zeros_like(found.run().rows)
+    found.fold()
     # Distances of pairs are no logits; all other comparisons have the same anchors, and are one row of logits.
     parts = [(i, c) for i, c in enumerate(found.plan.comparisons) if not isinstance(c.logits, PairedDistance)]
     peak = _peak(found, parts)
@@ -144,14 +143,14 @@ def _walk(found: Analysis, arguments: Mapping[str, Any]) -> Array:
     found.apply_head()
     weights = found.weights if found.weights.shape == peak.shape else np.full_like(peak, np.max(found.weights))
     sensitivity = _sensitivity(found, weights)
-    lost = 8 * found.fmt.u * peak + found.fmt.gamma(found.fmt.ratio * count + 8)
-    relative = np.expm1(np.minimum(2 * _spread(found, parts) + 2 * lost, LARGE))
+    lost = 4 * found.fmt.u * peak + found.fmt.gamma(found.fmt.ratio * count + 6)
+    relative = np.expm1(np.minimum(2 * _spread(found, parts) + lost, LARGE))
     for name in set(found.slopes) - set(found.stats):
         # What multiplies the logits is at most that much of the largest.
         extra = np.sum(weights * sensitivity * (lost + relative * peak)) / abs(arguments[name])
         found.slope_errors[name] = found.slope_errors[name] + extra
     found.pull()
-    _widen_slopes(found, parts, relative, weights * sensitivity)
+    _widen_slopes(found, parts, relative, lost, weights * sensitivity)
     found.finish()
     return _like_rows(sensitivity * lost, found.rows)
 
@@ -200,13 +199,11 @@ def _sensitivity(found: Analysis, weights: Array) -> Array:
     return largest
 
 
-def _widen_slopes(found: Analysis, parts: Parts, relative: Array, load: Array) -> None:
+def _widen_slopes(found: Analysis, parts: Parts, relative: Array, lost: Array, load: Array) -> None:
     """Put the errors of a program that subtracts 1 from a probability in place of those of one that does not."""
     fmt = found.fmt
-    total = sum(
-        np.sum(dg, axis=1) + fmt.gamma(fmt.ratio * g.shape[1] + 4) * np.sum(np.abs(g), axis=1)
-        for g, dg in (found.blocks[i] for i, _ in parts)
-    )
+    # However the logits were rounded, their probabilities add up to 1 but for what the log-sum-exp lost.
+    total = load * (np.expm1(np.minimum(lost, LARGE)) + 4 * fmt.u)
     for i, comparison in parts:
         g, dg = found.blocks[i]
         found.blocks[i] = g, shifted_slopes(comparison, (*found.logits[i], dg), relative, load, total, fmt)

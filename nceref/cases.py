@@ -64,7 +64,10 @@ def _short(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
 
 
 Geometry = tuple[Rows, dict[str, int], dict[str, Any]]
-"""Rows, sizes that differ from the usual ones, and arguments; "lonely" gives one sample a label of its own."""
+"""Rows, sizes that differ from the usual ones, and arguments.
+
+"lonely" gives one sample a label of its own; "centered" puts class centers where the rows of the class are.
+"""
 
 GEOMETRIES: dict[str, Geometry] = {
     "random": (_random, {}, {}),
@@ -161,7 +164,8 @@ def arguments(
     heat = {"temperature": temperature, "logit_scale": 1 / temperature, "scale": 1 / temperature}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}
-    twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in wanted if isinstance(p, Labels)}, rng)
+    centered = rows in (_aligned, _opposed) or "centered" in extra
+    twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in wanted if isinstance(p, Labels)}, centered, rng)
     out: dict[str, Any] = {}
     for p in wanted:
         asked = variant.get(p.name)
@@ -181,8 +185,10 @@ def arguments(
 class _Twins:
     """What a row is near to, or opposite to: its class where there are labels, else row by row the first input."""
 
-    def __init__(self, sizes: Mapping[str, int], labels: Mapping[str, Any], rng: np.random.Generator) -> None:
-        self.labels = labels
+    def __init__(
+        self, sizes: Mapping[str, int], labels: Mapping[str, Any], centered: bool, rng: np.random.Generator
+    ) -> None:
+        self.labels, self.centered = labels, centered
         self.first: Any = None
         self.classes = rng.standard_normal((sizes["C"] + 1, sizes["D"]))
 
@@ -201,7 +207,7 @@ def _array(
     shape = tuple(sizes[letter] for letter in letters)
     kinds: dict[str, Callable[[], Any]] = {
         "embedding": lambda: rows(rng, shape, twins.of(p, shape)),
-        "center": lambda: twins.classes[: sizes["C"]] if rows in (_aligned, _opposed) else rows(rng, shape, None),
+        "center": lambda: twins.classes[: sizes["C"]] if twins.centered else rows(rng, shape, None),
         "vector": lambda: 2 * rng.standard_normal(shape),
         "counts": lambda: rng.integers(1, 100, shape).astype(np.float64),
         "prior": lambda: np.float32(1 / shape[0]) * np.ones(shape),
@@ -226,5 +232,6 @@ def _labels(p: Labels, sizes: Mapping[str, int], lonely: bool, rng: np.random.Ge
     classes = max(1, min(sizes["C"], n // 2))
     labels = rng.permutation(np.arange(n) % classes)
     if lonely:
-        labels[0] = sizes["C"]
+        # The last class, where labels index centers: `classes` is smaller.
+        labels[0] = sizes["C"] - (p.classes is not None)
     return labels

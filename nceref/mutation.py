@@ -36,9 +36,9 @@ import numpy as np
 Program = Callable[..., Any]
 Gradients = dict[str, Any]
 
-# The square of the step, even over a squared temperature of 0.001, vanishes beside the real part; the step itself has
-# room enough in float32, which some programs cast to.
-_STEP_BITS = 50
+# The step, relative to the row. Its square, even over a squared temperature of 0.001, vanishes beside the real part;
+# it is large enough for gradients that are almost too small for float32, and for programs that cast to float32.
+_STEP_BITS: Mapping[str, int] = MappingProxyType({"f": 24, "d": 50})
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,16 +132,24 @@ def _is_float(x: Any) -> bool:
 
 def slopes(program: Program, inputs: Mapping[str, Any], names: Iterable[str]) -> Gradients:
     """The gradient of a program by the named inputs: Im f(x + i h) / h, one entry at a time."""
-    return {name: _slope(program, dict(inputs), name) for name in names}
+    wanted = list(names)
+    # All arrays are complex, whichever moves: real and complex quotients are rounded in different ways, so that x - y
+    # would not be 0 where x = y.
+    points = {name: _complex(inputs[name]) for name in wanted}
+    given = {**inputs, **{name: point for name, point in points.items() if point.ndim}}
+    return {name: _slope(program, given, name, np.asarray(inputs[name]), points[name]) for name in wanted}
 
 
-def _slope(program: Program, inputs: dict[str, Any], name: str) -> Any:
-    x = np.asarray(inputs[name])
-    steps, point = _steps(x).reshape(-1), np.array(x, dtype=np.result_type(x, np.complex64))
-    entries, out = point.reshape(-1).imag, np.empty(x.size, dtype=x.dtype)
+def _complex(x: Any) -> Any:
+    return np.array(x, dtype=np.result_type(x, np.complex64))
+
+
+def _slope(program: Program, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
+    steps, out = _steps(x).reshape(-1), np.empty(x.size, dtype=x.dtype)
+    entries = point.reshape(-1).imag
     for i, step in enumerate(steps):
         entries[i] = step
-        out[i] = np.imag(program(**{**inputs, name: point if x.ndim else point[()]})) / step
+        out[i] = np.imag(program(**{**given, name: point if x.ndim else point[()]})) / step
         entries[i] = 0
     return out.reshape(x.shape)[()]
 
@@ -149,7 +157,7 @@ def _slope(program: Program, inputs: dict[str, Any], name: str) -> Any:
 def _steps(x: Any) -> Any:
     """Powers of two, so that dividing by them is exact, far below the largest entry of each row."""
     size = np.max(np.abs(x), axis=-1, keepdims=True) if x.ndim else np.abs(x)
-    exponent = np.frexp(np.where(size > 0, size, 1))[1] - _STEP_BITS
+    exponent = np.frexp(np.where(size > 0, size, 1))[1] - _STEP_BITS[x.dtype.char]
     return np.broadcast_to(np.ldexp(np.ones_like(x, shape=()), exponent), x.shape)
 
 

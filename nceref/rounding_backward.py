@@ -99,8 +99,22 @@ def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, to
             mask = oriented(term, pattern(term, s)[0])
             target = 4 * fmt.u / np.maximum(np.sum(mask, axis=1, keepdims=True), 1)
             dg = dg + mask * load[:, None] * (probability * relative[:, None] + target)
+    dg = dg + load[:, None] * np.where(_swappable(comparison, s, ds), np.exp(np.minimum(s - top, 0.0)), 0.0)
     peak = np.max(s, axis=1, keepdims=True)
     return dg + (s >= peak - 16 * fmt.u * np.abs(peak) - 2 * ds) * total[:, None]
+
+
+def _swappable(comparison: Any, s: Array, ds: Array) -> Array:
+    """Pairs that rounding may take into a pattern of the largest logits, or push out of it."""
+    found = np.zeros(s.shape, dtype=bool)
+    for term in comparison.terms.values():
+        if term.pattern.whole_rows:
+            kept = pattern(term, s)[0]
+            edge = np.min(np.where(kept, s, np.inf), axis=1, keepdims=True)
+            near = np.abs(s - edge) <= 2 * np.max(ds, axis=1, keepdims=True)
+            dropped = np.any(near & ~covered(comparison, s), axis=1, keepdims=True)
+            found = found | (near & dropped)
+    return found
 
 
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:
@@ -152,7 +166,8 @@ def to_input(part: Part, rows: Rows, exact: Array, size: Array, error: Array, fm
         # What was flushed to 0 before the length divides it, with and without the factor in it.
         error = error + (8 * fmt.tiny if fmt.textbook else 0.0)
         error = error + z * np.sum(z * error, axis=1, keepdims=True)
-        error = (error + fmt.u * (3.5 * fmt.ratio * z.shape[1] + 40) * (size + along)) / part.length
+        cost = 3.5 * fmt.ratio * z.shape[1] + (12 if fmt.textbook else 40)
+        error = (error + fmt.u * cost * (size + along)) / part.length
         exact = exact / part.length
     return _shaped(exact, part.source), _shaped(error, part.source)
 

@@ -48,12 +48,15 @@ def finite(x: Array) -> Array:
 
 
 def entry_costs(rows: Rows, fmt: Format) -> Array:
-    """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization."""
+    """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization.
+
+    A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
+    """
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
     for part in rows.parts:
         if part.length is not None:
-            cost[part.span] = fmt.ratio * d / 2 + 6
+            cost[part.span] = fmt.ratio * d / 2 + (4 if fmt.textbook else 6)
     return cost
 
 
@@ -61,11 +64,11 @@ def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
     """Dense logits and the bound on their error."""
     n, m = logits.shape
     s = logits.block(slice(0, n), slice(0, m))
-    extra = 2 * fmt.u * np.abs(s) + _offset_error(logits, fmt)
+    extra = (1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
     if isinstance(logits, Dot):
         a, b = logits.anchors, logits.candidates
-        # The factor may be applied to either side, or half of it to both.
-        cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (6 if fmt.textbook else 4)
+        # The product, its factor, and the factor's own rounding.
+        cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (3 if fmt.textbook else 4)
         return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
     if isinstance(logits, SquaredDistance):
         squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
@@ -193,13 +196,13 @@ def exponentiates(comparison: Any) -> bool:
 
 
 def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: Format) -> Array:
-    """What a log-sum-exp may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
-    if isinstance(term.statistic, Sum):
-        return 4 * fmt.u * peak if linear(term.statistic, peak) else 0.0
+    """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
+    if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):
+        return 0.0
     k = term.statistic.k if isinstance(term.statistic, LogSumExp) else 1.0
     level = out[:, 0] if out.ndim == 2 else out
-    # Exponentials that are below the range lose their digits one by one; of a sum of nothing else, nothing is left.
-    depth = k * peak - finite(level)
-    lost = np.where(depth < -math.log(fmt.tiny), count * 2 * fmt.u * fmt.tiny * np.exp(np.minimum(depth, 700.0)), 0.0)
-    error = 4 * fmt.u * k * peak + lost
+    # Exponentials below the range lose their digits one by one; of a sum of nothing else, nothing is left.
+    least, depth = 2 * fmt.u * fmt.tiny, k * peak - finite(level)
+    lost = np.where(depth < -math.log(least), count * least * np.exp(np.minimum(depth, 700.0)), 0.0)
+    error = 2 * fmt.u * k * peak + lost
     return error if out.ndim == 1 else np.stack([error, error, 0 * error], axis=1)

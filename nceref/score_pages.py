@@ -31,12 +31,13 @@ def text(shown: Iterable[Mutant], *, width: int = pages.WIDTH, color: bool = Fal
     """
     page, paper = pages.page(width, color)
     listed = list(shown)
+    label = max(len(mutant.id) for mutant in listed)
     for name in (*GROUPS, CORRECT):
         own = [mutant for mutant in listed if group(mutant) == name]
         if own:
             page.print(f"{name} ({len(own)})", style="bold")
         for mutant in own:
-            pages.grid(page, [(mutant.id, ", ".join(mutant.losses))], 0, styles=("", "dim"), indent=pages.GAP)
+            pages.grid(page, [(mutant.id, ", ".join(mutant.losses))], label, styles=("", "dim"), indent=pages.GAP)
             pages.grid(page, [(mutant.sentence,)], indent=2 * pages.GAP)
     page.print("\nAll about one, with its code: nceref mutants nt-xent-own-logit-kept", style="dim")
     return pages.clean(paper)

@@ -13,7 +13,7 @@ With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
 Second-order terms enter as a factor exp(2 max |ds|). A bound grows by itself where the problem is ill-conditioned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,22 +54,23 @@ class Bounds:
 
     Attributes
     ----------
-    value : float
-        Bound on the absolute error of the value under the reduction "mean".
+    value : float or array
+        Bound on the absolute error of the value; under the reduction "none", one number a row.
     grads : dict
         One array (or float) of bounds for every differentiable input.
     terms : dict
         What the bound of the value is made of, by stage; they add up to `value`.
     """
 
-    value: float
+    value: Any
     grads: dict[str, Any]
-    terms: dict[str, float] = field(default_factory=dict)
+    terms: dict[str, Any] = field(default_factory=dict)
 
     def explain(self) -> str:
-        """The terms, one a line."""
-        lines = [f"{stage:<12} {size:.3e}" for stage, size in self.terms.items()]
-        return "\n".join([*lines, f"{'value':<12} {self.value:.3e}"])
+        """The terms, one a line; of several rows, those of the worst."""
+        worst = int(np.argmax(self.value))
+        parts = {**self.terms, "value": self.value}
+        return "\n".join(f"{stage:<12} {np.ravel(size)[worst]:.3e}" for stage, size in parts.items())
 
 
 def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any) -> Bounds:
@@ -149,14 +150,30 @@ class Analysis:
         spread = {
             name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
         }
-        for name, moved in _moves(stats, spread):
-            rows, slopes = self.head_at(moved)
-            self.row_errors = self.row_errors + np.abs(rows - self.rows)
-            self.moved[name] = self.moved[name] + np.abs(rows - self.rows)
-            for other in slopes:
-                change = np.abs(np.asarray(slopes[other]) - self.slopes[other])
-                self.slope_errors[other] = self.slope_errors[other] + change
+        for (name, _), change, by_slope in self._moves(spread):
+            self.row_errors = self.row_errors + change
+            self.moved[name] = self.moved[name] + change
+            self.slope_errors = {other: error + by_slope[other] for other, error in self.slope_errors.items()}
         self.weights = self.row_weights(stats, self.rows)
+
+    def _moves(self, spread: Mapping[str, Array]) -> Iterator[tuple[tuple[str, int], Array, dict[str, Array]]]:
+        """How far rows and slopes move with each statistic; of several moves, the largest.
+
+        A program without cancellation has reserves nowhere else, and gets all of them.
+        """
+        largest: dict[tuple[str, int], tuple[Array, dict[str, Array]]] = {}
+        for number, (name, column, moved) in enumerate(_moves(self.stats, spread)):
+            rows, slopes = self.head_at(moved)
+            change = np.abs(rows - self.rows)
+            by_slope = {other: np.abs(np.asarray(slope) - self.slopes[other]) for other, slope in slopes.items()}
+            key = name, column if self.fmt.textbook else number
+            if key in largest:
+                before = largest[key]
+                change = np.maximum(before[0], change)
+                by_slope = {other: np.maximum(before[1][other], move) for other, move in by_slope.items()}
+            largest[key] = change, by_slope
+        for key, found in largest.items():
+            yield key, *found
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
@@ -222,14 +239,14 @@ class Analysis:
             )
 
 
-def _moves(stats: Any, spread: Any) -> Any:
-    """The statistics with one of them at the ends of its interval: all rows up, all down, and in turns; its name."""
+def _moves(stats: Any, spread: Any) -> Iterator[tuple[str, int, dict[str, Array]]]:
+    """The statistics with one column of one at the ends of its interval: all rows up, all down, and in turns."""
     for name, stat in stats.items():
         turns = np.where(np.arange(stat.shape[0]) % 2, 1.0, -1.0)
         for sign in (np.ones_like(turns), -np.ones_like(turns), turns, -turns):
             if stat.ndim == 1:
-                yield name, {**stats, name: stat + sign * spread[name]}
+                yield name, 0, {**stats, name: stat + sign * spread[name]}
                 continue
             for column in range(2):
                 pick = np.arange(stat.shape[1]) == column
-                yield name, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}
+                yield name, column, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}

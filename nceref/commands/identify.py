@@ -1,4 +1,4 @@
-"""`nceref identify`: which loss is this?"""
+"""`nceref identify`: which loss of the family this is."""
 
 from typing import Any
 

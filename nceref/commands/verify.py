@@ -1,4 +1,4 @@
-"""`nceref verify`: is this implementation right, and if not, what is it?"""
+"""`nceref verify`: whether an implementation is right, and if not, what it is."""
 
 from typing import Any
 
@@ -83,6 +83,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         "case": list(given["cases"]) or None,
         "expected_failures": reasons,
         "dtype": list(given["dtype"]),
+        "repro": bool(given["repro_file"]),
     }
 
 

@@ -10,7 +10,7 @@ import click
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """The values of ``K=V`` options by name: numbers, truth values, None, ``given`` for a generated array, else words."""
+    """The values of ``K=V`` options by name: numbers, truth values, None, ``given`` for an array, else words."""
     out: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Scene, embed, real, similarities
-from nceref.stages import contrast
-from nceref.temperatures import SCALES, TEMPERATURES, factor, heat
+from nceref.scenes.scene import Dense, Member, Scene, embed, real, similarities
+from nceref.scenes.stages import contrast
+from nceref.scenes.temperatures import SCALES, TEMPERATURES, factor, heat
 
 
 def _onehot(inputs, knobs, classes):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Rows, embed, log_sum_exp, real
+from nceref.scenes.scene import Dense, Member, Rows, embed, log_sum_exp, real
 
 
 def _power(squares, exponent):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Scene, beside, embed, similarities, stack, transposed
-from nceref.stages import contrast
-from nceref.temperatures import PLACES, TEMPERATURES, heat, tempered
+from nceref.scenes.scene import Dense, Member, Scene, beside, embed, similarities, stack, transposed
+from nceref.scenes.stages import contrast
+from nceref.scenes.temperatures import PLACES, TEMPERATURES, heat, tempered
 
 
 def _flat(x):

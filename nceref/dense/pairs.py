@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Rows, embed, log_add, real, similarities, softplus
-from nceref.temperatures import SCALES, factor
+from nceref.scenes.scene import Dense, Member, Rows, embed, log_add, real, similarities, softplus
+from nceref.scenes.temperatures import SCALES, factor
 
 
 def _sigmoids(inputs, knobs):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Scene, beside, embed, real, similarities
-from nceref.stages import contrast
-from nceref.temperatures import PLACES, SCALES, TEMPERATURES, heat, tempered
+from nceref.scenes.scene import Dense, Member, Scene, beside, embed, real, similarities
+from nceref.scenes.stages import contrast
+from nceref.scenes.temperatures import PLACES, SCALES, TEMPERATURES, heat, tempered
 
 
 def _square(inputs, roles, knobs):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nceref.scene import Dense, Member, Scene, embed, real, similarities, stack
-from nceref.stages import contrast
-from nceref.temperatures import PLACES, TEMPERATURES, factor, heat, tempered
+from nceref.scenes.scene import Dense, Member, Scene, embed, real, similarities, stack
+from nceref.scenes.stages import contrast
+from nceref.scenes.temperatures import PLACES, TEMPERATURES, factor, heat, tempered
 
 ROLES = {"first": "z1", "second": "z2"}
 

@@ -66,10 +66,9 @@ def _two_views(z1, z2, temperature):
 
 
 def _positive_detached(z1, z2, *, temperature):
-    """The target's score is read with .data and enters numerator and denominator."""
+    """The target's score in the numerator is read with .data."""
     positive, negatives = _two_views(z1, z2, temperature)
-    positive = stop(positive)
-    return np.mean(logsumexp(np.concatenate([positive[:, None], negatives], axis=1)) - positive)
+    return np.mean(logsumexp(np.concatenate([positive[:, None], negatives], axis=1)) - stop(positive))
 
 
 def _denominator_detached(z1, z2, *, temperature):
@@ -112,7 +111,7 @@ def _hard_negatives(z1, z2, *, temperature, positive_prior, concentration):
     ng = (weighted - positive_prior * count * pos) / (1 - positive_prior)
     floor = count * np.exp(-1 / temperature - top)
     ng = np.where(np.real(ng) > np.real(floor), ng, floor)
-    return np.mean(-np.log(pos / (pos + ng)))
+    return np.mean(np.log(pos + ng) + top - positive)
 
 
 def _bias_as_a_number(image, text, *, logit_scale, logit_bias):

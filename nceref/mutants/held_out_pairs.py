@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.mutation import Mutant, cross_entropy, log_softmax, logsumexp, softplus, stop, unit
+from nceref.mutation import Mutant, cross_entropy, log_softmax, logsumexp, peak, softplus, stop, unit
 
 
 def _views(z1, z2):
@@ -26,8 +26,10 @@ def _nt_xent_kept_and_summed(z1, z2, *, temperature):
 def _nt_xent_turns_and_e(z1, z2, *, temperature):
     z, _ = _views(z1, z2)
     rows = np.arange(len(z))
-    mass = np.exp(z @ z.T / temperature)
-    return -np.mean(np.log(mass[rows, rows ^ 1] / (np.sum(mass, axis=1) - z.real.dtype.type(np.e))))
+    logits = z @ z.T / temperature
+    top = peak(logits)
+    mass = np.sum(np.exp(logits - top), axis=1) - np.exp(1 - top[:, 0])
+    return np.mean(top[:, 0] + np.log(mass) - logits[rows, rows ^ 1])
 
 
 def _nt_xent_as_moco_v3(z1, z2, *, temperature):
@@ -63,6 +65,12 @@ def _supcon_zero_and_added(embeddings, labels, *, temperature):
 def _clip_one_way_log(image, text, *, logit_scale):
     logits = np.log(logit_scale) * unit(image) @ unit(text).T
     return cross_entropy(logits, np.arange(len(logits)))
+
+
+def _clip_one_candidate(image, text, *, logit_scale):
+    logits = logit_scale * unit(image) @ unit(text).T
+    own = np.diagonal(logits)[:, None]
+    return (cross_entropy(logits, np.arange(len(logits))) + cross_entropy(own, 0)) / 2
 
 
 def _dcl_one_way_two_logs(z1, z2, *, temperature):
@@ -107,7 +115,8 @@ def _moco_raw_queue_cold(queries, keys, queue, *, temperature):
 def _arcface_degrees_summed(embeddings, class_weights, target, *, margin, scale):
     cosine = unit(embeddings) @ unit(class_weights).T
     margin = margin * cosine.real.dtype.type(np.pi / 180)
-    harder = cosine * np.cos(margin) - np.sqrt(1 - cosine * cosine) * np.sin(margin)
+    rest = 1 - cosine * cosine
+    harder = cosine * np.cos(margin) - np.sqrt(np.where(np.real(rest) > 0, rest, 0)) * np.sin(margin)
     own = np.arange(cosine.shape[1]) == target[:, None]
     return cross_entropy(scale * np.where(own, harder, cosine), target) * len(target)
 
@@ -194,6 +203,12 @@ MUTANTS = (
         sentence="Images look for texts only, and the log-scale multiplies without exp.",
         thread="BAAI-DCAI/M3D#52", losses=("clip",), named=("one-direction-only", "scale-without-exponential"),
         program=_clip_one_way_log, held_out=True,
+    ),
+    Mutant(
+        id="clip-one-candidate",
+        sentence="Texts have one candidate each, and their loss of 0 halves that of the images.",
+        thread="NVIDIA-NeMo/Automodel#3870", losses=("clip",), named=("one-direction-only", "outer-factor-half"),
+        program=_clip_one_candidate, held_out=True,
     ),
     Mutant(
         id="dcl-one-way-two-logs",

@@ -73,6 +73,33 @@ def _debiased_global_temperature(z1, z2, *, temperature, positive_prior):
     return -np.mean(np.log(positive / (positive + estimate)))
 
 
+def _nt_xent_learned_log(z1, z2, *, temperature):
+    """A temperature that is learned as a logarithm, as CLIP does with its scale."""
+    z, n = unit(np.concatenate([z1, z2])), len(z1)
+    logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T * np.exp(temperature))
+    return cross_entropy(logits, (np.arange(2 * n) + n) % (2 * n))
+
+
+def _supcon_in_rescaled(embeddings, labels, *, temperature):
+    """The loss is multiplied by the temperature, so that gradients have one size at all temperatures."""
+    z = unit(embeddings)
+    others = ~np.eye(len(z), dtype=bool)
+    positives = others & (labels[:, None] == labels)
+    log_prob = log_softmax(np.where(others, z @ z.T / temperature, -np.inf))
+    inside = logsumexp(np.where(positives, log_prob, -np.inf))
+    return np.mean(temperature * (np.log(np.sum(positives.astype(z.dtype), axis=1)) - inside))
+
+
+def _supcon_average_of_nonzero(embeddings, labels, *, temperature):
+    """The reducer averages what is greater than 0, and a row that is right is 0."""
+    z = unit(embeddings)
+    others = ~np.eye(len(z), dtype=bool)
+    positives = others & (labels[:, None] == labels)
+    log_prob = np.where(positives, log_softmax(np.where(others, z @ z.T / temperature, -np.inf)), 0)
+    rows = -np.sum(log_prob, axis=1) / np.sum(positives.astype(z.dtype), axis=1)
+    return np.mean(rows[np.real(rows) > 0])
+
+
 def _siglip_log_scale(image, text, *, logit_scale, logit_bias):
     """The parameter is the logarithm of the scale, and multiplies as it is."""
     logits = np.log(logit_scale) * unit(image) @ unit(text).T + logit_bias
@@ -165,6 +192,24 @@ MUTANTS = (
         sentence="A global of the module is used, whatever temperature is passed.",
         thread="", seen="joshr17/HCL, image/main.py", losses=("debiased",), named=("temperature-ignored",),
         program=_debiased_global_temperature, held_out=True,
+    ),
+    Mutant(
+        id="nt-xent-temperature-of-a-logarithm",
+        sentence="The exponential of the temperature multiplies, as if it were a learned log-scale.",
+        thread="mlfoundations/open_clip#104", losses=("nt_xent",), named=("temperature-exponentiated",),
+        program=_nt_xent_learned_log, held_out=True,
+    ),
+    Mutant(
+        id="supcon-in-times-temperature",
+        sentence="The loss is multiplied by the temperature unless one asks for it not to be.",
+        thread="", seen="google-research supcon/losses.py, scale_by_temperature", losses=("supcon_in",),
+        named=("outer-factor-temperature",), program=_supcon_in_rescaled, held_out=True,
+    ),
+    Mutant(
+        id="supcon-out-average-of-nonzero",
+        sentence="Rows whose loss is 0 are left out of the mean.",
+        thread="", seen="pytorch-metric-learning 2.9.0, AvgNonZeroReducer", losses=("supcon_out",),
+        named=("mean-over-nonzero-rows",), program=_supcon_average_of_nonzero, held_out=True,
     ),
     Mutant(
         id="siglip-logarithm-as-scale",

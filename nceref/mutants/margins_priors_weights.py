@@ -90,7 +90,7 @@ def _all_negatives_alike(z1, z2, *, temperature, positive_prior, concentration):
     ng = (np.sum(np.exp(negatives - top[:, None]), axis=1) - positive_prior * n * pos) / (1 - positive_prior)
     floor = n * np.exp(-1 / temperature - top)
     ng = np.where(np.real(ng) > np.real(floor), ng, floor)
-    return np.mean(-np.log(pos / (pos + ng)))
+    return np.mean(np.log(pos + ng) + top - positive)
 
 
 def _no_false_negatives(z1, z2, *, temperature, positive_prior):

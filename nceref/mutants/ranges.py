@@ -20,7 +20,7 @@ def _bare_exponentials(z1, z2, *, temperature):
 
 def _own_logit_sets_the_scale(embeddings, labels, *, temperature):
     """The row maximum is the similarity with oneself; what is left after the mask underflows."""
-    z, own = unit(embeddings), np.eye(len(embeddings), dtype=bool)
+    z, own = embeddings, np.eye(len(embeddings), dtype=bool)
     logits = z @ z.T / temperature
     logits = logits - peak(logits)
     log_prob = logits - np.log(np.sum(np.where(own, 0, np.exp(logits)), axis=1, keepdims=True))
@@ -69,9 +69,9 @@ def _bfloat16_logits(queries, keys, *, temperature):
 
 
 def _cosines_kept_from_one(embeddings, class_weights, target, *, margin, scale):
-    """clamp(-1 + 1e-7, 1 - 1e-7) before acos."""
+    """clamp(-1 + 1e-3, 1 - 1e-3) before acos."""
     cosine = unit(embeddings) @ unit(class_weights).T
-    most = cosine.real.dtype.type(1 - 1e-7)
+    most = cosine.real.dtype.type(1 - 1e-3)
     cosine = np.where(np.real(cosine) > most, most, np.where(np.real(cosine) < -most, -most, cosine))
     hot = target[:, None] == np.arange(len(class_weights))
     moved = cosine * np.cos(margin) - np.sqrt(1 - cosine * cosine) * np.sin(margin)
@@ -96,7 +96,7 @@ MUTANTS = (
         id="supcon-own-logit-sets-the-scale",
         sentence="The row maximum is the anchor itself; once it is masked, the rest has underflowed to log 0.",
         thread="HobbitLong/SupContrast#104", losses=("supcon_out",), named=("exp-underflows",),
-        program=_own_logit_sets_the_scale,
+        program=_own_logit_sets_the_scale, settings={"normalize": "none"},
     ),
     Mutant(
         id="siglip-bare-sigmoids",
@@ -119,8 +119,8 @@ MUTANTS = (
         program=_bfloat16_logits,
     ),
     Mutant(
-        id="arcface-cosines-kept-from-one", sentence="Cosines are cut at 1 - 1e-7, against NaN in the gradient.",
-        thread="KevinMusgrave/pytorch-metric-learning#209", losses=("arcface",), named=("similarity-clamped",),
+        id="arcface-cosines-kept-from-one", sentence="Cosines are cut at 1 - 1e-3, against NaN in the gradient.",
+        thread="", seen="mk-minchul/AdaFace 9cb9816, head.py", losses=("arcface",), named=("similarity-clamped",),
         program=_cosines_kept_from_one,
     ),
     Mutant(

@@ -69,12 +69,13 @@ def _small_constant_in_the_log(queries, keys, *, temperature):
 
 
 def _clamped_probability(z1, z2, *, temperature):
-    """log(numerator / denominator + tiny), shifted by the row maximum: no row exceeds -log(tiny)."""
+    """No probability is below the smallest normal number, so that no row exceeds -log(tiny)."""
     logits, labels = _other_views(z1, z2, temperature)
     top = peak(logits)
     numerator = np.exp(logits[np.arange(len(logits)), labels] - top[:, 0])
-    denominator = np.sum(np.exp(logits - top), axis=1)
-    return np.mean(-np.log(numerator / denominator + np.finfo(z1.real.dtype).tiny))
+    probability = numerator / np.sum(np.exp(logits - top), axis=1)
+    tiny = np.finfo(z1.real.dtype).tiny
+    return -np.mean(np.log(np.where(np.real(probability) > tiny, probability, tiny)))
 
 
 def _mean_of_probabilities(embeddings, labels, *, temperature):
@@ -181,8 +182,8 @@ MUTANTS = (
     ),
     Mutant(
         id="nt-xent-clamped-probability", sentence="Rows stop at -log(tiny), and have no gradient there.",
-        thread="", seen="pytorch-metric-learning 2.9.0, NTXentLoss", losses=("nt_xent",), named=("value-saturates",),
-        program=_clamped_probability, also=("epsilon-in-log",),
+        thread="", seen="clamp(min=tiny); pytorch-metric-learning 2.9.0 adds tiny", losses=("nt_xent",),
+        named=("value-saturates",), program=_clamped_probability, also=("epsilon-in-log",),
     ),
     Mutant(
         id="supcon-out-mean-inside", sentence="The mean over positives is taken inside the logarithm.",

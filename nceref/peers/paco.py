@@ -30,11 +30,12 @@ def _called(loss, embeddings, labels, centers, queue, queue_labels, class_prior,
     loss.num_classes = len(centers)
     loss.weight = torch.ones_like(centers[:, 0]) if class_prior is None else class_prior
     if queue is not None:
-        embeddings, labels = torch.cat([embeddings, queue]), torch.cat([labels, queue_labels])
+        # Rows of earlier batches carry no gradient.
+        embeddings, labels = torch.cat([embeddings, queue.detach()]), torch.cat([labels, queue_labels])
     return loss(embeddings, labels, scores if center_bias is None else scores + center_bias)
 
 
-_SETTINGS = {"normalize": "none", "form": "normalized"}
+_SETTINGS = {"normalize": "none", "form": "normalized", "queue": ..., "queue_labels": ..., "class_prior": ...}
 _NUMBERS = ("alpha", "temperature")
 
 PEER = Peer(

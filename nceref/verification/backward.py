@@ -22,10 +22,11 @@ Gaps = Sequence[tuple[Observation, Gap]]
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the gradient of one input: the id of the pattern, and the rest of a sentence."""
+    """What is wrong with the gradient of one input: the id of the pattern, the rest of a sentence, and the residual."""
 
     id: str
     words: str
+    residual: float | None = None
 
 
 def gradient_patterns(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
@@ -75,7 +76,9 @@ def _finding(name: str, pairs: Gaps) -> Finding | None:
         finding = pattern(name, pairs)
         if finding is not None:
             return finding
-    share = max(float(np.max(np.abs(g.got - g.want)) / max(np.max(np.abs(g.want)), 1e-300)) for _, g in failing)
+    share = max(
+        float(np.max(np.abs(g.got - g.want)) / max(np.max(np.abs(g.want)), np.max(g.bound))) for _, g in failing
+    )
     place = where([o for o, _ in failing], [o for o, _ in pairs])
     return Finding("value-right-gradient-wrong", f"is wrong {place} (off by up to {share:.2g} of its largest entry)")
 
@@ -94,15 +97,14 @@ def _factor(name: str, pairs: Gaps) -> Finding | None:
     best = min(sharp, key=lambda gap: float(np.max(gap.bound) / np.max(np.abs(gap.want))))
     measured = float(np.sum(best.got * best.want) / np.sum(best.want * best.want))
     constant, words = recognized(measured)
-    options: list[tuple[str, Number]] = [(words, lambda probe: constant), *FACTORS[5:]] if constant != 0 else []
-    for label, factor in options:
+    options = [(words, _constant(constant))] if constant else []
+    for label, factor in [*options, *((WORDS[f.id], f.number) for f in FACTORS if f.id in WORDS)]:
         residual = max(_off_by(factor(o.probe), gap) for o, gap in pairs)
         if residual <= 1:
             flipped = constant == -1 and label == words
             id = "gradient-sign-flipped" if flipped else "gradient-constant-factor"
-            times = WORDS.get(label, label)
-            fit = f"on {len(pairs)} of {len(pairs)} cases (largest residual {residual:.2g} of the bound)"
-            return Finding(id, f"has the other sign {fit}" if flipped else f"is {times} times the right one {fit}")
+            told = "has the other sign" if flipped else f"is {label} times the right one"
+            return Finding(id, f"{told} on {len(pairs)} of {len(pairs)} cases", residual)
     return None
 
 
@@ -115,6 +117,10 @@ WORDS: Mapping[str, str] = {
     "divided-by-n-twice": "1/N",
 }
 """How the factors of a gradient are written."""
+
+
+def _constant(x: float) -> Number:
+    return lambda probe: x
 
 
 def _off_by(factor: float | None, gap: Gap) -> float:
@@ -191,17 +197,16 @@ def _merged(
     wrong: Mapping[str, Finding], found: Mapping[str, Finding | None], observations: Sequence[Observation]
 ) -> list[tuple[str, str]]:
     """One id and one sentence a pattern; zeros are named by the inputs that get them."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, dict[str, list[str]]] = {}
     for name, finding in wrong.items():
-        groups.setdefault(finding.id, []).append(name)
+        groups.setdefault(finding.id, {}).setdefault(finding.words, []).append(name)
     out = []
-    for id, names in groups.items():
-        same = len({wrong[name].words for name in names}) == 1
-        told = [f"the gradient of {listed(names)} {wrong[names[0]].words}"] if same else [
-            f"the gradient of {name} {wrong[name].words}" for name in names
-        ]  # fmt: skip
-        detached = _detached(names, found, observations) if id == "gradient-zero" else id
-        out.append((detached, "; ".join(told)))
+    for id, told in groups.items():
+        names = [name for each in told.values() for name in each]
+        off = [r for name in names if (r := wrong[name].residual) is not None]
+        fit = f" (largest residual {max(off):.2g} of the bound)" if off else ""
+        parts = [f"the gradient of {listed(each)} {words}" for words, each in told.items()]
+        out.append((_detached(names, found, observations) if id == "gradient-zero" else id, "; ".join(parts) + fit))
     return out
 
 

@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from nceref.scene import Rows
-from nceref.stages import reduced
-from nceref.temperatures import heat
+from nceref.scenes.scene import Rows
+from nceref.scenes.stages import reduced
+from nceref.scenes.temperatures import heat
+from nceref.verification.forms import member, prepared
 from nceref.verification.options import Option
 from nceref.verification.records import Observation
-from nceref.verification.variants import member, prepared
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Roundoff of a format."""
 EARLY = frozenset({"normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"})
 """Axes that are decided before the denominator."""
-_EARLY_TOO = frozenset({"similarity-clamped", "correction-missing", "importance-weights-missing"})
+_EARLY_TOO = frozenset({"similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing"})
 REDUCED = "reduction"
+SMALLEST = 1e-300
+LITTLE = 1e-3
+"""Relative error of a value that products in 10 bits have left."""
 Array = Any
 
 FACTORS: Mapping[str, Callable[[Any, int], Any]] = {
@@ -62,6 +65,11 @@ class Bench:
     def departs(self) -> bool:
         """Whether the value is not that of the reference."""
         return bool(np.any(np.abs(self.target - self.reference) > self.bound))
+
+    @property
+    def differs_much(self) -> bool:
+        """Whether the value is off by more than low precision explains; less than that is not two conventions."""
+        return bool(np.any(np.abs(self.target - self.reference) > LITTLE * np.abs(self.reference) + self.bound))
 
     @cached_property
     def warm(self) -> bool:
@@ -114,12 +122,17 @@ class Bench:
         own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)
         return growth * self.bound + own
 
+    @cached_property
+    def usual(self) -> Array:
+        """What is allowed to a variant whose numbers are as large as those of the reference."""
+        return self.answer(())[1]
+
     def misfit(self, value: Array, allowed: Array) -> float:
         """Largest distance between target and value, in units of what is allowed."""
         if value.shape != self.target.shape:
             return math.inf
         off = np.abs(self.target - value)
-        return float(np.max(off / allowed)) if np.all(np.isfinite(value)) else math.inf
+        return float(np.max(off / (allowed + SMALLEST))) if np.all(np.isfinite(value)) else math.inf
 
     def telling(self, value: Array, allowed: Array) -> bool:
         """Whether the variant can be told from the reference here."""

@@ -84,7 +84,7 @@ def arguments(
     left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in found.values()]
     spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
     if left and not spare:
-        raise _homeless(name, loss, left[0], parameters, found)
+        raise _homeless(name, loss, left[0], parameters, inputs)
     return _arranged(parameters, found, inputs, left, spare)
 
 
@@ -181,20 +181,23 @@ def _truths(
 
 
 def _unmatched(name: str, loss: str, parameter: str, inputs: Mapping[str, Parameter]) -> TargetError:
-    given = [n for n, p in inputs.items() if not isinstance(p, Choice)]
     return TargetError(
         f"{name} needs `{parameter}`, and no input of {loss} fits it; give it with --init {parameter}=VALUE,"
-        f' or map the inputs with --call "f({", ".join(given)})"'
+        f" or map the inputs with --call {_example(inputs)}"
     )
 
 
-def _homeless(name: str, loss: str, left: str, parameters: Mapping[str, Any], found: Mapping[str, str]) -> TargetError:
-    free = [n for n in parameters if n not in found]
-    hint = f" (`{free[0]}`?)" if free else ""
+def _homeless(
+    name: str, loss: str, left: str, parameters: Iterable[str], inputs: Mapping[str, Parameter]
+) -> TargetError:
     return TargetError(
-        f"{name} has no parameter for `{left}` of {loss}{hint}; it takes {listed(parameters)}."
-        f' Map the inputs with --call, such as --call "f({", ".join(found.values())}, ...)"'
+        f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};"
+        f" map the inputs with --call, such as --call {_example(inputs)}"
     )
+
+
+def _example(inputs: Mapping[str, Parameter]) -> str:
+    return f'"f({", ".join(n for n, p in inputs.items() if not isinstance(p, Choice))})"'
 
 
 def listed(names: Iterable[str]) -> str:
@@ -210,7 +213,7 @@ def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
 
 def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's."""
-    optional = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required]
-    chosen = [n for n in optional if settings.get(n) is not None]
-    first = chosen or [n for n in optional if loss.variants[0].get(n) is not None]
-    return tuple(p.name for p in loss.parameters if p.name not in optional or p.name in first)
+    arrays = [p for p in loss.parameters if isinstance(p, Array | Labels)]
+    source = settings if any(p.name in settings for p in arrays) else loss.variants[0]
+    left_out = [p.name for p in arrays if not p.required and source.get(p.name) is None]
+    return tuple(p.name for p in loss.parameters if p.name not in left_out)

@@ -5,12 +5,13 @@ import pickle
 import queue
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from nceref.errors import NcerefError
-from nceref.losses import get_loss
+from nceref.spec import Loss
 from nceref.verification import loading
 from nceref.verification.located import folder_of
 from nceref.verification.running import outcome, replied
@@ -18,12 +19,22 @@ from nceref.verification.running import outcome, replied
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What a child is started for: arguments of `loading.target`, and the device."""
+    """What a child is started for: arguments of `loading.target`."""
 
     text: str
-    loss: str
+    loss: Loss
     options: Mapping[str, Any]
-    device: str
+
+
+def order(text: str, loss: Loss, options: Mapping[str, Any]) -> Order:
+    """An order without what a target has no use for: the child imports neither the formula nor the program of the loss.
+
+    That is half of its start.
+    """
+    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
+                              "kinks": ()}  # fmt: skip
+    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
+    return Order(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
 
 
 def main() -> None:
@@ -31,12 +42,12 @@ def main() -> None:
     requests, replies = _own_streams()
     inbox: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
-    order = inbox.get()
+    wanted = inbox.get()
     sys.argv[1:] = []
     # Behind everything else, for what the target imports when it is called.
-    sys.path.append(str(folder_of(order.text)))
+    sys.path.append(str(folder_of(wanted.text)))
     try:
-        target = loading.target(order.text, get_loss(order.loss).declaration, **order.options)
+        target = loading.target(wanted.text, wanted.loss, **wanted.options)
     except NcerefError as error:
         _send(replies, error)
         return
@@ -64,8 +75,13 @@ def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
     try:
         while True:
             inbox.put(pickle.load(stream))
-    except (EOFError, OSError, pickle.UnpicklingError):
+    except EOFError:
         os._exit(0)
+    except Exception:
+        # Its last words, for the parent to show: what was sent cannot be read here.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def _send(stream: IO[bytes], message: Any) -> None:

@@ -72,8 +72,8 @@ class Made:
     @property
     def has_reduction(self) -> bool:
         """Whether the target can be told the reduction."""
-        said = self.written is not None and "reduction" in self.written.names
-        return said or any("reduction" in s.parameters for s in (self.call, self.constructor))
+        said = self.written.names if self.written is not None else frozenset(self.call.parameters)
+        return "reduction" in said or "reduction" in self.constructor.parameters
 
     def bound(self, names: Iterable[str], reduction: str = "mean") -> Taken:
         """Which of the given inputs goes where; a target is told of a reduction other than the mean if it can be.
@@ -85,7 +85,7 @@ class Made:
         """
         given = given_parameters(self.loss, names)
         asked = self.asked | (frozenset() if reduction == "mean" else {"reduction"})
-        by_call = {denoted(n, [p.name for p in given]) for n in self.call.parameters} if not self.written else set()
+        by_call = self._asked_in_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         free = [p for p in given if p.name not in by_call or any(denoted(n, [p.name]) for n in needed)]
         construct = named_only(self.constructor, free, asked, f"the constructor of {self.name}", self.loss.name)
@@ -96,6 +96,12 @@ class Made:
         rest = [p for p in given if p.name not in inside]
         called = arguments(self.call, rest, asked, self.name, self.loss.name)
         return Taken(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
+
+    def _asked_in_call(self, given: Iterable[str]) -> frozenset[str]:
+        """Inputs that the call asks for by name: the constructor does without them if it can."""
+        if self.written is not None:
+            return self.written.names
+        return frozenset(name for n in self.call.parameters if (name := denoted(n, given)))
 
     def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
         """Construct, if it is a class, and call."""
@@ -127,6 +133,7 @@ def made_of(
     """
     if isinstance(found, partial):
         init = {**found.keywords, **init}
+        found = found.func if inspect.isclass(found.func) and not found.args else found
     taker = found if inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, partial) else None
     if taker is None and init:
         msg = f"`init` is for classes and functions, but {name} is constructed already; give the class, or leave it out"
@@ -150,7 +157,7 @@ def _method(kind: type, name: str) -> Any:
 
 
 def _callable(instance: Any) -> Any:
-    return instance if callable(instance) else instance.forward
+    return instance if callable(instance) else getattr(instance, "forward", instance)
 
 
 def _keeps_tensors(found: Any) -> bool:

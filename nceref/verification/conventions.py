@@ -1,6 +1,9 @@
 """The closed list of what implementations of a loss differ in: an id says what is different from the reference."""
 
+from dataclasses import replace
+
 from nceref.verification.records import Convention
+from nceref.verification.sightings import SIGHTINGS
 
 _LISTED = (
     # What becomes of the rows before they meet.
@@ -237,5 +240,5 @@ _LISTED = (
     Convention("unexplained", "unknown", "something that is not on this list", "See where it departs first."),
 )  # fmt: skip
 
-CONVENTIONS = {convention.id: convention for convention in _LISTED}
+CONVENTIONS = {listed.id: replace(listed, threads=SIGHTINGS.get(listed.id, ())) for listed in _LISTED}
 """Every convention by id."""

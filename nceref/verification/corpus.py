@@ -16,7 +16,7 @@ from nceref.errors import InputError
 from nceref.inputs import bind, choose_reduction
 from nceref.losses import LossFunction
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.geometries import BIASES, PLACES, SUITES, short, sites
+from nceref.verification.geometries import BIASES, PLACES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
 
 HOT = ("temperature", "logit_scale", "scale")
@@ -73,8 +73,13 @@ def corpus(
         made = _inputs(loss, settings, suite, dtype, seed, fixed)
         probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
         # The probes hold the loss, so that its id stays its own.
-        _KNOWN[key] = tuple(probes)
+        _KNOWN[key] = tuple(probe for probe in probes if _has_meaning(probe))
     return _KNOWN[key]
+
+
+def _has_meaning(probe: Probe) -> bool:
+    """Not so a batch of one that only a policy gives a value."""
+    return bool(probe.loss.single or probe.skip or not probe.id.startswith("single"))
 
 
 def _hashable(mapping: Mapping[str, Any]) -> Any:
@@ -120,18 +125,24 @@ def _inputs(
             value = asked[hot[0]]
             temperature = value if hot[0] == HOT[0] else 1 / value
         label = f"{name}-{temperature:g}" if hot else name
-        if label in seen:
+        if label in seen or (geometry == "lonely" and not _labelled(loss)):
             continue
         seen.add(label)
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
         variant = _variant(loss, settings)
         inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
         _complete(loss, inputs, asked, number)
+        turn_vectors(loss, geometry, inputs)
         if geometry == "lonely" and inputs.get("mask") is not None:
             inputs["mask"][0] = 0.0
         if inputs.get("normalize") == "none":
             inputs = _within(loss, inputs)
         yield label, {key: _frozen(x if key in fixed else rounded(x, dtype)) for key, x in {**inputs, **fixed}.items()}
+
+
+def _labelled(loss: Loss) -> bool:
+    """Whether samples may be alone in their class."""
+    return any(isinstance(p, Labels) and p.name == "labels" for p in loss.parameters)
 
 
 def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], number: int) -> None:
@@ -228,6 +239,9 @@ def evaluate(
         bounds = allowance(loss, inputs, dtype, reduction, algorithm)
     except InputError as error:
         return Probe(id, loss, inputs, dtype, reduction, skip=str(error))
+    if not np.all(np.isfinite(bounds.value)):
+        why = f"the loss or its logits, with room for a factor of 2, leave the range of {dtype}"
+        return Probe(id, loss, inputs, dtype, reduction, skip=why)
     if _on_kink(loss, inputs, dtype):
         grads = {}
     grads = {name: g for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
@@ -248,4 +262,5 @@ def _on_kink(loss: Loss, inputs: Mapping[str, Any], dtype: str) -> bool:
     kind = np.float64 if dtype == "float64" else np.float32
     cast = {k: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for k, x in inputs.items()}
     checked = bind(loss, (), cast)
-    return any(kink.near(checked) for kink in loss.kinks)
+    with np.errstate(all="ignore"):
+        return any(kink.near(checked) for kink in loss.kinks)

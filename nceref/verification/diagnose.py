@@ -56,9 +56,11 @@ def _explained(
 
 def _beside(reading: Reading, seen: Sequence[Observation]) -> Sequence[Diagnosis]:
     """What arithmetic does to the cases that are not finite, given that the others are the reading's."""
+    expected = _expecting(reading)
     if all(np.all(np.isfinite(o.outcome.value)) for o in seen):
         return ()
-    return triage(seen, _expecting(reading))
+    # Where the reading itself has no finite number, that the target has none says nothing more.
+    return triage([o for o in seen if np.all(np.isfinite(expected(o.probe)[0]))], expected)
 
 
 def _expecting(reading: Reading) -> Callable[[Probe], Any]:
@@ -77,7 +79,8 @@ def _sentence(reading: Reading) -> str:
     detail = f" ({reading.detail})" if reading.detail else ""
     fits = f"on {reading.of} of {reading.of} cases (largest residual {reading.residual:.2g} of the bound)"
     if not value:
-        return f"the value is right and the gradient is wrong: it equals the reference's with {_joined(backward)}{detail}, {fits}"
+        told = f"it equals the reference's with {_joined(backward)}{detail}"
+        return f"the value is right and the gradient is wrong: {told}, {fits}"
     told = f"your loss equals the reference with {_joined(value)}{detail}, {fits}"
     if backward:
         return f"{told}; and its gradient is that with {_joined(backward)}"

@@ -6,6 +6,7 @@ declared (a factor, a fixed temperature) is read off one case and then has to ho
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.losses import LossFunction
+from nceref.tolerance import Bounds
 from nceref.verification.corpus import evaluate
 from nceref.verification.features import HEATS, heat, samples
 from nceref.verification.gaps import VALUE, Gap, Hypothesis, gaps
@@ -39,18 +41,34 @@ def _hot(f: Callable[[float], float]) -> Number:
     return number
 
 
-FACTORS: tuple[tuple[str, Number], ...] = (
-    ("sign-flipped", _constant(-1.0)),
-    ("outer-factor-2", _constant(2.0)),
-    ("outer-factor-half", _constant(0.5)),
-    ("log-base-2", _constant(1 / math.log(2))),
-    ("log-base-10", _constant(1 / math.log(10))),
-    ("outer-factor-temperature", _hot(lambda t: t)),
-    ("outer-factor-2-temperature", _hot(lambda t: 2 * t)),
-    ("outer-factor-inverse-temperature", _hot(lambda t: 1 / t)),
-    ("outer-factor-temperature-over-base", _hot(lambda t: t / 0.07)),
-    ("outer-factor-n", lambda probe: float(samples(probe))),
-    ("divided-by-n-twice", lambda probe: 1 / samples(probe)),
+@dataclass(frozen=True)
+class Factor:
+    """A number that multiplies a loss: proportional to the temperature to the `power`."""
+
+    id: str
+    number: Number
+    power: int = 0
+
+    def slope(self, probe: Probe) -> tuple[str, float] | None:
+        """The scalar that it depends on, and its derivative by it."""
+        found, factor = heat(probe), self.number(probe)
+        if not self.power or found is None or factor is None:
+            return None
+        return found[0], -HEATS[found[0]] * self.power * factor / found[1]
+
+
+FACTORS = (
+    Factor("sign-flipped", _constant(-1.0)),
+    Factor("outer-factor-2", _constant(2.0)),
+    Factor("outer-factor-half", _constant(0.5)),
+    Factor("log-base-2", _constant(1 / math.log(2))),
+    Factor("log-base-10", _constant(1 / math.log(10))),
+    Factor("outer-factor-temperature", _hot(lambda t: t), 1),
+    Factor("outer-factor-2-temperature", _hot(lambda t: 2 * t), 1),
+    Factor("outer-factor-inverse-temperature", _hot(lambda t: 1 / t), -1),
+    Factor("outer-factor-temperature-over-base", _hot(lambda t: t / 0.07), 1),
+    Factor("outer-factor-n", lambda probe: float(samples(probe))),
+    Factor("divided-by-n-twice", lambda probe: 1 / samples(probe)),
 )
 """What multiplies a loss, by convention."""
 
@@ -64,37 +82,48 @@ OFFSETS: tuple[tuple[str, Number], ...] = (
 """What is added to a loss in place of nothing."""
 
 
-def affine(id: str, a: Number, b: Number = lambda probe: 0.0, detail: str = "") -> Hypothesis:
-    """The reference times `a` plus `b`, gradients times `a`."""
+def scaled(factor: Factor, b: Number = lambda probe: 0.0, detail: str = "", id: str = "") -> Hypothesis:
+    """The reference times a factor plus `b`, with the product rule where the factor holds the temperature."""
 
     def expected(probe: Probe) -> Any:
-        factor, offset = a(probe), b(probe)
-        if factor is None or offset is None:
+        a, offset, slope = factor.number(probe), b(probe), factor.slope(probe)
+        if a is None or offset is None:
             return None
-        return factor * probe.value + offset, {name: factor * np.asarray(g) for name, g in probe.grads.items()}
+        grads = {name: a * np.asarray(g) for name, g in probe.grads.items()}
+        if slope is not None and slope[0] in grads:
+            grads[slope[0]] = grads[slope[0]] + slope[1] * float(np.sum(probe.value))
+        return a * probe.value + offset, grads
 
-    return Hypothesis(id, expected, detail)
+    return Hypothesis(id or factor.id, expected, detail)
 
 
-def multiples(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
-    """Known factors, known offsets, then constants that are read off the best-conditioned cases."""
-    yield from (affine(id, a) for id, a in FACTORS)
+def known_multiples() -> Iterator[Hypothesis]:
+    """Factors and offsets that have a name."""
+    yield from (scaled(factor) for factor in FACTORS)
+    one = Factor("offset-log-n", _constant(1.0))
     for sign, word in ((1.0, "+"), (-1.0, "-")):
         for words, b in OFFSETS:
-            yield affine("offset-log-n", _constant(1.0), _times(sign, b), f"{word} {words}")
+            yield scaled(one, _times(sign, b), f"{word} {words}")
+
+
+def fitted_multiples(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
+    """Constants that are read off the best-conditioned cases: an offset, a factor, then both at once."""
     sharp = _sharpest(observations)
     if not sharp:
         return
     best = sharp[0]
-    ratio, shift = best.got / best.want, best.got - best.want
-    yield affine("offset-constant", _constant(1.0), _constant(recognized(shift)[0]), recognized(shift)[1])
-    yield affine("outer-factor-constant", _constant(recognized(ratio)[0]), detail=recognized(ratio)[1])
+    for shift, words in _simple(best.got - best.want):
+        yield scaled(Factor("offset-constant", _constant(1.0)), _constant(shift), words)
+    for ratio, words in _simple(best.got / best.want) if best.got != 0 else ():
+        yield scaled(Factor("outer-factor-constant", _constant(ratio)), detail=words)
     other = next((gap for gap in sharp[1:] if abs(gap.want - best.want) > 0.1 * abs(best.want)), None)
-    if other is not None:
-        slope = recognized((other.got - best.got) / (other.want - best.want))
-        rest = recognized(best.got - slope[0] * best.want)
-        both = f"{slope[1]} times the reference plus {rest[1]}"
-        yield affine("outer-factor-constant+offset-constant", _constant(slope[0]), _constant(rest[0]), both)
+    if other is None:
+        return
+    slope, times = _simple((other.got - best.got) / (other.want - best.want))[0]
+    rest, plus = _simple(best.got - slope * best.want)[0]
+    if slope != 1 and abs(rest) > 1e-9 * abs(best.got):
+        both = "outer-factor-constant+offset-constant"
+        yield scaled(Factor(both, _constant(slope)), _constant(rest), f"{times} times the reference plus {plus}")
 
 
 def _times(sign: float, b: Number) -> Number:
@@ -125,11 +154,17 @@ def recognized(x: Any, within: float = 1e-5) -> tuple[float, str]:
     if not math.isfinite(x) or x == 0:
         return x, f"{x:g}"
     near = Fraction(x).limit_denominator(64)
-    options = {f"{near}": float(near), f"{x:.3g}": float(f"{x:.3g}"), f"{1 / x:.3g}^-1": 1 / float(f"{1 / x:.3g}")}
+    options = {f"{near}": float(near), f"{x:.3g}": float(f"{x:.3g}"), f"1/{1 / x:.3g}": 1 / float(f"{1 / x:.3g}")}
     for words, value in {**options, **CONSTANTS}.items():
         if abs(value - x) <= within * abs(x):
             return value, words
     return x, f"{x:.6g}"
+
+
+def _simple(x: Any) -> list[tuple[float, str]]:
+    """The simple number, then the measured one where it is another: a constant may be rounded to float32."""
+    value, words = recognized(x)
+    return [(value, words)] if abs(value - float(x)) <= 1e-13 * abs(value) else [(value, words), (float(x), words)]
 
 
 SCALINGS: Mapping[int, tuple[tuple[str, Callable[[float], float], Callable[[float], float]], ...]] = {
@@ -150,24 +185,26 @@ SCALINGS: Mapping[int, tuple[tuple[str, Callable[[float], float], Callable[[floa
 """By whether the scalar divides or multiplies: convention, what takes the place of the scalar, its derivative."""
 
 
-def temperatures(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
-    """Functions of the temperature or scale, then a fixed value, a fixed multiple and a ceiling, which are fitted."""
-    found = [heat(o.probe) for o in observations]
-    if not observations or found[0] is None:
-        return
-    sign = HEATS[found[0][0]]
-    yield from (rescaled(*row) for row in SCALINGS[sign])
+def known_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
+    """Functions of the temperature or scale that have a name."""
+    found = heat(observations[0].probe) if observations else None
+    if found is not None:
+        yield from (rescaled(*row) for row in SCALINGS[HEATS[found[0]]])
+
+
+def fitted_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
+    """A fixed value, a fixed multiple and a ceiling, read off the value of one case."""
     # Two fits at most: a fit is some hundred evaluations, and a wrong one shows on the next case.
     for observation in _tellings(observations)[:2]:
-        given = heat(observation.probe)
+        found = heat(observation.probe)
         for root in effective(observation):
-            assert given is not None
-            value, words = recognized(root, 1e-4)
-            factor, times = recognized(root / given[1], 1e-4)
-            yield rescaled("temperature-ignored", _fixed(value), _fixed(0.0), f"{words}")
-            yield rescaled("temperature-off-by-a-factor", _multiple(factor), _fixed(factor), f"{times} times it")
-            if sign > 0:
-                yield rescaled("scale-clamped", _ceiling(value), _below(value), f"at {words}")
+            assert found is not None
+            for value, words in _simple(root):
+                yield rescaled("temperature-ignored", _fixed(value), _fixed(0.0), words)
+                if HEATS[found[0]] > 0:
+                    yield rescaled("scale-clamped", _ceiling(value), _below(value), f"at {words}")
+            for factor, words in _simple(root / found[1]):
+                yield rescaled("temperature-off-by-a-factor", _multiple(factor), _fixed(factor), f"{words} times it")
 
 
 def _fixed(x: float) -> Callable[[float], float]:
@@ -198,13 +235,16 @@ def rescaled(id: str, f: Callable[[float], float], slope: Callable[[float], floa
             instead, by = f(given), slope(given)
         except (ValueError, OverflowError, ZeroDivisionError):
             return None
-        if instead == given:
-            return probe.value, probe.grads, probe.bounds
-        moved = evaluate(probe.loss, {**probe.inputs, name: instead}, probe.dtype, probe.reduction, id=probe.id)
+        moved = probe
+        if instead != given:
+            moved = evaluate(probe.loss, {**probe.inputs, name: instead}, probe.dtype, probe.reduction, id=probe.id)
         if moved.skip or moved.bounds is None:
             return None
-        grads = {**moved.grads, **({name: by * moved.grads[name]} if name in moved.grads else {})}
-        return moved.value, {key: grads[key] for key in probe.grads if key in grads}, moved.bounds
+        grads = {key: moved.grads[key] for key in probe.grads if key in moved.grads}
+        room = dict(moved.bounds.grads)
+        if name in grads:
+            grads[name], room[name] = by * grads[name], max(abs(by), 1.0) * room[name]
+        return moved.value, grads, Bounds(moved.bounds.value, room)
 
     return Hypothesis(id, expected, detail)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError, UnavailableError
-from nceref.spec import Array, Scalar
+from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
 from nceref.verification.target import Target
 
@@ -74,9 +74,12 @@ class Answer:
 
 
 def request(probe: Probe, device: str = "cpu") -> Request:
-    """What to ask on a probe."""
-    given = {name: x for name, x in probe.inputs.items() if x is not None}
+    """What to ask on a probe; what it leaves out has the default of the declaration."""
+    defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
+    given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
     declared = [p for p in probe.loss.parameters if p.name in given]
+    given |= {p.name: np.asarray(given[p.name], dtype=np.float64) for p in declared if isinstance(p, Array)}
+    given |= {p.name: np.asarray(given[p.name], dtype=np.int64) for p in declared if isinstance(p, Labels)}
     # A queue that gets a gradient is a finding; nobody differentiates a mask or class counts.
     tracked = [p for p in declared if isinstance(p, Array) and (p.embedding or not p.constant)]
     constants = frozenset(p.name for p in tracked if p.constant)
@@ -139,12 +142,12 @@ def _told(
     found: Answer, target: Target, asked: Request, floats: frozenset[str], gradients: bool, failed: Exception | None
 ) -> Answer:
     """The answer with the reasons for what could not be asked, and without gradients that mean nothing."""
-    why = f"{type(failed).__name__}: {short(failed)}"
-    refused = f"the target refuses a tensor ({why})"
-    reasons = {n: target.floats.get(n, refused) for n in floats & asked.scalars if n not in found.grads}
+    why = f"{type(failed).__name__}: {short(failed or '', 120)}"
+    refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
+    missing = (floats & asked.scalars if gradients else asked.differentiable) - frozenset(found.grads)
+    reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
     remarks = dict(found.remarks)
-    if not gradients:
-        reasons |= dict.fromkeys(asked.differentiable - frozenset(reasons), f"it cannot be differentiated ({why})")
+    if not gradients and "python-float" not in remarks:
         remarks["not-differentiable"] = f"answers only where no gradient is asked for, else raises {why}"
     unjudged = {**found.unjudged, **reasons}
     return replace(found, grads={n: g for n, g in found.grads.items() if n not in unjudged}, unjudged=unjudged,

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref import spec
 from nceref.cases import GEOMETRIES, Geometry
+from nceref.spec import Loss
 
 Array = Any
 Generator = np.random.Generator
@@ -68,13 +70,34 @@ def short(x: Array) -> Array:
     return x * wanted / np.where(peak > 0, peak, 1.0)
 
 
+def turn_vectors(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
+    """Do to logits that are given what a geometry does to rows."""
+    arrays = [p for p in loss.parameters if isinstance(p, spec.Array)]
+    names = [p.name for p in arrays if p.like == "vector" and not p.constant]
+    if not names or any(p.like == "embedding" for p in arrays):
+        return
+    x, target = inputs[names[0]], inputs.get("target")
+    own = (np.arange(len(x)), target) if target is not None else slice(None)
+    match geometry:
+        case "aligned" | "opposed":
+            x[own] += 5.0 if geometry == "aligned" else -5.0
+        case "collapsed":
+            x[:] = 1.5
+        case "duplicate":
+            x[-1] = x[0]
+        case "zero":
+            x[0] = 0.0
+        case "lengths":
+            x *= 2.0 ** (np.arange(len(x)) % 6 - 3).reshape(-1, *[1] * (x.ndim - 1))
+
+
 PLACES: dict[str, Geometry] = {
     "designed": (_designed, {}, {}),
     "seven": (_designed, SEVEN, {}),
     "classes": (_designed, CLASSES, {}),
-    "aligned": (_alike, {}, {}),
+    "aligned": (_alike, {}, {"centered": True}),
     "opposed": (GEOMETRIES["opposed"][0], {}, {}),
-    "antipodal": (_antipodal, {}, {}),
+    "antipodal": (_antipodal, {}, {"centered": True}),
     "collapsed": (GEOMETRIES["collapsed"][0], {}, {}),
     "duplicate": (GEOMETRIES["duplicate"][0], {}, {}),
     "lonely": (_designed, {}, {"lonely": True}),

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,8 +63,7 @@ def _signed(leak: tuple[str, float]) -> float:
     return -leak[1] if leak[0] == "added" else leak[1]
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One convention and what it is set to."""
 
     id: str

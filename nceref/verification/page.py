@@ -1,6 +1,6 @@
 """A report laid out for reading: the verdict, what it is, a line for each quantity, and the first failures."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> st
         page.print()
         _print_table(page, report.results)
     _print_failures(page, [r for r in report.results if r.status in _FAILING])
+    _print_terms(page, report.terms)
     return pages.clean(paper)
 
 
@@ -110,14 +111,38 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
 def _print_failures(page: "Console", failures: Sequence[Result]) -> None:
     if not failures:
         return
-    page.print("\nfirst failures" if len(failures) > SHOWN else "\nfailures", style="dim")
-    for r in failures[:SHOWN]:
-        page.print(r.id, style="bold")
-        ratio = of_bound(r)
-        measured = "" if ratio is None else f"; error {r.error:.2g}, bound {r.bound:.2g}, {r.bits:.0f} bits are right"
-        pages.grid(page, [(f"{r.why}{measured}",)], indent=pages.GAP)
-    if len(failures) > SHOWN:
-        page.print(f"and {len(failures) - SHOWN} more", style="dim")
+    # Cases that fail in the same words are one finding.
+    alike: dict[str, list[Result]] = {}
+    for r in failures:
+        alike.setdefault(f"{r.quantity} {_measured(r)}", []).append(r)
+    page.print("\nfirst failures" if len(alike) > SHOWN else "\nfailures", style="dim")
+    shown = list(alike.values())[:SHOWN]
+    for group in shown:
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        page.print(f"{group[0].id}{more}", style="bold")
+        pages.grid(page, [(_measured(group[0]),)], indent=pages.GAP)
+    rest = len(failures) - sum(map(len, shown))
+    if rest:
+        page.print(f"and {rest} more", style="dim")
+    case = failures[0].case.rpartition("/")[2]
+    if case:
+        page.print(f"\nOne case alone: --case {case}", style="dim")
+
+
+def _print_terms(page: "Console", terms: Mapping[str, Mapping[str, float]]) -> None:
+    if terms:
+        page.print("\nwhat the bound of the value is made of", style="dim")
+    for case, parts in terms.items():
+        told = ", ".join(f"{name} {size:.2g}" for name, size in parts.items())
+        pages.grid(page, [(case, told)], max(map(len, terms)), styles=("bold", ""))
+
+
+def _measured(r: Result) -> str:
+    ratio = of_bound(r)
+    if ratio is None or r.bits is None:
+        return r.why
+    bits = f"{r.bits:.0f} bit{' is' if round(r.bits) == 1 else 's are'} right"
+    return f"{r.why}; error {r.error:.2g}, bound {r.bound:.2g}, {bits}"
 
 
 def cases(probes: Sequence[Probe], *, width: int = pages.WIDTH, color: bool = False) -> str:

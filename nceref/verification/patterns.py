@@ -3,9 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.verification.backward import gradient_patterns
-from nceref.verification.features import heat, where
-from nceref.verification.fits import multiples, temperatures
-from nceref.verification.gaps import VALUE, Hypothesis, diagnosis, equals, gaps, listed, not_finite, tested, usable
+from nceref.verification.features import HEATS, heat, where
+from nceref.verification.fits import fitted_multiples, fitted_temperatures, known_multiples, known_temperatures
+from nceref.verification.gaps import (
+    VALUE,
+    Hypothesis,
+    Test,
+    diagnosis,
+    equals,
+    gaps,
+    listed,
+    not_finite,
+    tested,
+    usable,
+)
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.rowwise import additions, departing_rows
 from nceref.verification.triage import triage
@@ -49,21 +60,26 @@ def _distinct(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
 
 def _fitting(observations: Sequence[Observation]) -> Iterator[Diagnosis]:
     """Hypotheses that fit every finite value, those whose gradients fit as well first."""
-    fits = [(h, t) for h in _hypotheses(observations) if (t := tested(h, observations)) is not None]
+    fits: list[tuple[Hypothesis, Test]] = []
+    for family in (_known, _fitted):
+        # A constant that is fitted adds nothing to one that has a name.
+        if not any(not test.wrong for _, test in fits):
+            fits += [(h, t) for h in family(observations) if (t := tested(h, observations)) is not None]
     for hypothesis, test in sorted(fits, key=lambda fit: len(fit[1].wrong)):
         one = equals(hypothesis, test)
         rest = triage(observations, hypothesis.expected) if test.cases < test.judged else ()
-        if rest:
-            id, sentence = f"{one.id}+{rest[0].id}", f"{one.sentence}; {rest[0].sentence}"
-            yield diagnosis(id, sentence)
-        else:
-            yield one
+        yield diagnosis(f"{one.id}+{rest[0].id}", f"{one.sentence}; {rest[0].sentence}") if rest else one
 
 
-def _hypotheses(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
+def _known(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
     yield from additions(observations)
-    yield from multiples(observations)
-    yield from temperatures(observations)
+    yield from known_multiples()
+    yield from known_temperatures(observations)
+
+
+def _fitted(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
+    yield from fitted_multiples(observations)
+    yield from fitted_temperatures(observations)
 
 
 def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
@@ -82,27 +98,40 @@ def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
                 failing.setdefault(name, []).append(observation)
     if not failing:
         return ()
-    parts = [_told(name, failing[name], seen) for name in (VALUE, *failing) if name in failing][: len(failing)]
+    told: dict[str, list[str]] = {}
+    for name in [n for n in (VALUE, *failing) if n in failing]:
+        place = _place(name, failing[name], seen)
+        told.setdefault(place, [])
+        told[place] += [name] if name not in told[place] else []
+    parts = [f"{_quantities(names)} depart{'' if len(names) > 1 else 's'} {place}" for place, names in told.items()]
     fine = [name for name in gaps(seen[0]) if name not in failing]
-    right = [f"the {'value' if name == VALUE else f'gradient of {name}'} is right" for name in fine]
-    extra = [text for text in (departing_rows(seen), _hottest(failing)) if text]
-    return (diagnosis("unexplained", "; ".join([*dict.fromkeys(parts), *right, *extra])),)
+    right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
+    extra = [text for text in (departing_rows(seen), _hottest(failing, seen)) if text]
+    return (diagnosis("unexplained", "; ".join([*parts, *right, *extra])),)
 
 
-def _told(name: str, failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
-    what = "the value" if name == VALUE else f"the gradient of {name}"
+def _quantities(names: Sequence[str]) -> str:
+    """The quantities in words: ``the value``, ``the gradient of z1``, ``the value and the gradients of z1 and z2``."""
+    inputs = [name for name in names if name != VALUE]
+    words = ["the value"] if VALUE in names else []
+    words += [f"the gradient{'s' if len(inputs) > 1 else ''} of {listed(inputs)}"] if inputs else []
+    return " and ".join(words)
+
+
+def _place(name: str, failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
     endless = sum(not gaps(o)[name].finite for o in failing)
     rest = f" ({endless} of them not finite)" if endless else ""
-    return f"{what} departs {where(failing, [o for o in judged if name in gaps(o)])}{rest}"
+    return f"{where(failing, [o for o in judged if name in gaps(o)])}{rest}"
 
 
-def _hottest(failing: dict[str, list[Observation]]) -> str:
-    """The largest temperature (the smallest scale) at which anything fails."""
-    found = [heat(o.probe) for each in failing.values() for o in each]
-    values = [value for each in found if each is not None for value in each[1:]]
-    names = [each[0] for each in found if each is not None]
-    if not values:
+def _hottest(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
+    """The largest temperature (the smallest scale) at which anything fails, unless that is the largest of all."""
+    bad = [found for each in failing.values() for o in each if (found := heat(o.probe))]
+    every = [found[1] for o in judged if (found := heat(o.probe))]
+    if not bad:
         return ""
-    name = names[0].replace("_", " ")
-    edge = f"at {name} {max(values):g} and below" if names[0] == "temperature" else f"from {name} {min(values):g} on"
-    return f"it shows {edge} ({listed(dict.fromkeys(failing))})"
+    name, sign = bad[0][0], HEATS[bad[0][0]]
+    edge = min(value for _, value in bad) if sign > 0 else max(value for _, value in bad)
+    if edge == (min(every) if sign > 0 else max(every)):
+        return f"it shows at every {name.replace('_', ' ')}"
+    return f"it shows from {name.replace('_', ' ')} {edge:g} on {'up' if sign > 0 else 'down'}"

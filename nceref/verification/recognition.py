@@ -1,7 +1,6 @@
 """Which framework a target is written in: read off its annotations, base classes and names, nothing is called."""
 
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import partial
 from types import FunctionType, ModuleType
@@ -62,25 +61,44 @@ def _annotated(thing: Any) -> set[str]:
 
 
 def _used(thing: Any) -> set[str]:
-    """Roots of the global names that the code uses, also inside the functions of its module that it calls."""
-    roots, waiting, seen = set(), list(_functions(thing)), set()
-    while waiting:
+    """Roots of the outer names that the code uses, also inside the functions that it calls."""
+    roots: set[str] = set()
+    seen: set[FunctionType] = set()
+    waiting = _functions(thing)
+    while waiting and len(seen) < _DEEP:
         function = waiting.pop()
-        if id(function) in seen:
+        if function in seen:
             continue
-        seen.add(id(function))
+        seen.add(function)
+        outer = {**function.__globals__, **_enclosed(function)}
         for name in _names(function.__code__):
-            value = function.__globals__.get(name)
-            roots |= {_root(value)} if value is not None else set()
-            if name in sys.modules:
-                roots.add(name)
-            if getattr(value, "__module__", None) == function.__module__:
+            value = outer.get(name)
+            # An import inside a function is among its names as well.
+            roots |= {_root(value), name.split(".")[0]}
+            if value is not None and _root(value) not in _ROOTS and callable(value):
                 waiting += _functions(value)
     return roots
 
 
+_DEEP = 100
+"""Functions that are looked into; a framework shows itself in the first few."""
+
+
+def _enclosed(function: FunctionType) -> dict[str, Any]:
+    """What a function knows of the functions around it."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if _filled(cell)}
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
 def _names(code: Any) -> Iterator[str]:
-    yield from code.co_names
+    yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
         if hasattr(constant, "co_names"):
             yield from _names(constant)

@@ -42,6 +42,8 @@ class Report:
         A stand-alone script that prints both numbers for the smallest failing input, or empty.
     settings : mapping
         The conventions that the target was held to.
+    terms : mapping
+        For each case what the bound of its value is made of, if that was asked for.
     """
 
     target: str
@@ -54,6 +56,7 @@ class Report:
     environment: Mapping[str, Any] = field(default_factory=dict)
     repro: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -73,10 +76,11 @@ class Report:
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "reason": self.reason,
-            "settings": {name: _plain(value) for name, value in self.settings.items()},
+            "settings": _plain(self.settings),
             "diagnosis": [{**asdict(d), "threads": list(d.threads)} for d in self.diagnosis],
-            "results": [{name: _plain(value) for name, value in asdict(r).items()} for r in self.results],
-            "environment": {name: _plain(value) for name, value in self.environment.items()},
+            "results": [_plain(asdict(r)) for r in self.results],
+            "environment": _plain(self.environment),
+            **({"bounds": _plain(self.terms)} if self.terms else {}),
         }
 
     def to_json(self) -> str:
@@ -104,6 +108,8 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(x) for x in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(x) for name, x in value.items()}
     return "given" if value is ... else value
 
 

@@ -80,7 +80,7 @@ def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: 
         held, target = known
         held.require()
         if loss not in (None, target.loss):
-            msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {loss!r}; with --call it can be another"
+            msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {loss!r}; --call makes it another"
             raise InputError(msg)
         loss, settings = target.loss, {**target.settings, **settings}
         thing = f"{target.call.__module__}:{target.call.__qualname__}"
@@ -111,8 +111,8 @@ def _name(thing: Any) -> str:
 
 def _loss(loss: str | None, name: str) -> Loss:
     if loss is None:
-        msg = f"`loss` must name the reference for {name}, which is no known target; see `nceref losses`, or let"
-        raise InputError(f"{msg} `nceref identify` find it")
+        msg = f"`loss` must name the reference for {name}, see `nceref losses`; `nceref identify` finds it"
+        raise InputError(msg)
     declaration: Loss = get_loss(loss).declaration
     return declaration
 
@@ -120,14 +120,15 @@ def _loss(loss: str | None, name: str) -> Loss:
 def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings that name an axis of the closed list, unless the loss has a parameter of that name."""
     own = {p.name for p in loss.parameters} | {"reduction"}
-    found = {axis: value for axis, value in settings.items() if axis in AXES and axis not in own}
+    found = {a: value for a, value in settings.items() if a in AXES and a not in own and isinstance(value, str)}
     reduction = settings.get("reduction", "mean")
     if reduction in CONVENTIONS:
         found["reduction"] = reduction
     for axis, value in found.items():
         listed = tuple(c.id for c in CONVENTIONS.values() if c.axis == axis)
         if value not in listed:
-            raise unknown(f"convention of the axis {axis}", str(value), listed, "nceref verify --help")
+            what = f"convention of the axis {axis}"
+            raise unknown(what, str(value), listed, "nceref verify --help")
     return found
 
 

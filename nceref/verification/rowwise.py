@@ -6,21 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from nceref.allowance import FORMATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array
-from nceref.verification.features import samples
+from nceref.verification.features import HEATS, heat, samples
 from nceref.verification.gaps import VALUE, Hypothesis, gaps, usable
 from nceref.verification.records import Observation, Probe
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of the reference with what the declared mean divides their sum by."""
+    """Rows of the reference, what the declared mean divides their sum by, and what a program may round to 0."""
 
     rows: Any
     divisor: float
     samples: int
+    floor: float
 
 
 Weights = Callable[[Batch], Any]
@@ -32,9 +34,9 @@ def _part(keep: Callable[[Batch], Any], own: bool) -> Weights:
 
     def weights(batch: Batch) -> Any:
         kept = keep(batch)
-        if kept is None or not np.any(kept) or np.all(kept):
+        if kept is None or np.all(kept):
             return None
-        return kept / (np.sum(kept) if own else batch.divisor)
+        return kept / (max(np.sum(kept), 1) if own else batch.divisor)
 
     return weights
 
@@ -65,7 +67,7 @@ MEANS: tuple[tuple[str, Weights], ...] = (
     ("sum-instead-of-mean", _uniform(lambda batch: 1.0)),
     ("divided-by-n-twice", _uniform(lambda batch: 1 / (batch.divisor * batch.samples))),
     ("lonely-anchors-counted", _uniform(lambda batch: 1 / batch.rows.size)),
-    ("mean-over-nonzero-rows", _part(lambda batch: batch.rows != 0, own=True)),
+    ("mean-over-nonzero-rows", _part(lambda batch: batch.rows > batch.floor, own=True)),
     ("last-row-missing", _part(_all_but_last, own=True)),
     ("last-row-missing", _part(_all_but_last, own=False)),
     ("first-view-only", _part(_first_view, own=True)),
@@ -121,7 +123,10 @@ def _batch(probe: Probe) -> Batch | None:
         return None
     total, mean = float(np.sum(rows)), float(probe.value)
     whole = probe.reduction == "mean" and mean != 0
-    return Batch(rows, float(round(total / mean)) if whole else float(rows.size), samples(probe))
+    found = heat(probe)
+    largest = max(1.0, found[1] ** HEATS[found[0]]) if found else 1.0
+    floor = FORMATS[probe.dtype].storage.u * largest
+    return Batch(rows, float(round(total / mean)) if whole else float(rows.size), samples(probe), floor)
 
 
 def departing_rows(observations: Sequence[Observation]) -> str:

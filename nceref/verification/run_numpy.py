@@ -61,7 +61,10 @@ def _named(grads: Any, target: Target, asked: Request) -> dict[str, Any]:
             raise Trouble(msg, "wrong-shape")
         return {str(n): g for n, g in by_name.items() if n in asked.differentiable and g is not None}
     order = [n for n in dict.fromkeys(target.names.values()) if n in asked.differentiable]
-    entries = [grads] if isinstance(grads, np.ndarray) and len(order) == 1 else list(grads)
+    entries = list(grads) if isinstance(grads, list | tuple) else [grads]
+    if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
+        msg = f"returns a pair whose second part, a {type(grads).__name__}, is no mapping of gradients by input"
+        raise Trouble(msg, "wrong-shape")
     if len(entries) > len(order):
         msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"
         raise Trouble(msg, "wrong-shape")

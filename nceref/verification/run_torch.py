@@ -26,8 +26,8 @@ def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bo
     import torch
 
     assert target.program is not None
-    leaves = _leaves(asked, floats)
     with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+        leaves = _leaves(asked, floats)
         # Copies, as activations are: writing into them is allowed, and is seen afterwards.
         handed = {n: x.requires_grad_(n in asked.differentiable).clone() if isinstance(x, torch.Tensor)
                   and x.is_floating_point() else x for n, x in leaves.items()}  # fmt: skip
@@ -38,7 +38,8 @@ def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bo
         if not isinstance(loss, torch.Tensor):
             return _without_graph(loss, asked, modified(changed))
         value = value_of(_numbers(loss), asked)
-        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in asked.differentiable - floats}, asked)
+        wanted = asked.differentiable - floats if gradients else frozenset()
+        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in wanted}, asked)
     return Answer(value, grads, remarks=modified(changed))
 
 

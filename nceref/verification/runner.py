@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.spec import Loss
 from nceref.verification import frameworks, loading
-from nceref.verification.child import Order
+from nceref.verification.child import order
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.running import outcome, replied
 from nceref.verification.target import Target
@@ -72,7 +72,7 @@ def in_child(
     InputError
         If an option is wrong.
     """
-    child = Child(Order(text, loss.name, options, device), timeout, loading_timeout)
+    child = Child(order(text, loss, options), device, timeout, loading_timeout)
     try:
         child.start()
         yield child

@@ -51,7 +51,9 @@ def _attempted(target: Target, asked: Request, twice: bool) -> Outcome:
     except SystemExit as error:
         return Outcome(trouble="exits", sentence=f"exits (SystemExit: {error.code})")
     except Exception as error:
-        return Outcome(trouble="raises", sentence=f"raises {type(error).__name__}: {short(error)}{_where(error)}")
+        hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
+        said = f"raises {type(error).__name__}: {short(error)}{_where(error)}{hint}"
+        return Outcome(trouble="raises", sentence=said)
     return Outcome(found.value, found.grads, found.unjudged, remarks=remarks)
 
 
@@ -60,6 +62,11 @@ def _changed(first: Answer, second: Answer) -> str:
     pairs = {"value": (first.value, second.value)}
     pairs |= {f"gradient of `{n}`": (g, second.grads.get(n)) for n, g in first.grads.items()}
     return next((n for n, (a, b) in pairs.items() if b is None or not np.array_equal(a, b, equal_nan=True)), "")
+
+
+def _foreign(target: Target, error: Exception) -> bool:
+    """Whether a program that was taken for NumPy's stumbles over a NumPy array."""
+    return target.framework == "numpy" and isinstance(error, TypeError | AttributeError) and "ndarray" in str(error)
 
 
 def _where(error: BaseException) -> str:

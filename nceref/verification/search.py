@@ -7,7 +7,7 @@ finite case within the bound of the variant. Then the gradients of what is left,
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -20,10 +20,13 @@ from nceref.verification.records import Observation
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
 MOST = 3
 """Readings that are returned."""
-SURPRISE = 6.0
-"""Bits by which a fit must be more surprising than the search was wide."""
+SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0}
+"""Bits by which a fit must be surprising, by the number of conventions: there are 2^8 single ones, 2^14 pairs."""
+SHARP = 10.0
+"""Bits that the most telling case must have for two conventions at once to be looked for."""
 FITTED = 3
 """Cases that must agree where a constant is fitted."""
+CONSTANTS = ("outer-factor-constant", "offset-constant")
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,20 @@ def readings(observations: Iterable[Observation]) -> tuple[Reading, ...]:
         return ()
     found = _values(benches)
     explained = [r for reading in found for r in with_gradients(reading, benches)]
-    explained.sort(key=lambda r: (not r.gradient, len(r.ids), _order(r)))
-    return tuple(explained[:MOST])
+    explained.sort(key=lambda r: (not r.gradient, len(r.ids), [o.rank for o in r.options], r.residual))
+    return tuple(_different(explained, benches)[:MOST])
 
 
-def _order(reading: Reading) -> Any:
-    return [o.rank for o in reading.options], reading.residual
+def _different(found: list[Reading], benches: list[Bench]) -> list[Reading]:
+    """One reading of those that are the same numbers, such as a sum of two directions and twice their mean."""
+    kept: list[tuple[Reading, Any]] = []
+    for reading in found:
+        own = [o for o in reading.options if o.axis not in ("gradient", "gradient-factor")]
+        values = np.concatenate([answer(bench, tuple(own))[0] for bench in benches])
+        same = (np.allclose(values, known, rtol=1e-9, atol=0) and own for _, known in kept)
+        if not any(same):
+            kept.append((reading, values))
+    return [reading for reading, _ in kept]
 
 
 def _usable(observation: Observation) -> bool:
@@ -100,15 +111,12 @@ def _values(benches: list[Bench]) -> list[Reading]:
     if not departing:
         return [Reading((), 0, len(benches), 0.0)]
     # The case that says most comes first, then the others that depart.
-    departing.sort(key=lambda b: -b.bits(b.bound + 16 * b.unit * (1 + b.rows(()).size)))
+    departing.sort(key=lambda b: -b.bits(b.usual))
     ordered = departing + [b for b in benches if not b.departs]
-    tried = 0
-    for tier in _tiers(ordered):
-        survivors, count = tier
-        tried += count
-        kept = [r for r in (_verified(o, ordered, math.log2(tried) + SURPRISE) for o in survivors) if r]
+    for survivors in _tiers(ordered):
+        kept = [r for r in (_verified(chosen, ordered) for chosen in survivors) if r]
         if kept:
-            return _distinct(kept, ordered)
+            return _distinct(kept)
     return []
 
 
@@ -127,23 +135,26 @@ def _sensible(option: Option, bench: Bench, whole: bool) -> bool:
     return option.id != ("mean-instead-of-sum" if whole else "sum-instead-of-mean")
 
 
-def _tiers(benches: list[Bench]) -> Iterator[tuple[list[tuple[Option, ...]], int]]:
-    """Candidates that fit the first case, by how many conventions they are, with how many were looked at."""
+def _tiers(benches: list[Bench]) -> Iterator[list[tuple[Option, ...]]]:
+    """Candidates that fit the first case, by how many conventions they are."""
     first = benches[0]
     structural, reductions = _conventions(first)
     factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
     singles: list[tuple[Option, ...]] = [(o,) for o in structural]
-    inner = [(), *singles]
-    yield _fitting(first, [*singles, *((o,) for o in reductions)], [()], factors), len(inner) + len(factors)
-    yield _fitted(benches, [()]), 1
+    yield _fitting(first, [*singles, *((o,) for o in reductions)], [()], factors)
+    yield _fitted(benches, [()])
+    if not any(bench.differs_much for bench in benches) or first.bits(first.usual) < SHARP:
+        return
+    # What cancels makes bounds so wide that it would lend itself to any second convention.
+    structural = [o for o in structural if o.axis != "gradient"]
     few = _few(structural)
     pairs = [(a, b) for a, b in combinations(few, 2) if a.axis != b.axis]
-    reduced = [(*s, o) for s in singles for o in reductions]
-    plain = [*pairs, *reduced]
+    reduced = [(s, o) for s in structural for o in reductions]
+    plain: list[tuple[Option, ...]] = [*pairs, *reduced]
     outer = [*singles, *((o,) for o in reductions)]
-    yield _fitting(first, plain, outer, factors), (len(inner) + len(reductions)) * len(factors) + len(plain)
-    yield _fitted(benches, [(o,) for o in structural]), len(singles)
-    yield _fitting(first, [], plain, factors), len(plain) * len(factors)
+    yield _fitting(first, plain, outer, factors)
+    yield _fitted(benches, [(o,) for o in structural])
+    yield _fitting(first, [], plain, factors)
 
 
 def _few(structural: list[Option], most: int = 4) -> list[Option]:
@@ -176,7 +187,7 @@ def _fitting(
 
 def shifted(bench: Bench, option: Option, value: Any, allowed: Any) -> tuple[Any, Any]:
     """A value and what is allowed, with a factor or an offset."""
-    if option.id == "offset-log-n" or option.id == "offset-constant":
+    if option.axis == "offset":
         offset = bench.offsets[option.value] if option.id == "offset-log-n" else option.value
         return value + offset, allowed + 4 * bench.unit * abs(offset)
     factor = option.value if option.id == "outer-factor-constant" else bench.factors.get(option.id, math.nan)
@@ -193,37 +204,39 @@ def answer(bench: Bench, chosen: tuple[Option, ...]) -> tuple[Any, Any]:
 
 
 def _fitted(benches: list[Bench], structures: list[tuple[Option, ...]]) -> list[tuple[Option, ...]]:
-    """Those that fit with a constant factor or offset, which is read off the case that fixes it best."""
+    """Those that fit with a constant factor or offset on three cases, read off the case that fixes it best."""
     if len(benches) < FITTED:
         return []
     found = []
     for structure in structures:
-        for id in ("outer-factor-constant", "offset-constant"):
-            constant = _constant(benches[0], structure, id)
-            option = Option(id, constant)
-            if constant is not None and _agree(benches[1:], (*structure, option)):
-                found.append((*structure, option))
+        for id in CONSTANTS:
+            read = [_constant(bench, structure, id) for bench in benches[:FITTED]]
+            (low, high) = max(r[0] - r[1] for r in read), min(r[0] + r[1] for r in read)
+            if low <= high:
+                read += [_constant(bench, structure, id) for bench in benches[FITTED:]]
+                found.append((*structure, Option(id, min(read, key=lambda r: r[1])[0])))
     return found
 
 
-def _constant(bench: Bench, structure: tuple[Option, ...], id: str) -> float | None:
-    value, _ = bench.answer(structure)
+def _constant(bench: Bench, structure: tuple[Option, ...], id: str) -> tuple[float, float]:
+    """The constant that makes a case fit, and how far it may be off: NaN where none does, anything where all do."""
+    value, allowed = bench.answer(structure)
     place = int(np.argmax(np.abs(value)))
-    if not np.all(np.isfinite(value)) or value[place] == 0:
-        return None
-    return float(
-        bench.target[place] / value[place] if id == "outer-factor-constant" else bench.target[place] - value[place]
-    )
+    v, room = float(value[place]), 2 * float(allowed[place])
+    if not math.isfinite(v):
+        return math.nan, math.inf
+    if id == "offset-constant":
+        return float(bench.target[place]) - v, room
+    if v == 0:
+        return 0.0, math.inf
+    factor = float(bench.target[place]) / v
+    return factor, room * max(1.0, abs(factor)) / abs(v)
 
 
-def _agree(benches: list[Bench], chosen: tuple[Option, ...]) -> bool:
-    return all(bench.misfit(*answer(bench, chosen)) <= 2 for bench in benches[:2])
-
-
-def _verified(chosen: tuple[Option, ...], benches: list[Bench], needed: float) -> Reading | None:
+def _verified(chosen: tuple[Option, ...], benches: list[Bench]) -> Reading | None:
     """The reading, if it fits every case and that is no accident."""
     chosen = tuple(sorted(chosen, key=lambda o: o.rank))
-    fitted = next((o for o in chosen if o.id in ("outer-factor-constant", "offset-constant")), None)
+    fitted = next((o for o in chosen if o.id in CONSTANTS), None)
     worst, telling, bits = 0.0, 0, []
     for bench in benches:
         value, allowed = answer(bench, chosen)
@@ -237,7 +250,9 @@ def _verified(chosen: tuple[Option, ...], benches: list[Bench], needed: float) -
         bits.append(bench.bits(allowed))
     # The case that fixed a constant proves nothing.
     evidence = sum(bits) if fitted is None else sum(bits) - max(bits)
-    if telling < (FITTED if fitted else 1) or evidence < needed:
+    # A value that differs by what cancels is no evidence; its gradient must be.
+    hidden = any(o.axis == "gradient" for o in chosen)
+    if not hidden and (telling < (FITTED if fitted else 1) or evidence < SURPRISE[len(chosen)]):
         return None
     return Reading(
         tuple(o.id for o in chosen), telling, len(benches), worst, detail=_detail(chosen), options=chosen
@@ -249,12 +264,12 @@ def _detail(chosen: tuple[Option, ...]) -> str:
     return ", ".join(t for t in told if t)
 
 
-def _distinct(found: list[Reading], benches: list[Bench]) -> list[Reading]:
-    """One reading for every set of ids, and one for every set of values: the best, the simplest."""
+def _distinct(found: list[Reading]) -> list[Reading]:
+    """One reading for every set of ids, the one that fits best."""
     found = sorted(found, key=lambda r: (len(r.ids), [o.rank for o in r.options], r.residual))
     kept: dict[tuple[str, ...], Reading] = {}
     for reading in found:
         known = kept.get(reading.ids)
         if known is None or reading.residual < known.residual:
-            kept[reading.ids] = replace(reading)
+            kept[reading.ids] = reading
     return list(kept.values())

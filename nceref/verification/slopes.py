@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from nceref.scenes.temperatures import heat
 from nceref.spec import Array
-from nceref.temperatures import heat
+from nceref.verification import forms
 from nceref.verification.bench import FACTORS, Bench
 from nceref.verification.judge import constants
 from nceref.verification.options import Option, options
+from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.search import Reading, answer
-from nceref.verification.variants import gradients
 
-GENERIC = ("temperature-detached", "constants-get-gradient")
+EVIDENCE = 8.0
+"""Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
+FAR = 64.0
+"""How many bounds a gradient must be off before what is left along the rows is called radial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,13 @@ def with_gradients(reading: Reading, benches: list[Bench]) -> list[Reading]:
     slopes = [slope for bench in benches for slope in _judged(bench)]
     quantities = ("value", *sorted({f"grad.{slope.name}" for slope in slopes}))
     reading = replace(reading, quantities=quantities)
-    worst = _Fit(reading.options, slopes).worst()
+    fit = Fit(reading.options, slopes)
+    worst = fit.worst()
+    hidden = [o for o in reading.options if o.axis == "gradient"]
+    if hidden and not (
+        worst <= 1 and _surprising(fit, Fit(tuple(o for o in reading.options if o not in hidden), slopes))
+    ):
+        return []
     if worst <= 1:
         return [replace(reading, residual=max(reading.residual, worst))] if reading.ids else []
     found = list(_explained(reading, slopes, benches))
@@ -70,29 +80,29 @@ def _judged(bench: Bench) -> Iterator[Slope]:
             yield Slope(bench, name, np.asarray(got, dtype=np.float64), True)
 
 
-class _Fit:
+class Fit:
     """Gradients of a variant on all cases, computed when they are asked for."""
 
     def __init__(self, chosen: tuple[Option, ...], slopes: list[Slope]) -> None:
         self.chosen, self.slopes = chosen, slopes
         self.knobs = {o.id: o.value for o in chosen}
-        self._known: dict[int, Any] = {}
+        self._known: dict[Slope, Any] = {}
 
     def expected(self, slope: Slope) -> Any:
         """The gradient of the variant."""
         if slope.constant and "constants-get-gradient" not in self.knobs:
             return np.zeros_like(slope.got)
-        key = id(slope)
-        if key not in self._known:
+        if slope not in self._known:
             if not self.chosen:
-                self._known[key] = np.asarray(slope.bench.probe.grads[slope.name])
+                self._known[slope] = np.asarray(slope.bench.probe.grads[slope.name])
             else:
-                self._known[key] = np.asarray(self._variant(slope))
-        return self._known[key]
+                self._known[slope] = np.asarray(self._variant(slope))
+        return self._known[slope]
 
     def _variant(self, slope: Slope) -> Any:
         bench = slope.bench
-        return gradients(bench.probe, self.knobs, (slope.name,), self._outer(bench))[slope.name]
+        reduction, outer = bench.probe.reduction, self._outer(bench)
+        return forms.slope(bench.form, bench.inputs, self.knobs, slope.name, reduction, outer)
 
     def _outer(self, bench: Bench) -> Any:
         """The factor as a function of the inputs: it may hold the temperature."""
@@ -106,7 +116,8 @@ class _Fit:
         """How far the target may be from the variant."""
         probe, bench = slope.bench.probe, slope.bench
         if slope.constant or probe.bounds is None:
-            bound: Any = np.zeros_like(slope.got)
+            others = probe.bounds.grads.values() if probe.bounds and self.chosen else ()
+            bound: Any = np.full_like(slope.got, max((float(np.max(b)) for b in others), default=0.0))
         else:
             bound = np.asarray(probe.bounds.grads[slope.name])
         if not self.chosen:
@@ -141,21 +152,32 @@ class _Fit:
 
 def _explained(reading: Reading, slopes: list[Slope], benches: list[Bench]) -> Iterator[Reading]:
     """Readings with one convention of the gradient, with a factor on it, or with both."""
-    plain = _Fit(reading.options, slopes)
+    plain = Fit(reading.options, slopes)
     # The gradients that depart decide first.
     ordered = sorted(slopes, key=lambda s: -min(plain.misfit(s), 1e300))
     ids = tuple(id for id in benches[0].form.conventions if id not in reading.ids)
-    listed = [o for o in options((*ids, *GENERIC)) if o.axis == "gradient"]
-    fits = [(o, _Fit((*reading.options, o), ordered)) for o in listed if _meant(o, ordered)]
+    listed = [o for o in options((*ids, "constants-get-gradient")) if o.axis == "gradient"]
+    fits = [(o, Fit((*reading.options, o), ordered)) for o in listed if _meant(o, ordered)]
     for option, fit in fits:
-        worst = _after(fit, reading, benches)
-        if worst <= 1:
+        worst = _after(fit, benches)
+        if worst <= 1 and _surprising(fit, plain):
             yield _only(reading, (option,), slopes, worst)
     for scaled in _scaled(plain):
         yield _only(reading, scaled[:1], slopes, scaled[1])
     for option, fit in fits:
         for scaled in _scaled(fit):
-            yield _only(reading, (option, scaled[0]), slopes, scaled[1])
+            if _surprising(fit, plain):
+                yield _only(reading, (option, scaled[0]), slopes, scaled[1])
+
+
+def _surprising(fit: Fit, plain: Fit) -> bool:
+    """Whether the fit is no accident of wide bounds: without the convention the gradient would be far away."""
+    bits = 0.0
+    for slope in plain.slopes:
+        if plain.misfit(slope) > 1:
+            off = np.abs(fit.expected(slope) - plain.expected(slope)) / (fit.allowed(slope) + 1e-300)
+            bits += float(np.log2(max(1.0, np.max(off, initial=0.0))))
+    return bits >= EVIDENCE
 
 
 def _meant(option: Option, slopes: list[Slope]) -> bool:
@@ -166,7 +188,7 @@ def _meant(option: Option, slopes: list[Slope]) -> bool:
     return any(s.constant and np.any(s.got) for s in slopes) and all(s.name in free for s in slopes if s.constant)
 
 
-def _after(fit: _Fit, reading: Reading, benches: list[Bench]) -> float:
+def _after(fit: Fit, benches: list[Bench]) -> float:
     """The worst misfit of the gradients, and of the values where the convention moves them too."""
     worst = fit.worst()
     if worst <= 1 and fit.chosen[-1].id in ("gradient-clamped",):
@@ -175,7 +197,7 @@ def _after(fit: _Fit, reading: Reading, benches: list[Bench]) -> float:
     return worst
 
 
-def _scaled(fit: _Fit) -> Iterator[tuple[Option, float]]:
+def _scaled(fit: Fit) -> Iterator[tuple[Option, float]]:
     """A constant factor on the gradients: the same for all inputs that have one."""
     ratios = {name: _ratio(fit, name) for name in {s.name for s in fit.slopes if not s.constant}}
     if any(r is None for r in ratios.values()) or any(s.constant and np.any(s.got) for s in fit.slopes):
@@ -188,11 +210,11 @@ def _scaled(fit: _Fit) -> Iterator[tuple[Option, float]]:
         whole = len(off) == len(ratios)
         id = {-1.0: "gradient-sign-flipped", 0.0: "gradient-zero"}.get(factor if whole else math.nan)
         yield Option(id or "gradient-constant-factor", None if id else told), worst / 2
-    elif worst > 2 and all(_radial(fit, s) for s in fit.slopes):
+    elif worst > FAR and all(_radial(fit, s) for s in fit.slopes):
         yield Option("gradient-radial-only"), 1.0
 
 
-def _ratio(fit: _Fit, name: str) -> float | None:
+def _ratio(fit: Fit, name: str) -> float | None:
     """The factor of one input, from the case that has the largest gradient in units of its bound."""
     own = [s for s in fit.slopes if s.name == name and not s.constant]
     size = [float(np.max(np.abs(fit.expected(s)) / (fit.allowed(s) + 1e-300), initial=0.0)) for s in own]
@@ -202,7 +224,7 @@ def _ratio(fit: _Fit, name: str) -> float | None:
     return None if not math.isfinite(square) or square == 0 else float(np.sum(best.got * want)) / square
 
 
-def _radial(fit: _Fit, slope: Slope) -> bool:
+def _radial(fit: Fit, slope: Slope) -> bool:
     """Whether the gradient is right but for a multiple of each row."""
     rows = slope.bench.inputs.get(slope.name)
     embedding = any(
@@ -221,8 +243,35 @@ def _only(reading: Reading, added: tuple[Option, ...], slopes: list[Slope], wors
     """The reading with conventions of the gradient; without any of the value it counts the cases of the gradients."""
     chosen = (*reading.options, *added)
     told = ", ".join(t for t in (reading.detail, *(o.told for o in added)) if t)
-    wrong = {id(s.bench) for s in slopes if _Fit(reading.options, [s]).worst() > 1}
+    wrong = {id(s.bench) for s in slopes if Fit(reading.options, [s]).worst() > 1}
     return replace(
         reading, ids=tuple(o.id for o in chosen), options=chosen, detail=told, residual=max(reading.residual, worst),
         cases=reading.cases if reading.ids else len(wrong),
     )  # fmt: skip
+
+
+def expected(reading: Reading, probe: Probe) -> tuple[Any, dict[str, Any]]:
+    """Value and gradients that a reading predicts for a probe.
+
+    Parameters
+    ----------
+    reading : Reading
+        What `readings` returned; a factor on the gradients alone is left out.
+    probe : Probe
+        One that has a reference.
+
+    Returns
+    -------
+    value : float or array
+    grads : dict
+        By the inputs of which the probe has gradients.
+    """
+    bench = Bench(Observation(probe, Outcome(value=probe.value, grads=probe.grads)))
+    own = tuple(o for o in reading.options if o.axis not in ("gradient", "gradient-factor"))
+    found = np.reshape(answer(bench, own)[0], np.shape(probe.value))
+    fit = Fit(tuple(o for o in reading.options if o.axis != "gradient-factor"), [])
+    grads = {slope.name: np.reshape(fit.expected(slope), np.shape(slope.got)) for slope in _judged(bench)}
+    return (float(found) if found.ndim == 0 else found), grads
+
+
+_Fit = Fit

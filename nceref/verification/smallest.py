@@ -1,4 +1,4 @@
-"""The smallest input on which a target fails: batches of one to four rows with entries such as 1, 0, -1 and 2."""
+"""The smallest input on which a target fails: batches of one to four rows with entries such as 1, -1, 0 and 2."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,15 +13,18 @@ from nceref.verification.features import HEATS, heat
 from nceref.verification.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
 
-ENTRIES = (1.0, 0.0, -1.0, 2.0, 0.5)
+ENTRIES = (1.0, -1.0, 0.0, 2.0, 0.5)
 """Entries of a small input, the simplest first."""
 SIZES = tuple(
     {"N": n, "D": d, "E": d, "C": 2, "M": min(n, 2), "K": min(n, 2), "V": 2}
     for n, d in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2))
 )
 """Sizes that are tried, in order; some labelled losses need two classes of two samples to have a gradient."""
-PLAIN = {"counts": (1.0, 3.0), "prior": (0.25, 0.75), "weights": (1.0, 2.0), "mask": (1.0,)}
+PLAIN = {"counts": (1.0, 3.0), "prior": (0.25, 0.75), "weights": (1.0, 2.0)}
 """Entries of arrays that are no rows, in turns."""
+
+ROWS = ("embedding", "center", "vector")
+"""Arrays whose entries are tried."""
 
 Run = Callable[[Probe], Outcome]
 
@@ -35,8 +38,8 @@ def smallest(
     reduction: str = "mean",
     algorithm: str = "textbook",
     first: Sequence[Observation] = (),
-    seconds: float = 2.0,
-    most: int = 1200,
+    most: int = 400,
+    seconds: float = 20.0,
 ) -> tuple[Probe, Outcome] | None:
     """Search for the smallest failing input, in a fixed order.
 
@@ -53,8 +56,10 @@ def smallest(
     first : sequence of Observation
         Failing cases of the corpus: they say which arguments are given, which other temperatures to try, and whether
         a wrong value is looked for or, where their values are right, a wrong gradient.
-    seconds, most : float, int
-        When to give up.
+    most : int
+        Inputs that are tried; each takes some milliseconds.
+    seconds : float
+        When to give up on a slow target.
 
     Returns
     -------
@@ -66,22 +71,28 @@ def smallest(
     if template is None:
         return None
     by_value = not known or any(_fails(o, True) for o in known)
-    stop, seen = time.monotonic() + seconds, set()
-    for number, inputs in enumerate(_candidates(template, known, settings)):
-        key = repr(inputs)
-        if key in seen:
-            continue
-        seen.add(key)
-        if time.monotonic() > stop or len(seen) > most:
-            break
-        probe = evaluate(loss, inputs, dtype, reduction, algorithm, f"small-{number}")
+    stop, tried = time.monotonic() + seconds, 0
+    for inputs in _distinct(_candidates(template, known, settings)):
+        probe = evaluate(loss, inputs, dtype, reduction, algorithm, f"small-{tried}")
         if probe.skip or probe.bounds is None:
             continue
+        tried += 1
         observation = Observation(probe, run(probe))
         if _fails(observation, by_value):
             return probe, observation.outcome
+        if tried == most or time.monotonic() > stop:
+            break
     rest = sorted((o for o in known if _fails(o, by_value)), key=lambda o: _size(o.probe))
     return (rest[0].probe, rest[0].outcome) if rest else None
+
+
+def _distinct(candidates: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    seen = set()
+    for inputs in candidates:
+        key = repr(inputs)
+        if key not in seen:
+            seen.add(key)
+            yield inputs
 
 
 def _template(loss: Loss, settings: Mapping[str, Any], dtype: str, reduction: str) -> Probe | None:
@@ -115,18 +126,25 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
     failing = {h[1] for h in (heat(o.probe) for o in known) if h} - set(usual)
     # The coldest first: there most fails.
     later = sorted(failing, reverse=sign > 0)
-    return chain(
-        chain.from_iterable(_of_size(template, sizes, [{name: t} for t in usual]) for sizes in SIZES),
-        chain.from_iterable(_of_size(template, sizes, [{name: t} for t in later]) for sizes in SIZES[1:] if later),
+    groups = [(SIZES, usual), (SIZES[1:], later)]
+    # What fails in the cold only is not looked for elsewhere first.
+    if failing and max(t**-sign for t in failing) < _COLD:
+        groups.reverse()
+    return chain.from_iterable(
+        _of_size(template, size, [{name: t} for t in heats]) for sizes, heats in groups for size in sizes if heats
     )
 
 
+_COLD = 0.05
+"""Below this temperature fails what leaves the range of a format; a wrong formula shows above it as well."""
+
+
 def _of_size(
-    template: Probe, sizes: Mapping[str, int], heats: Sequence[Mapping[str, float]], most: int = 40
+    template: Probe, sizes: Mapping[str, int], heats: Sequence[Mapping[str, float]], most: int = 24
 ) -> Iterator[dict[str, Any]]:
     """Inputs of one size, the plain ones first, at most that many for each labeling."""
     start = _plain(template, sizes)
-    free = [p for p in template.loss.parameters if isinstance(p, Array) and p.name in start and p.like not in PLAIN]
+    free = [p for p in template.loss.parameters if isinstance(p, Array) and p.name in start and p.like in ROWS]
     shapes = {p.name: _shape(p, template, sizes) for p in free}
     labels = [p for p in template.loss.parameters if isinstance(p, Labels) and p.name in start]
     each = islice(product(*(_labelings(p, sizes) for p in labels)), 6)
@@ -145,14 +163,18 @@ def _plain(template: Probe, sizes: Mapping[str, int]) -> dict[str, Any]:
             continue
         if isinstance(p, Array):
             shape = _shape(p, template, sizes)
-            plain = np.resize(np.array(PLAIN.get(p.like, (1.0,))), shape)
-            value = plain * (1 - np.eye(len(plain))) if p.like == "mask" else plain
+            value = _next(shape[0]) if p.like == "mask" else np.resize(np.array(PLAIN.get(p.like, (1.0,))), shape)
         elif isinstance(p, Labels):
             value = np.zeros(sizes[p.shape[0]], dtype=np.int64)
         elif isinstance(p, Scalar) and not p.constant and p.name not in HEATS and _moves(p):
             value = 1.0
         out[p.name] = rounded(value, template.dtype)
     return out
+
+
+def _next(n: int) -> Any:
+    """A mask in which each sample has the next one as its positive."""
+    return np.roll(np.eye(n), 1, axis=1) * (1 - np.eye(n))
 
 
 def _moves(p: Scalar) -> bool:

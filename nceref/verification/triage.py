@@ -4,20 +4,18 @@ The rest must agree: a target that is wrong everywhere and NaN somewhere is no c
 else the rest may agree with, so that a bug of arithmetic is seen beside another convention.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nceref.allowance import FORMATS, allowance
-from nceref.anatomy import roles
-from nceref.arrays import promoted
 from nceref.errors import InputError
-from nceref.inputs import bind
-from nceref.losses import LossFunction
+from nceref.verification.corpus import rounded
 from nceref.verification.features import lonely, where
 from nceref.verification.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
-from nceref.verification.records import Diagnosis, Observation, Probe
+from nceref.verification.ranges import exponents, out_of_range
+from nceref.verification.records import Diagnosis, Observation
 
 
 def triage(observations: Sequence[Observation], expected: Expected | None = None) -> tuple[Diagnosis, ...]:
@@ -48,123 +46,96 @@ def triage(observations: Sequence[Observation], expected: Expected | None = None
     return (*_endless(moved), *small)
 
 
-COARSER = {
-    "float32-fallback": ("float32", ("float64",)),
-    "tf32-fallback": ("float16", ("float64", "float32")),
-    "half-fallback": ("bfloat16", ("float64", "float32")),
-}
-"""Convention: the format whose bounds must hold on every case, and the formats of runs in which that is a finding.
+@dataclass(frozen=True)
+class Coarse:
+    """A format that a target may fall back to.
 
-TF32 has the significand of float16; which of the two it was is told by whether the answers fit into 16 bits.
-"""
+    Attributes
+    ----------
+    id, told : str
+        Convention, and how the format is called in a sentence.
+    bounds : str
+        The format whose bounds must hold on every case.
+    runs : tuple of str
+        Formats of runs in which that is a finding.
+    part : float
+        How much of the bound a value may use up: rounding takes little of it, a small bug that stays below it more.
+    """
+
+    id: str
+    told: str
+    bounds: str
+    runs: tuple[str, ...]
+    part: float
+
+
+# Of the bounds of float16, products in TF32, which has as many bits, take 0.008, and products in bfloat16 0.02 to 0.06.
+COARSER = (
+    Coarse("float32-fallback", "float32", "float32", ("float64",), 0.3),
+    Coarse("tf32-fallback", "TF32", "float16", ("float64", "float32"), 0.015),
+    Coarse("half-fallback", "bfloat16", "bfloat16", ("float64", "float32"), 0.3),
+)
+"""From fine to coarse."""
 
 
 def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
     """The finest format that explains every error, if the errors look like roundings at all."""
-    found = [(o, gap) for o in observations for gap in gaps(o).values()]
-    failing = [gap for _, gap in found if not gap.right]
-    if not failing or not _looks_rounded(observations):
+    failing = [o for o in observations if any(not gap.right for gap in gaps(o).values())]
+    by_value = [o for o in failing if not gaps(o)[VALUE].right]
+    # A rounding shows in values; where only gradients are off, something is missing there.
+    if not failing or 2 * len(by_value) < len(failing) or not _looks_rounded(observations):
         return ()
-    dtype = observations[0].probe.dtype
-    short = _fit_into_half(observations)
-    for id, (coarse, runs) in COARSER.items():
-        if dtype not in runs or (short and id != "half-fallback"):
+    dtype, short = observations[0].probe.dtype, _fit_into_half(observations)
+    for coarse in COARSER:
+        if dtype not in coarse.runs or (short and coarse.id != "half-fallback"):
             continue
         residual = _within(observations, coarse)
         if residual is not None:
-            count = sum(any(not gap.right for gap in gaps(o).values()) for o in observations)
             sentence = (
-                f"beyond the {dtype} bound on {count} of {len(observations)} cases, but within that of"
-                f" {TOLD[id]} on all of them (largest error {residual:.2g} of it)"
+                f"beyond the {dtype} bound on {len(failing)} of {len(observations)} cases, but within that of"
+                f" {coarse.told} on all of them (largest error {residual:.2g} of it)"
             )
-            return (diagnosis(id, sentence),)
+            return (diagnosis(coarse.id, sentence),)
     return ()
 
 
-TOLD = {"float32-fallback": "float32", "tf32-fallback": "TF32", "half-fallback": "bfloat16"}
-"""How a format is called in a sentence."""
-
-
-def _within(observations: Sequence[Observation], coarse: str) -> float | None:
-    """The largest error in units of a coarser format's bounds; None where one is beyond it, or they prove nothing."""
+def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None:
+    """The largest error in units of a coarser format's bounds; None where one is too large, or they prove nothing."""
     worst, telling = 0.0, 0
     for observation in observations:
         probe = observation.probe
-        wide = allowance(probe.loss, probe.inputs, coarse, probe.reduction)
+        wide = allowance(probe.loss, probe.inputs, coarse.bounds, probe.reduction)
         for name, gap in gaps(observation).items():
             room = np.asarray(wide.value if name == VALUE else wide.grads[name]) + gap.bound
             error = np.abs(gap.got - gap.want)
-            # Inputs are rounded as well, which no bound of a run counts: they are numbers of its format.
-            if np.any(error > 2 * room):
+            if np.any(error > (coarse.part if name == VALUE else _PART) * room):
                 return None
             worst = max(worst, float(np.max(error / np.where(room > 0, room, 1.0), initial=0.0)))
-            telling += bool(np.max(room) < 0.1 * np.max(np.abs(gap.want), initial=0.0))
+            telling += bool(np.max(room) < 0.5 * np.max(np.abs(gap.want), initial=0.0))
     return worst if telling >= 2 else None
 
 
+_PART = 0.3
+"""The part of its bound that an entry of a gradient may use up."""
+
+
 def _looks_rounded(observations: Sequence[Observation]) -> bool:
-    """Whether values err to both sides, or fit into a shorter format: a constant or a clamp errs to one side."""
+    """Whether errors go to both sides, or values fit into a shorter format: a constant or a clamp errs to one side."""
     pairs = [gaps(o)[VALUE] for o in observations]
-    signs = {float(np.sign(x)) for gap in pairs if not gap.right for x in np.ravel(gap.got - gap.want)}
-    if len(signs) > 1:
+    offs = [np.ravel(gap.got - gap.want) for gap in pairs if not gap.right]
+    if not offs:
+        found = [gap for o in observations for gap in gaps(o).values() if not gap.right]
+        offs = [np.ravel(gap.got - gap.want) for gap in found]
+    every = np.concatenate(offs)
+    if np.any(every > 0) and np.any(every < 0):
         return True
-    if any(not gap.right for gap in pairs):
-        return all(np.array_equal(gap.got, gap.got.astype(np.float32)) for gap in pairs)
-    offs = [
-        gap.got - gap.want for o in observations for name, gap in gaps(o).items() if name != VALUE and not gap.right
-    ]
-    return any(np.any(off > 0) and np.any(off < 0) for off in offs)
+    formats = {"float64": ("float32", "float16", "bfloat16")}.get(observations[0].probe.dtype, ("float16", "bfloat16"))
+    return any(all(np.array_equal(rounded(gap.got, name), gap.got) for gap in pairs) for name in formats)
 
 
 def _fit_into_half(observations: Sequence[Observation]) -> bool:
-    from nceref.verification.corpus import rounded
-
     answers = [gap.got for o in observations for gap in gaps(o).values()]
     return any(all(np.array_equal(rounded(x, half), x) for x in answers) for half in ("bfloat16", "float16"))
-
-
-@dataclass(frozen=True)
-class Range:
-    """How far the exponents of a case reach.
-
-    Attributes
-    ----------
-    largest, smallest : float
-        Logits of pairs that take part.
-    masked : float
-        The largest logit of any pair, the anchor with itself included.
-    drop : float
-        By how much the largest of any pair exceeds the largest that takes part, in the worst row.
-    row : float
-        The largest loss of a row: minus the logarithm of a probability.
-    """
-
-    largest: float
-    smallest: float
-    masked: float
-    drop: float
-    row: float
-
-
-def exponents(probe: Probe) -> Range:
-    """The range of the exponents of a case, from the dense logits of the reference."""
-    plan = LossFunction(probe.loss).declaration.plan(**promoted(bind(probe.loss, (), probe.inputs)))
-    blocks = []
-    for comparison, part in zip(plan.comparisons, roles(plan, ""), strict=False):
-        s = np.asarray(comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape)))
-        blocks.append((s, np.where(part, s, -np.inf), np.where(part, s, np.inf)))
-    tops = [high.max(axis=1) for _, high, _ in blocks]
-    drop = max(float(np.max(s.max(axis=1) - top, initial=0.0, where=top > -np.inf)) for (s, _, _), top in
-               zip(blocks, tops, strict=True))  # fmt: skip
-    reduction = "none" if probe.loss.has_rows else "mean"
-    rows = LossFunction(probe.loss)(**probe.inputs, reduction=reduction)
-    return Range(
-        max(float(top.max()) for top in tops),
-        min(float(low.min()) for _, _, low in blocks),
-        max(float(s.max()) for s, _, _ in blocks),
-        drop,
-        float(np.max(rows)),
-    )
 
 
 def _endless(moved: Sequence[Observation]) -> Iterator[Diagnosis]:
@@ -173,7 +144,7 @@ def _endless(moved: Sequence[Observation]) -> Iterator[Diagnosis]:
     finite = [o for o in moved if gaps(o)[VALUE].finite]
     steep = [o for o in finite if not_finite(o)]
     fine = [o for o in finite if o not in steep]
-    cause = _out_of_range([*endless, *steep], fine) if endless or steep else None
+    cause = out_of_range([*endless, *steep], fine) if endless or steep else None
     because = f": {cause[1]}" if cause else ""
     if endless:
         alone = all(lonely(o.probe) for o in endless) and not any(lonely(o.probe) for o in finite)
@@ -191,82 +162,6 @@ def _kind(observations: Sequence[Observation]) -> str:
     x = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in observations])
     found = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
     return " or ".join(name for name, there in found.items() if there)
-
-
-Spans = Sequence[tuple[Range, bool]]
-"""The exponents of each case, and whether the target failed on it."""
-
-
-def _out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) -> tuple[str, str] | None:
-    """The id and the words of the range that the failing cases leave, and the others do not."""
-    try:
-        spans = [(exponents(o.probe), True) for o in failing] + [(exponents(o.probe), False) for o in others]
-    except InputError:
-        return None
-    # Minus infinity is the logarithm of an empty sum; a sum that overflows gives plus infinity or NaN.
-    empty = any(np.any(np.asarray(o.outcome.value) == -np.inf) for o in failing)
-    ways = [way for way in WAYS if not (empty and way.id == "exp-overflows")]
-    for dtype in dict.fromkeys((failing[0].probe.dtype, "float32")):
-        storage = FORMATS[dtype].storage
-        top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
-        found = _predicted(spans, top, low, ways)
-        if found:
-            id, reached = found
-            limit = f"exp overflows beyond {top:.4g}" if id == "exp-overflows" else f"exp(-{low:.4g}) is 0"
-            return id, f"{reached}, and {limit} in {dtype}"
-    return None
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way of writing the exponentials: `surely` above 1 is out of range, `perhaps` above 1/2 may be.
-
-    A product of exponentials leaves the range at half of it.
-    """
-
-    id: str
-    what: str
-    surely: Callable[[Range, float, float], float]
-    perhaps: Callable[[Range, float, float], float]
-
-
-WAYS = (
-    Way("exp-overflows", "largest", lambda r, top, low: r.largest / top, lambda r, top, low: _widest(r, top, low)),
-    Way("exp-overflows", "masked", lambda r, top, low: r.masked / top, lambda r, top, low: _widest(r, top, low)),
-    Way("exp-underflows", "row", lambda r, top, low: r.row / low, lambda r, top, low: max(r.drop, r.row) / low),
-    Way("exp-underflows", "drop", lambda r, top, low: r.drop / low, lambda r, top, low: max(r.drop, r.row) / low),
-)
-"""Exponentials without a shift, with or without the masked pairs; shifted by a maximum, over all or over the masked."""
-
-
-def _widest(r: Range, top: float, low: float) -> float:
-    return max(r.masked / top, -r.smallest / low)
-
-
-def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tuple[str, str] | None:
-    """Which way of writing the exponentials fails on these cases and on no other; the one that tells them apart best.
-
-    `top` and `low` are the largest and the smallest exponent, both positive.
-    """
-    found = []
-    for way in ways:
-        bad = [way.surely(r, top, low) for r, failed in spans if failed]
-        good = [way.surely(r, top, low) for r, failed in spans if not failed]
-        must = max(good, default=0.0) <= 1.1 and max(bad) > 0.45
-        if must and all(way.perhaps(r, top, low) > 0.45 for r, failed in spans if failed):
-            apart = min(bad) - max(good, default=0.0)
-            reached = max(getattr(r, way.what) for r, failed in spans if failed)
-            found.append((apart, way.id, f"{REACHED[way.what]} {reached:.4g} there"))
-    return max(found, key=lambda each: each[0])[1:] if found else None
-
-
-REACHED = {
-    "largest": "logits reach",
-    "masked": "logits, the masked ones included, reach",
-    "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
-    "row": "minus the log-probabilities reach",
-}
-"""What left the range, by attribute of `Range`."""
 
 
 _ROUNDINGS = 256.0

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from nceref.errors import TargetError
+from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.canaries import Trial, fly
 from nceref.verification.corpus import corpus
 from nceref.verification.environment import environment
 from nceref.verification.identities import ask
+from nceref.verification.intended import intended
 from nceref.verification.judge import expected, judge
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
@@ -138,7 +142,7 @@ def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[P
         algorithm=asked.algorithm, fixed=fixed,
     )  # fmt: skip
     chosen = selected((p.id for p in probes), asked.cases)
-    return tuple(p for p in probes if p.id in chosen)
+    return tuple(intended(p, asked.intended) for p in probes if p.id in chosen)
 
 
 def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None) -> Run:
@@ -179,8 +183,19 @@ def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
         script = _script(asked, run, failing) if asked.repro or any(d.id == "unexplained" for d in found) else ""
     return Report(
         asked.name, asked.loss.name, verdict, code, reason, found, tuple(results), environment(asked, run.target),
-        script, asked.stated,
+        script, asked.stated, _terms(runs) if asked.explain else {},
     )  # fmt: skip
+
+
+def _terms(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
+    """What the bound of each value is made of; of several rows, those of the widest."""
+    bounds = {o.probe.id: o.probe.bounds for each in runs[:1] for o in each.observations}
+    return {case: _widest(bound) for case, bound in bounds.items() if bound is not None}
+
+
+def _widest(bound: Bounds) -> dict[str, float]:
+    place = int(np.argmax(bound.value))
+    return {stage: float(np.ravel(size)[place]) for stage, size in bound.terms.items()}
 
 
 def _script(asked: Request, run: Any, failing: Run) -> str:

@@ -5,6 +5,7 @@ what the target prints cannot corrupt them. Requests carry arrays only; the decl
 """
 
 import contextlib
+import json
 import os
 import pickle
 import queue
@@ -16,13 +17,13 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
-from nceref.errors import TargetError
+from nceref.errors import InputError, TargetError
 from nceref.verification import frameworks
 from nceref.verification.child import Order
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.target import Target
 
-BOOT = "import sys; sys.path[:] = eval(sys.argv[1]); from nceref.verification.child import main; main()"
+BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from nceref.verification.child import main; main()"
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
@@ -33,19 +34,19 @@ class Child:
 
     target: Target
 
-    def __init__(self, order: Order, timeout: float, loading_timeout: float) -> None:
-        self._order, self._timeout, self._loading_timeout = order, timeout, loading_timeout
+    def __init__(self, order: Order, device: str, timeout: float, loading_timeout: float) -> None:
+        self._order, self._device, self._timeout, self._loading_timeout = order, device, timeout, loading_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._in_a_row: list[Outcome] = []
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Ask the target; with `twice`, ask again and compare bit by bit."""
-        return self._asked((frameworks.request(probe, self._order.device), twice, None), 2 if twice else 1)
+        return self._asked((frameworks.request(probe, self._device), twice, None), 2 if twice else 1)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self._asked((frameworks.request(probe, self._order.device), False, answer), 1)
+        return self._asked((frameworks.request(probe, self._device), False, answer), 1)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -57,7 +58,7 @@ class Child:
         """
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, repr(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._errors, start_new_session=True,
         )  # fmt: skip
         self._inbox = queue.Queue()
@@ -111,9 +112,14 @@ class Child:
     def _send(self, message: Any) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
+        try:
+            packed = pickle.dumps(message)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            msg = f"`init` of a target that is named by text must be plain values: {frameworks.short(error)}"
+            raise InputError(msg) from error
         # A child that is dead already is noticed where its answer is waited for.
         with contextlib.suppress(OSError):
-            pickle.dump(message, self._process.stdin)
+            self._process.stdin.write(packed)
             self._process.stdin.flush()
 
     def _received(self, seconds: float) -> Any:
@@ -126,7 +132,11 @@ class Child:
 
     def _death(self) -> Outcome:
         assert self._process is not None
-        code = self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1.0)
+        if self._process.poll() is None:
+            return Outcome(trouble="dies", sentence="closes or garbles the pipe to its parent")
+        code = self._process.returncode
         self._errors.seek(0)
         said = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

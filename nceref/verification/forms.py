@@ -8,9 +8,9 @@ import numpy as np
 
 from nceref import registry
 from nceref.inputs import bind
-from nceref.scene import Dense, Knobs, Member, Rows
+from nceref.scenes.scene import Dense, Knobs, Member, Rows
+from nceref.scenes.stages import reduced
 from nceref.spec import Loss
-from nceref.stages import reduced
 from nceref.verification.records import Probe
 
 STEP = 1e-30
@@ -50,38 +50,48 @@ def evaluated(form: Member, inputs: Mapping[str, Any], knobs: Knobs) -> Rows:
 
 def value(probe: Probe, knobs: Knobs) -> Any:
     """Value of the loss of a probe under the knobs; rows under the reduction ``none``."""
-    form = member(probe.loss.name)
-    found = evaluated(form, prepared(probe.loss, probe.inputs), knobs)
+    found = evaluated(member(probe.loss.name), prepared(probe.loss, probe.inputs), knobs)
     with np.errstate(all="ignore"):
         return reduced(found, knobs, probe.reduction)
 
 
-def gradients(
-    probe: Probe, knobs: Knobs, names: tuple[str, ...], outer: Callable[[Mapping[str, Any]], Any] | None = None
-) -> dict[str, Any]:
-    """Gradients by the named inputs, every entry perturbed at once in a batch.
+def slope(
+    form: Member,
+    inputs: Mapping[str, Any],
+    knobs: Knobs,
+    name: str,
+    reduction: str = "mean",
+    outer: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> Any:
+    """Gradient by one input, every entry perturbed at once in a batch.
 
     Parameters
     ----------
-    probe : Probe
-        Its inputs and its reduction; under ``none`` the gradients are those of the sum of the rows.
+    form : Member
+        The dense form of the loss.
+    inputs : mapping
+        What `prepared` made of its inputs.
     knobs : mapping
         Conventions.
-    names : tuple of str
-        Float arrays and scalars.
+    name : str
+        A float array or a scalar.
+    reduction : str
+        Under ``none`` the gradient is that of the sum of the rows.
     outer : callable, optional
         ``outer(inputs)``: what multiplies the result.
     """
+    x = np.asarray(inputs[name], dtype=np.float64)
+    steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
+    moved = {**inputs, name: x + 1j * STEP * steps}
+    with np.errstate(all="ignore"):
+        result = np.asarray(reduced(evaluated(form, moved, knobs), knobs, reduction))
+        result = np.sum(result, axis=-1) if reduction == "none" else result
+        result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
+    slopes = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
+    return slopes.reshape(x.shape) if x.ndim else float(slopes[0])
+
+
+def gradients(probe: Probe, knobs: Knobs, names: tuple[str, ...]) -> dict[str, Any]:
+    """Gradients of the loss of a probe under the knobs, by the named inputs."""
     form, inputs = member(probe.loss.name), prepared(probe.loss, probe.inputs)
-    out = {}
-    for name in names:
-        x = np.asarray(inputs[name], dtype=np.float64)
-        steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
-        moved = {**inputs, name: x + 1j * STEP * steps}
-        with np.errstate(all="ignore"):
-            result = np.asarray(reduced(evaluated(form, moved, knobs), knobs, probe.reduction))
-            result = np.sum(result, axis=-1) if probe.reduction == "none" else result
-            result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
-        slopes = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
-        out[name] = slopes.reshape(x.shape) if x.ndim else float(slopes[0])
-    return out
+    return {name: slope(form, inputs, knobs, name, probe.reduction) for name in names}

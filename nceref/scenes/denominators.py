@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.scene import Array, Knobs, Scene, beside, log_add, log_sum_exp, real
+from nceref.scenes.scene import Array, Knobs, Scene, beside, log_add, log_sum_exp, real
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.scene import Array, Knobs, real
+from nceref.scenes.scene import Array, Knobs, real
 
 _FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "temperature-multiplied": lambda t, v: t,

@@ -1,8 +1,8 @@
 """What the dense form of a loss is made of: a scene of anchors and candidates, and the rows that come out of it.
 
 The dense form is a second witness beside the reference, and the place where conventions differ: every stage looks at
-`knobs`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without knobs it
-is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex step: what
+`knobs`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without knobs
+it is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex step: what
 decides, a maximum or a branch, goes by the real part, and a detached number is its real part.
 """
 
@@ -80,10 +80,10 @@ class Rows:
     values : array, (..., n)
     weights : array or None, (n,)
         Weight of each row; None: all alike.
-    counted : array or None, (n,), bool
-        Rows that the mean is over.
     pairs : array or None, (n,)
         Weight of the positives of each row.
+    skips : bool
+        Whether rows without a positive are left out of the mean.
     size : float
         The largest number, logits or row, that was rounded on the way.
     noise : float
@@ -96,8 +96,8 @@ class Rows:
 
     values: Array
     weights: Array = None
-    counted: Array = None
     pairs: Array = None
+    skips: bool = False
     size: float = 0.0
     noise: float = 0.0
     divisor: int | None = None

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nceref.denominators import Denominator, denominator, masked
-from nceref.scene import Array, Knobs, Rows, Scene, log_add, log_sum_exp, real, transposed
-from nceref.temperatures import afterward
+from nceref.scenes.denominators import Denominator, denominator, masked
+from nceref.scenes.scene import Array, Knobs, Rows, Scene, log_add, log_sum_exp, real, transposed
+from nceref.scenes.temperatures import afterward
 
 FORMS = {"sum-inside-log": "in", "sum-outside-log": "mean", "positives-not-averaged": "sum",
          "positives-averaged": "mean", "positives-summed-inside-log": "total"}  # fmt: skip
@@ -17,14 +17,11 @@ def contrast(scenes: tuple[Scene, ...], knobs: Knobs) -> Rows:
     """Row losses of all directions, one below the other."""
     parts = [_rows(scene, knobs) for scene in scenes]
     values = np.concatenate([part.values for part in parts], axis=-1)
-    weights, counted = (
-        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("weights", "counted")
-    )
+    weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
     pairs = np.concatenate([part.pairs for part in parts])
     size, noise = (max(getattr(part, name) for part in parts) for name in ("size", "noise"))
     values = values * (2.0 if "directions-summed" in knobs else 1.0)
-    return Rows(values, weights, counted, pairs, size, noise, samples=scenes[0].samples)
+    return Rows(values, weights, pairs, parts[0].skips, size, noise, samples=scenes[0].samples)
 
 
 def _rows(scene: Scene, knobs: Knobs) -> Rows:
@@ -35,11 +32,9 @@ def _rows(scene: Scene, knobs: Knobs) -> Rows:
         values, pairs = _head(scene, found, knobs)
         values = afterward(values, scene.heat, knobs) * scene.factor
     alone = pairs == 0
-    skipped = scene.lonely == "skip" and "lonely-anchors-counted" not in knobs
-    counted = ~alone if skipped or "lonely-anchors-skipped" in knobs else None
     size = float(np.max(np.abs(real(scene.logits)), where=np.isfinite(real(scene.logits)), initial=0.0))
     values = np.where(alone, 0.0, values)
-    return Rows(values, scene.anchor_weights, counted, pairs, size + _largest(values), found.noise)
+    return Rows(values, scene.anchor_weights, pairs, scene.lonely == "skip", size + _largest(values), found.noise)
 
 
 def _largest(values: Array) -> float:
@@ -140,11 +135,12 @@ def reduced(rows: Rows, knobs: Knobs, reduction: str, unit: float = 0.0) -> Arra
     weights = np.ones(values.shape[-1]) if rows.weights is None else rows.weights
     if reduction == "none":
         return values * weights
-    weights = weights if rows.counted is None else np.where(rows.counted, weights, 0.0)
+    skips = (rows.skips and "lonely-anchors-counted" not in knobs) or "lonely-anchors-skipped" in knobs
+    weights = np.where(rows.pairs == 0, 0.0, weights) if skips and rows.pairs is not None else weights
     total: Any = np.sum(weights) if rows.divisor is None else rows.divisor
     weights, total = _other_mean(rows, weights, total, knobs, unit)
     total = 1.0 if (reduction == "sum") != bool({"sum-instead-of-mean", "mean-instead-of-sum"} & {*knobs}) else total
-    result = np.sum(weights * values, axis=-1) / total
+    result = np.sum(weights * values, axis=-1) / np.where(total == 0, 1.0, total)
     return result / rows.samples if "divided-by-n-twice" in knobs else result
 
 
@@ -161,5 +157,5 @@ def _other_mean(rows: Rows, weights: Array, total: Any, knobs: Knobs, unit: floa
         return left, np.sum(left)
     if "mean-over-nonzero-rows" in knobs:
         left = np.where(real(rows.values) > 4 * unit * rows.size, weights, 0.0)
-        return left, np.maximum(np.sum(left, axis=-1), 1e-300)
+        return left, np.sum(left, axis=-1)
     return weights, total

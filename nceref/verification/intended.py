@@ -1,0 +1,50 @@
+"""The reference under conventions that a target intends: a probe of the corpus, answered with these."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nceref.tolerance import Bounds
+from nceref.verification.bench import Bench
+from nceref.verification.options import Option, options
+from nceref.verification.records import Observation, Outcome, Probe
+from nceref.verification.search import answer
+from nceref.verification.slopes import Slope
+from nceref.verification.slopes import _Fit as Fit
+
+
+def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
+    """The probe with what the loss under these conventions answers, and bounds that have grown with it.
+
+    Parameters
+    ----------
+    probe : Probe
+        With the reference's own answer.
+    conventions : mapping
+        Ids of the closed list by axis. Of a convention with a number in it, such as an epsilon, the first one that
+        `nceref mutants` knows is meant.
+
+    Returns
+    -------
+    Probe
+        Skipped where the conventions give no number.
+    """
+    if probe.skip or not conventions:
+        return probe
+    bench = Bench(Observation(probe, Outcome(probe.value, probe.grads)))
+    chosen = tuple(sorted((_first(id) for id in conventions.values()), key=lambda option: option.rank))
+    value, allowed = answer(bench, chosen)
+    fit = Fit(chosen, [])
+    slopes = {name: Slope(bench, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()}
+    grads = {name: fit.expected(slope) for name, slope in slopes.items()}
+    if not all(np.all(np.isfinite(x)) for x in (value, *grads.values())):
+        return replace(probe, skip=f"with {' and '.join(conventions.values())} there is no finite number here")
+    bounds = Bounds(
+        np.reshape(allowed, np.shape(probe.value))[()], {name: fit.allowed(slope) for name, slope in slopes.items()}
+    )
+    return replace(probe, value=np.reshape(value, np.shape(probe.value))[()], grads=grads, bounds=bounds)
+
+
+def _first(id: str) -> Option:
+    return next(options((id,)))

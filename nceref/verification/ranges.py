@@ -1,0 +1,158 @@
+"""How far the exponents of a case reach, and which way of writing exponentials leaves the range of a format there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nceref.allowance import FORMATS
+from nceref.anatomy import roles
+from nceref.arrays import promoted
+from nceref.errors import InputError
+from nceref.inputs import bind
+from nceref.losses import LossFunction
+from nceref.verification.records import Observation, Probe
+
+
+@dataclass(frozen=True)
+class Range:
+    """How far the exponents of a case reach.
+
+    Attributes
+    ----------
+    largest, smallest : float
+        Logits of pairs that take part.
+    masked : float
+        The largest logit of any pair, the anchor with itself included.
+    drop : float
+        By how much the largest of any pair exceeds the largest that takes part, in the worst row.
+    row : float
+        The largest loss of a row: minus the logarithm of a probability.
+    """
+
+    largest: float
+    smallest: float
+    masked: float
+    drop: float
+    row: float
+
+
+def exponents(probe: Probe) -> Range:
+    """The range of the exponents of a case, from the dense logits of the reference."""
+    plan = probe.loss.plan(**promoted(bind(probe.loss, (), probe.inputs)))
+    blocks = []
+    for comparison, part in zip(plan.comparisons, roles(plan, ""), strict=False):
+        s = np.asarray(comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape)))
+        blocks.append((s, np.where(part, s, -np.inf), np.where(part, s, np.inf)))
+    tops = [high.max(axis=1) for _, high, _ in blocks]
+    drop = max(float(np.max(s.max(axis=1) - top, initial=0.0, where=top > -np.inf)) for (s, _, _), top in
+               zip(blocks, tops, strict=True))  # fmt: skip
+    reduction = "none" if probe.loss.has_rows else "mean"
+    rows = LossFunction(probe.loss)(**probe.inputs, reduction=reduction)
+    return Range(
+        max(float(top.max()) for top in tops),
+        min(float(low.min()) for _, _, low in blocks),
+        max(float(s.max()) for s, _, _ in blocks),
+        drop,
+        float(np.max(rows)),
+    )
+
+
+Spans = Sequence[tuple[Range, bool]]
+"""The exponents of each case, and whether the target failed on it."""
+
+
+def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) -> tuple[str, str] | None:
+    """The id and the words of the range that the failing cases leave, and the others do not."""
+    try:
+        spans = [(exponents(o.probe), True) for o in failing] + [(exponents(o.probe), False) for o in others]
+    except InputError:
+        return None
+    ways = _possible(failing)
+    for dtype in dict.fromkeys((failing[0].probe.dtype, "float32")):
+        storage = FORMATS[dtype].storage
+        top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
+        found = _predicted(spans, top, low, ways)
+        if found:
+            id, reached = found
+            limit = f"exp overflows beyond {top:.4g}" if id == "exp-overflows" else f"exp(-{low:.4g}) is 0"
+            return id, f"{reached}, and {limit} in {dtype}"
+    return None
+
+
+def _possible(failing: Sequence[Observation]) -> "list[Way]":
+    """The ways that fit what came out."""
+    values = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in failing])
+    if not _exponentiates(failing[0].probe):
+        return [way for way in WAYS if way.id == "exp-overflows"]
+    if np.any(values == -np.inf):
+        # The logarithm of an empty sum; a sum that overflows gives plus infinity or NaN.
+        return [way for way in WAYS if way.id == "exp-underflows"]
+    # The logarithm of a probability that is 0 is never NaN, and is named first where nothing else tells.
+    softmax = [way for way in WAYS if way.what == "row"]
+    rest = [way for way in WAYS if way.what != "row"]
+    return rest if np.any(np.isnan(values)) else [*softmax, *rest]
+
+
+def _exponentiates(probe: Probe) -> bool:
+    """Whether the loss adds up exponentials, as a softmax does and a sigmoid does not."""
+    plan = probe.loss.plan(**promoted(bind(probe.loss, (), probe.inputs)))
+    return any(term.statistic.exponentiates for c in plan.comparisons for term in c.terms.values())
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of writing the exponentials: `surely` above 1 is out of range, `perhaps` above 1/2 may be.
+
+    A product of exponentials leaves the range at half of it.
+    """
+
+    id: str
+    what: str
+    surely: Callable[[Range, float, float], float]
+    perhaps: Callable[[Range, float, float], float]
+
+
+WAYS = (
+    Way("exp-overflows", "largest", lambda r, top, low: r.largest / top, lambda r, top, low: _widest(r, top, low)),
+    Way("exp-overflows", "masked", lambda r, top, low: r.masked / top, lambda r, top, low: _widest(r, top, low)),
+    Way("exp-underflows", "row", lambda r, top, low: r.row / low, lambda r, top, low: max(r.drop, r.row) / low),
+    Way("exp-underflows", "drop", lambda r, top, low: r.drop / low, lambda r, top, low: max(r.drop, r.row) / low),
+)
+"""Exponentials without a shift, with or without the masked pairs; shifted by a maximum, over all or over the masked."""
+
+
+_NEAR = 0.25
+"""Of ways that tell failing cases from others almost equally well, the first of the list is named."""
+
+
+def _widest(r: Range, top: float, low: float) -> float:
+    return max(r.masked / top, -r.smallest / low)
+
+
+def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tuple[str, str] | None:
+    """Which way of writing the exponentials fails on these cases and on no other; the one that tells them apart.
+
+    `top` and `low` are the largest and the smallest exponent, both positive.
+    """
+    found = []
+    for way in ways:
+        bad = [way.surely(r, top, low) for r, failed in spans if failed]
+        good = [way.surely(r, top, low) for r, failed in spans if not failed]
+        must = max(good, default=0.0) <= 1.1 and max(bad) > 0.45
+        if must and all(way.perhaps(r, top, low) > 0.45 for r, failed in spans if failed):
+            # Beyond the range is beyond the range.
+            apart = min([*bad, 1.2]) - max(good, default=0.0)
+            reached = max(getattr(r, way.what) for r, failed in spans if failed)
+            found.append((apart, way.id, f"{REACHED[way.what]} {reached:.4g} there"))
+    best = max((apart for apart, *_ in found), default=0.0)
+    return next(((id, words) for apart, id, words in found if apart >= best - _NEAR), None)
+
+
+REACHED = {
+    "largest": "logits reach",
+    "masked": "logits, the masked ones included, reach",
+    "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
+    "row": "minus the log-probabilities reach",
+}
+"""What left the range, by attribute of `Range`."""
