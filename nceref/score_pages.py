@@ -122,7 +122,10 @@ def score_text(score: Score, *, width: int = pages.WIDTH, color: bool = False) -
     _listed(page, "Not named", misnamed)
     _listed(page, "False alarms", score.false_alarms)
     met = "met" if score.met else "missed"
-    page.print(f"\nTarget {met}: all killed, {NAMED:.0%} named, no false alarm.", style="green" if score.met else "red")
+    page.print(
+        f"\nTarget {met}: all killed, at least {NAMED:.0%} named right, no false alarm.",
+        style="green" if score.met else "red",
+    )
     page.print(f"{len(score.trials)} trials, {sum(t.seconds for t in score.trials):.1f} s of work", style="dim")
     return pages.clean(paper)
 
@@ -130,14 +133,14 @@ def score_text(score: Score, *, width: int = pages.WIDTH, color: bool = False) -
 def _table(page: "Console", score: Score, dtype: str) -> None:
     rows = {name: score.tally(dtype, name) for name in GROUPS}
     rows["all"] = score.tally(dtype, *GROUPS)
-    lines = [(dtype, "mutants", "killed", "named first", "among three")]
+    lines: list[tuple[str, ...]] = [(dtype, "mutants", "killed", "named first", "among three")]
     lines += [(name, *_counts(tally)) for name, tally in rows.items() if tally.total]
     correct = score.of(dtype, CORRECT)
     if len(lines) > 2:
         right: dict[str, Any] = {"justify": "right"}
         pages.cells(page, lines, [{}, right, right, right, right], styles=("bold", "", "", "", ""))
     if correct:
-        page.print(f"{len(correct)} correct variants, {sum(not t.passes for t in correct)} false alarms")
+        page.print(f"false alarms on correct variants: {sum(not t.passes for t in correct)} of {len(correct)}")
     page.print()
 
 

@@ -34,6 +34,7 @@ ORDER = (
     {"tolerance"},
     {"properties"},
     {"check", "sizes", "allowance"},
+    {"scenes"},
     {"dense", "peer", "mutation"},
     {"peers", "mutants"},
     {"verification"},

@@ -217,7 +217,7 @@ def _but_last(x):
         ("cosface", "centers-detached", "of class_weights is 0", _without("class_weights")),
         ("nt_xent", "gradient-missing-rows", "in the last row", lambda p, g: {**g, "z1": _but_last(g["z1"])}),
         ("nt_xent", "gradient-radial-only", "along the rows", lambda p, g: {**g, "z1": g["z1"] + p.inputs["z1"]}),
-        ("nt_xent", "value-right-gradient-wrong", "off by up to", lambda p, g: {**g, "z1": np.roll(g["z1"], 1)}),
+        ("nt_xent", "value-right-gradient-wrong", "and off by", lambda p, g: {**g, "z1": np.roll(g["z1"], 1)}),
     ],
 )  # fmt: skip
 def test_a_right_value_with_a_wrong_gradient_is_called_that(name, id, words, change):

@@ -95,6 +95,21 @@ def test_exponentials_out_of_range_are_named(id, target):
     assert "it agrees on the other" in found[0].sentence
 
 
+def test_a_gradient_that_is_off_is_not_called_rounding():
+    seen = observed("nt_xent", lambda probe, value, grads: (value, {n: g * 1.001 for n, g in grads.items()}))
+    assert triage(seen) == ()
+
+
+def test_bare_sigmoids_overflow():
+    @np.errstate(all="ignore")
+    def target(probe, value, grads):
+        x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (probe.inputs["image"], probe.inputs["text"]))
+        signed = (2 * np.eye(len(x)) - 1) * (probe.inputs["logit_scale"] * x @ y.T + probe.inputs["logit_bias"])
+        return -np.log(1 / (1 + np.exp(-signed))).sum() / len(x), grads
+
+    assert triage(observed("siglip", target, suite="standard"))[0].id == "exp-overflows"
+
+
 def test_arithmetic_is_seen_beside_another_convention():
     def target(probe, value, grads):
         found, slopes = unshifted(probe, value, grads)

@@ -91,10 +91,10 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
     from nceref import report
     from nceref.terminal import progress, screen
     from nceref.verification import page
-    from nceref.verification.verifier import verify_text
+    from nceref.verification.verifier import verify_with
 
     with progress(None) as noted:
-        found = verify_text(target or "", noted=noted, explain=given["explain"], **_options(given))
+        found = verify_with(target or "", noted=noted, explain=given["explain"], **_options(given))
     writers = {"json_file": found.to_json, "junit_file": found.to_junit, "repro_file": lambda: found.repro}
     for name, content in writers.items():
         if given[name] and given[name] != "-" and (name != "repro_file" or found.repro):

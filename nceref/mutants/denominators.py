@@ -158,6 +158,7 @@ MUTANTS = (
         sentence="The self-contrast is removed by subtracting e, which is right at temperature 1 only.",
         thread="Lightning-Universe/lightning-bolts#609", losses=("nt_xent",),
         named=("self-contrast-subtracted-as-e",), program=_e_subtracted,
+        also=("self-contrast-subtracted-as-e+exp-overflows",),  # bare exponentials, as in the thread
     ),
     Mutant(
         id="nt-xent-own-logit-times-zero",

@@ -185,7 +185,8 @@ def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], knobs: Knobs) -> 
         return given
     lengths = _lengths(given, knobs)
     fixed = real if "normalization-detached" in knobs else _same
-    return {role: x if role in raw else x / fixed(lengths[role]) for role, x in given.items()}
+    # By the reciprocal, whose real part does not depend on whether the numbers are complex.
+    return {role: x if role in raw else x * (1 / fixed(lengths[role])) for role, x in given.items()}
 
 
 _WHOLE = ("columns-normalized", "matrix-normalized")

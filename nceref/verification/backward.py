@@ -76,11 +76,18 @@ def _finding(name: str, pairs: Gaps) -> Finding | None:
         finding = pattern(name, pairs)
         if finding is not None:
             return finding
-    share = max(
-        float(np.max(np.abs(g.got - g.want)) / max(np.max(np.abs(g.want)), np.max(g.bound))) for _, g in failing
-    )
     place = where([o for o, _ in failing], [o for o, _ in pairs])
-    return Finding("value-right-gradient-wrong", f"is wrong {place} (off by up to {share:.2g} of its largest entry)")
+    return Finding("value-right-gradient-wrong", f"is wrong {place}{_example(failing)}")
+
+
+def _example(failing: Gaps) -> str:
+    """By how much the first case is off whose right gradient is not 0."""
+    for observation, gap in failing:
+        size = float(np.max(np.abs(gap.want)))
+        if size > float(np.max(gap.bound)):
+            share = float(np.max(np.abs(gap.got - gap.want))) / size
+            return f", and off by {share:.2g} of its largest entry on {observation.probe.id}"
+    return ""
 
 
 def _zero(name: str, pairs: Gaps) -> Finding | None:

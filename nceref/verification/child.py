@@ -38,27 +38,33 @@ def order(text: str, loss: Loss, options: Mapping[str, Any]) -> Order:
 
 
 def main() -> None:
-    """Answer the order, then each request, on what was the standard output when the process began."""
+    """Answer each order and each request, on what was the standard output when the process began."""
     requests, replies = _own_streams()
     inbox: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
-    wanted = inbox.get()
     sys.argv[1:] = []
-    # Behind everything else, for what the target imports when it is called.
-    sys.path.append(str(folder_of(wanted.text)))
-    try:
-        target = loading.target(wanted.text, wanted.loss, **wanted.options)
-    except NcerefError as error:
-        _send(replies, error)
-        return
-    _send(replies, target.described())
+    target: Any = None
     while True:
-        asked, twice, answer = inbox.get()
+        message = inbox.get()
         try:
-            found: Any = outcome(target, asked, twice) if answer is None else replied(target, asked, answer)
+            if isinstance(message, Order):
+                target = _loaded(message)
+                found: Any = target.described()
+            else:
+                asked, twice, answer = message
+                found = outcome(target, asked, twice) if answer is None else replied(target, asked, answer)
         except NcerefError as error:
             found = error
         _send(replies, found)
+
+
+def _loaded(wanted: Order) -> Any:
+    """The target of an order; a later order for the same text finds its packages imported already."""
+    folder = str(folder_of(wanted.text))
+    if folder not in sys.path:
+        # Behind everything else, for what the target imports when it is called.
+        sys.path.append(folder)
+    return loading.target(wanted.text, wanted.loss, **wanted.options)
 
 
 def _own_streams() -> tuple[IO[bytes], IO[bytes]]:

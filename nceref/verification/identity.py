@@ -1,6 +1,7 @@
 """Which loss of the family is this? The target is tried against every loss whose inputs fit."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,8 @@ from nceref import pages
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
-from nceref.verification.verifier import verify
+from nceref.verification.verifier import verify_with
+from nceref.verification.watch import Child
 
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
@@ -55,22 +57,36 @@ def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: 
         If the target fits no loss: the reason of the last one.
     """
     found, reasons = [], []
-    for name in all_losses():
-        try:
-            report = verify(target, name, **{"suite": "quick", **options})
-        except InputError as error:
-            reasons.append(str(error))
-            continue
-        if noted is not None:
-            noted(report, total=len(all_losses()))
-        if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
-            found.append(Candidate(name, report))
-        else:
-            reasons.append(report.reason)
+    with _process(target, options.get("timeout")) as child:
+        for name in all_losses():
+            try:
+                report = verify_with(target, name, child=child, **{"suite": "quick", **options})
+            except InputError as error:
+                reasons.append(str(error))
+                continue
+            if noted is not None:
+                noted(report, total=len(all_losses()))
+            if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
+                found.append(Candidate(name, report))
+            else:
+                reasons.append(report.reason)
     if not found:
         msg = f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
     return tuple(sorted(found, key=lambda candidate: candidate.distance))
+
+
+@contextmanager
+def _process(target: Any, timeout: float | None) -> Iterator[Child | None]:
+    """One process for all losses, so that what the target imports is imported once; None for an object."""
+    if not isinstance(target, str):
+        yield None
+        return
+    child = Child(None, "cpu", timeout or 30.0, 120.0)
+    try:
+        yield child
+    finally:
+        child.stop()
 
 
 def record(candidate: Candidate) -> dict[str, Any]:

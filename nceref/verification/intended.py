@@ -10,8 +10,7 @@ from nceref.verification.bench import Bench
 from nceref.verification.options import Option, options
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.search import answer
-from nceref.verification.slopes import Slope
-from nceref.verification.slopes import _Fit as Fit
+from nceref.verification.slopes import Fit, Slope
 
 
 def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:

@@ -11,6 +11,7 @@ from nceref.arrays import promoted
 from nceref.errors import InputError
 from nceref.inputs import bind
 from nceref.losses import LossFunction
+from nceref.rows import Sum
 from nceref.verification.records import Observation, Probe
 
 
@@ -83,7 +84,7 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
 def _possible(failing: Sequence[Observation]) -> "list[Way]":
     """The ways that fit what came out."""
     values = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in failing])
-    if not _exponentiates(failing[0].probe):
+    if not _is_softmax(failing[0].probe):
         return [way for way in WAYS if way.id == "exp-overflows"]
     if np.any(values == -np.inf):
         # The logarithm of an empty sum; a sum that overflows gives plus infinity or NaN.
@@ -94,10 +95,10 @@ def _possible(failing: Sequence[Observation]) -> "list[Way]":
     return rest if np.any(np.isnan(values)) else [*softmax, *rest]
 
 
-def _exponentiates(probe: Probe) -> bool:
-    """Whether the loss adds up exponentials, as a softmax does and a sigmoid does not."""
+def _is_softmax(probe: Probe) -> bool:
+    """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids."""
     plan = probe.loss.plan(**promoted(bind(probe.loss, (), probe.inputs)))
-    return any(term.statistic.exponentiates for c in plan.comparisons for term in c.terms.values())
+    return not all(isinstance(term.statistic, Sum) for c in plan.comparisons for term in c.terms.values())
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nceref.spec import Loss
-from nceref.tolerance import Bounds
+
+if TYPE_CHECKING:
+    # A child process that runs a target has no use for what computes tolerances.
+    from nceref.tolerance import Bounds
 
 Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusive"]
 
@@ -44,7 +47,7 @@ class Probe:
     reduction: str = "mean"
     value: Any = None
     grads: Mapping[str, Any] = field(default_factory=dict)
-    bounds: Bounds | None = None
+    bounds: "Bounds | None" = None
     skip: str = ""
 
 

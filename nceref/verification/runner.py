@@ -78,3 +78,18 @@ def in_child(
         yield child
     finally:
         child.stop()
+
+
+@contextlib.contextmanager
+def in_same_child(child: Child, text: str, loss: Loss, *, device: str = "cpu", **options: Any) -> Iterator[Child]:
+    """Run another target, or the same one as another loss, in a process that is there already.
+
+    Parameters
+    ----------
+    child : Child
+        Of `in_child`, which ends it.
+    text, loss, device, **options
+        As for `in_child`; raises the same.
+    """
+    child.load(order(text, loss, options))
+    yield child

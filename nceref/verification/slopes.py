@@ -274,4 +274,3 @@ def expected(reading: Reading, probe: Probe) -> tuple[Any, dict[str, Any]]:
     return (float(found) if found.ndim == 0 else found), grads
 
 
-_Fit = Fit

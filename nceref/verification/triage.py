@@ -82,8 +82,8 @@ def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
     """The finest format that explains every error, if the errors look like roundings at all."""
     failing = [o for o in observations if any(not gap.right for gap in gaps(o).values())]
     by_value = [o for o in failing if not gaps(o)[VALUE].right]
-    # A rounding shows in values; where only gradients are off, something is missing there.
-    if not failing or 2 * len(by_value) < len(failing) or not _looks_rounded(observations):
+    # Roundings show nearly everywhere, and in values: where only gradients are off, something is missing there.
+    if 2 * len(failing) <= len(observations) or 2 * len(by_value) < len(failing) or not _looks_rounded(observations):
         return ()
     dtype, short = observations[0].probe.dtype, _fit_into_half(observations)
     for coarse in COARSER:

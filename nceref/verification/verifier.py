@@ -82,20 +82,29 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
     InputError
         For an option or a setting that does not exist.
     """
-    return _verified(target, loss, options, None)
+    return _verified(target, loss, options)
 
 
-def verify_text(
-    target: str, loss: str | None = None, noted: Callable[..., Any] | None = None, **options: Any
+def verify_with(
+    target: Any, loss: str | None = None, noted: Callable[..., Any] | None = None, child: Any = None, **options: Any
 ) -> Report:
-    """Like `verify`, for the command line: `noted` is told each observation and how many there will be."""
-    return _verified(target, loss, options, noted)
+    """Like `verify`, for the command line and for `identify`.
+
+    `noted` is told each case and how many there will be; `child` is a process that has run such a target before.
+    """
+    return _verified(target, loss, options, noted, child)
 
 
-def _verified(target: Any, loss: str | None, options: Mapping[str, Any], noted: Callable[..., Any] | None) -> Report:
+def _verified(
+    target: Any,
+    loss: str | None,
+    options: Mapping[str, Any],
+    noted: Callable[..., Any] | None = None,
+    child: Any = None,
+) -> Report:
     asked = _request(target, loss, options)
     try:
-        with _runner(asked) as run:
+        with _runner(asked, child) as run:
             runs = [_run(asked, dtype, run, noted) for dtype in asked.dtypes]
             return _report(asked, run, runs)
     except TargetError as error:
@@ -108,13 +117,16 @@ def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Reque
     return request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, known)
 
 
-def _runner(asked: Request) -> Any:
+def _runner(asked: Request, child: Any = None) -> Any:
+    """The target, ready to run; in a child that is there already, it takes the place of the one before."""
     from nceref.verification import runner
 
     options: dict[str, Any] = {
         "call": asked.call, "init": asked.init, "framework": asked.framework, "settings": asked.settings,
         "floats": asked.floats, "device": asked.device,
     }  # fmt: skip
+    if child is not None:
+        return runner.in_same_child(child, asked.thing, asked.loss, **options)
     if isinstance(asked.thing, str):
         return runner.in_child(asked.thing, asked.loss, timeout=asked.timeout or 30.0, **options)
     return runner.in_process(asked.thing, asked.loss, **options)

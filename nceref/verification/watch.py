@@ -34,8 +34,8 @@ class Child:
 
     target: Target
 
-    def __init__(self, order: Order, device: str, timeout: float, loading_timeout: float) -> None:
-        self._order, self._device, self._timeout, self._loading_timeout = order, device, timeout, loading_timeout
+    def __init__(self, wanted: Order | None, device: str, timeout: float, loading_timeout: float) -> None:
+        self._order, self._device, self._timeout, self._loading_timeout = wanted, device, timeout, loading_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._in_a_row: list[Outcome] = []
@@ -63,14 +63,26 @@ class Child:
         )  # fmt: skip
         self._inbox = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
+        self._load()
+
+    def load(self, wanted: Order) -> None:
+        """Have the process load a target, in place of the one before; raises as `start` does."""
+        self._order = wanted
+        self._in_a_row.clear()
+        if self._process is None:
+            self.start()
+        else:
+            self._load()
+
+    def _load(self) -> None:
         self._send(self._order)
         found = self._received(self._loading_timeout)
         if isinstance(found, Outcome):
             self.stop()
+            assert self._order is not None
             msg = f"{self._order.text} cannot be loaded: importing it {found.sentence}"
             raise TargetError(msg)
         if isinstance(found, Exception):
-            self.stop()
             raise found
         self.target = found
 
