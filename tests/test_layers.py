@@ -36,18 +36,18 @@ ORDER = (
     {"check", "sizes", "allowance"},
     {"scenes"},
     {"dense", "peer", "mutation"},
-    {"peers", "mutants"},
+    {"peers", "mutants", "variants"},
     {"verification"},
     {"score", "audit", "testing"},
     {"expect", "place", "report", "terminal"},
     {"tables", "figure"},
     {"figures", "drawing"},
-    {"listing", "stubs", "claim_pages"},
+    {"listing", "stubs", "claim_pages", "score_pages"},
     {"commands"},
     {"cli"},
     {"__main__"},
 )
-KNOWLEDGE = ("family", "tables", "claims", "worlds", "derivations", "figures", "dense", "mutants", "peers")
+KNOWLEDGE = ("family", "tables", "claims", "worlds", "derivations", "figures", "dense", "mutants", "variants", "peers")
 """Folders of declarations about particular losses; the rest is machinery."""
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 FILES = sorted(ROOT.rglob("*.py"))

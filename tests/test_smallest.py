@@ -88,6 +88,12 @@ def test_a_fixed_temperature_stays():
     assert probe.inputs["temperature"] == 0.25
 
 
+def test_a_fixed_bias_stays():
+    loss = get_loss("siglip").declaration
+    probe, _ = smallest(loss, {"logit_bias": -5.0, "logit_scale": 10.0}, doubled)
+    assert (probe.inputs["logit_bias"], probe.inputs["logit_scale"]) == (-5.0, 10.0)
+
+
 def test_where_nothing_small_fails_the_smallest_known_failure_is_returned():
     loss = get_loss("nt_xent").declaration
 

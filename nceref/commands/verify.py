@@ -95,10 +95,12 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
 
     with progress(None) as noted:
         found = verify_with(target or "", noted=noted, explain=given["explain"], **_options(given))
-    writers = {"json_file": found.to_json, "junit_file": found.to_junit, "repro_file": lambda: found.repro}
-    for name, content in writers.items():
-        if given[name] and given[name] != "-" and (name != "repro_file" or found.repro):
-            report.write(given[name], content())
+    if given["json_file"] not in (None, "-"):
+        report.write(given["json_file"], found.to_json())
+    if given["junit_file"]:
+        report.write(given["junit_file"], found.to_junit())
+    if given["repro_file"] and found.repro:
+        report.write(given["repro_file"], found.repro)
     if given["json_file"] == "-":
         echo_json(found.record())
     else:

@@ -1,6 +1,7 @@
 """Rows with labels or a mask: several positives an anchor, views, a queue, class centers."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def _chosen(weights, own, knobs):
 def _outside(inputs, knobs):
     """The mean over positives is outside of the logarithm."""
     base = inputs["base_temperature"]
-    factor = 1.0 if base is None else heat(inputs, knobs) / base
+    factor: Any = 1.0 if base is None else heat(inputs, knobs) / base
     factor = factor[..., 0] if np.ndim(factor) > 2 else factor
     return (replace(_samples(inputs, knobs), form=inputs["form"], factor=factor),)
 

@@ -1,5 +1,7 @@
 """Losses over classes, over points and over densities, written in the ways in which people write them correctly."""
 
+from typing import Any
+
 import numpy as np
 
 from nceref.mutation import Mutant, cross_entropy, log_softmax, logsumexp, softplus, unit
@@ -114,7 +116,7 @@ def _centers_and_samples(embeddings, labels, centers, *, alpha, temperature):
     return -np.mean(target + alpha * np.sum(np.where(positive, log_prob, 0), axis=1))
 
 
-_PROGRAMS = {
+_PROGRAMS: dict[str, tuple[str, str, Any]] = {
     "arcface-angle": ("cos(arccos(c) + m).", "arcface", _angle_plus_margin),
     "arcface-addition-theorem": ("c cos m - sqrt(1 - c^2) sin m.", "arcface", _addition_theorem),
     "cosface-margin-in-logits": ("s m is subtracted from the target's logit.", "cosface", _margin_in_logits),

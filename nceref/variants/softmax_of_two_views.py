@@ -1,5 +1,7 @@
 """NT-Xent and its relatives, written in the ways in which people write them correctly."""
 
+from typing import Any
+
 import numpy as np
 
 from nceref.mutation import Mutant, cross_entropy, log_softmax, logsumexp, peak, softplus, unit
@@ -139,7 +141,7 @@ def _weights_from_one_half(z1, z2, *, temperature, sigma):
     return np.mean(logsumexp(negatives)) - np.mean(pull)
 
 
-_PROGRAMS = {
+_PROGRAMS: dict[str, tuple[str, str, Any]] = {
     "nt-xent-masked-cross-entropy": ("Cross-entropy with -inf on the diagonal.", "nt_xent", _masked_cross_entropy),
     "nt-xent-large-constant-for-a-mask": ("1e9 subtracted on the diagonal.", "nt_xent", _large_constant_for_a_mask),
     "nt-xent-diagonal-deleted": ("The diagonal is cut out of the matrix.", "nt_xent", _diagonal_deleted),

@@ -1,5 +1,7 @@
 """Losses of two towers and losses with labels, written in the ways in which people write them correctly."""
 
+from typing import Any
+
 import numpy as np
 
 from nceref.mutation import Mutant, cross_entropy, log_softmax, logsumexp, softplus, unit
@@ -128,7 +130,7 @@ def _difference_of_log_sum_exps(embeddings, labels, *, temperature):
     return np.mean(logsumexp(logits) - logsumexp(np.where(positive, logits, -np.inf)) + np.log(count))
 
 
-_PROGRAMS = {
+_PROGRAMS: dict[str, tuple[str, str, Any]] = {
     "info-nce-indexed": ("Log-softmax, read at the diagonal.", "info_nce", _indexed_log_softmax),
     "info-nce-one-tower": ("The temperature divides the queries.", "info_nce", _temperature_on_one_tower),
     "info-nce-shifted": ("1 is subtracted from every cosine.", "info_nce", _shifted_by_a_constant),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nceref.allowance import FORMATS
 from nceref.verification.bench import Bench
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.patterns import patterns, triage
@@ -12,6 +13,7 @@ from nceref.verification.records import Diagnosis, Observation, Outcome, Probe
 from nceref.verification.search import Reading, answer, readings
 
 MOST = 3
+_NOTHING = ("unexplained", "value-right-gradient-wrong")
 _BACKWARD = ("gradient", "gradient-factor")
 
 
@@ -36,9 +38,10 @@ def diagnose(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
         return (complete or arithmetic)[:MOST]
     other = patterns(seen)
     partial = tuple(one for one, _ in found)
-    # A reading that explains the values alone stands before a pattern that explains nothing.
-    known = [one for one in other if one.id != "unexplained"]
-    return tuple([*partial, *known] or other)[:MOST]
+    # A reading that explains the values alone stands before a pattern that explains nothing, and after one that does.
+    known = [one for one in other if one.id not in _NOTHING]
+    named = [one for one in partial if one.id not in _NOTHING]
+    return ((*named, *known) or partial or other)[:MOST]
 
 
 def _explained(
@@ -59,8 +62,9 @@ def _beside(reading: Reading, seen: Sequence[Observation]) -> Sequence[Diagnosis
     expected = _expecting(reading)
     if all(np.all(np.isfinite(o.outcome.value)) for o in seen):
         return ()
-    # Where the reading itself has no finite number, that the target has none says nothing more.
-    return triage([o for o in seen if np.all(np.isfinite(expected(o.probe)[0]))], expected)
+    # Where the reading itself has no number in this format, that the target has none says nothing more.
+    largest = FORMATS[seen[0].probe.dtype].storage.largest
+    return triage([o for o in seen if np.all(np.abs(expected(o.probe)[0]) <= largest)], expected)
 
 
 def _expecting(reading: Reading) -> Callable[[Probe], Any]:

@@ -160,12 +160,11 @@ def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
 
 
 def _title(target: Target, probe: Probe) -> str:
-    sizes = ", ".join(
-        f"{p.name} {np.shape(probe.inputs[p.name])}"
-        for p in probe.loss.parameters
-        if isinstance(p, Array) and probe.inputs.get(p.name) is not None
-    )
-    return f"A case on which {target.name} differs from the loss {probe.loss.name} of nceref {__version__}: {sizes}."
+    given = [(p, probe.inputs[p.name]) for p in probe.loss.parameters if probe.inputs.get(p.name) is not None]
+    parts = [f"{p.name} {np.shape(x)}" for p, x in given if isinstance(p, Array)]
+    parts += [f"{p.name} {x:g}" for p, x in given if isinstance(p, Scalar)]
+    title = f"A case on which {target.name} differs from the loss {probe.loss.name} of nceref {__version__}:"
+    return f"{title}\n{', '.join(parts)}."
 
 
 def _modules(target: Target) -> list[str]:

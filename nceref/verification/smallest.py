@@ -48,7 +48,7 @@ def smallest(
     loss : Loss
         What is asked for.
     settings : mapping
-        As for the corpus; used where `first` is empty.
+        As for the corpus, with the scalars that the target has fixed: those keep their values.
     run : callable
         Runs the target on a probe.
     dtype, reduction, algorithm : str
@@ -120,7 +120,7 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
     """Small inputs in the order in which they are tried: temperature 1 and 1/2, then those of the failing cases."""
     given = heat(template)
     if given is None or settings.get(given[0]) is not None:
-        return chain.from_iterable(_of_size(template, sizes, [{}]) for sizes in SIZES)
+        return chain.from_iterable(_of_size(template, sizes, [{}], settings) for sizes in SIZES)
     name, sign = given[0], HEATS[given[0]]
     usual = [1.0, 2.0**sign]
     failing = {h[1] for h in (heat(o.probe) for o in known) if h} - set(usual)
@@ -131,7 +131,10 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
     if failing and max(t**-sign for t in failing) < _COLD:
         groups.reverse()
     return chain.from_iterable(
-        _of_size(template, size, [{name: t} for t in heats]) for sizes, heats in groups for size in sizes if heats
+        _of_size(template, size, [{name: t} for t in heats], settings)
+        for sizes, heats in groups
+        for size in sizes
+        if heats
     )
 
 
@@ -140,10 +143,14 @@ _COLD = 0.05
 
 
 def _of_size(
-    template: Probe, sizes: Mapping[str, int], heats: Sequence[Mapping[str, float]], most: int = 24
+    template: Probe,
+    sizes: Mapping[str, int],
+    heats: Sequence[Mapping[str, float]],
+    settings: Mapping[str, Any],
+    most: int = 24,
 ) -> Iterator[dict[str, Any]]:
     """Inputs of one size, the plain ones first, at most that many for each labeling."""
-    start = _plain(template, sizes)
+    start = _plain(template, sizes, settings)
     free = [p for p in template.loss.parameters if isinstance(p, Array) and p.name in start and p.like in ROWS]
     shapes = {p.name: _shape(p, template, sizes) for p in free}
     labels = [p for p in template.loss.parameters if isinstance(p, Labels) and p.name in start]
@@ -154,7 +161,7 @@ def _of_size(
     return islice(made, most * len(labelings))
 
 
-def _plain(template: Probe, sizes: Mapping[str, int]) -> dict[str, Any]:
+def _plain(template: Probe, sizes: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The given arguments at other sizes; arrays that are no rows get plain entries, a bias and such are 1."""
     out: dict[str, Any] = {}
     for p in template.loss.parameters:
@@ -166,7 +173,7 @@ def _plain(template: Probe, sizes: Mapping[str, int]) -> dict[str, Any]:
             value = _next(shape[0]) if p.like == "mask" else np.resize(np.array(PLAIN.get(p.like, (1.0,))), shape)
         elif isinstance(p, Labels):
             value = np.zeros(sizes[p.shape[0]], dtype=np.int64)
-        elif isinstance(p, Scalar) and not p.constant and p.name not in HEATS and _moves(p):
+        elif isinstance(p, Scalar) and not p.constant and p.name not in {*HEATS, *settings} and p.low < 1 < p.high:
             value = 1.0
         out[p.name] = rounded(value, template.dtype)
     return out
@@ -175,10 +182,6 @@ def _plain(template: Probe, sizes: Mapping[str, int]) -> dict[str, Any]:
 def _next(n: int) -> Any:
     """A mask in which each sample has the next one as its positive."""
     return np.roll(np.eye(n), 1, axis=1) * (1 - np.eye(n))
-
-
-def _moves(p: Scalar) -> bool:
-    return p.low < 1 < p.high
 
 
 def _shape(p: Array, template: Probe, sizes: Mapping[str, int]) -> tuple[int, ...]:
