@@ -270,14 +270,17 @@ def markdown(rows: Iterable[Row], suite: str = "standard") -> str:
 
 
 def _differences(rows: Sequence[Row]) -> Iterable[str]:
-    seen = {(row.target, row.version) for row in rows if row.status == KNOWN}
-    entries = [e for e in known() if any((e.target, version) in seen for version in e.versions)]
+    """What is known of these releases, and of checkouts, which are not everywhere."""
+    seen = {(row.target, row.version) for row in rows}
+    entries = [e for e in known() if seen & {(e.target, version) for version in ("", *e.versions)}]
     if entries:
         yield "## Known differences\n"
-    for e in entries:
-        named = f" `{e.diagnosis}`" if e.diagnosis else ""
-        which = ", ".join(f"`{pattern}`" for pattern in e.results)
-        yield f"- `{e.target}` ({', '.join(e.dtypes)}):{named} {e.reason} Results: {which}. [Source]({e.link})"
+    for (target, reason, link), group in groupby(entries, key=lambda e: (e.target, e.reason, e.link)):
+        same = list(group)
+        named = "".join(dict.fromkeys(f" `{e.diagnosis}`." for e in same if e.diagnosis))
+        yield f"- `{target}` ({', '.join(same[0].versions)}):{named} {reason} [Source]({link})"
+        for e in same:
+            yield f"  - {', '.join(e.dtypes)}: " + ", ".join(f"`{p}`" if p != "*" else "all" for p in e.results)
 
 
 def _absent(rows: Sequence[Row]) -> Iterable[str]:
