@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nceref import pages
@@ -292,10 +291,6 @@ def _absent(rows: Sequence[Row]) -> Iterable[str]:
     yield ""
 
 
-def update(path: str) -> bool:
-    """Write the page anew, for what is installed; returns whether the file changed."""
-    new = markdown(audit()).encode()
-    changed = not Path(path).is_file() or Path(path).read_bytes() != new
-    if changed:
-        replace(path, new)
-    return changed
+def update(path: str) -> None:
+    """Write the page anew, for what is installed."""
+    replace(path, markdown(audit()).encode())

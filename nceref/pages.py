@@ -23,7 +23,13 @@ def page(width: int, color: bool) -> tuple["Console", io.StringIO]:
     from rich.console import Console
 
     paper, system = io.StringIO(), "standard" if color else None
-    options: Any = {"color_system": system, "force_terminal": color, "markup": False, "highlight": False, "emoji": False}
+    options: Any = {
+        "color_system": system,
+        "force_terminal": color,
+        "markup": False,
+        "highlight": False,
+        "emoji": False,
+    }
     return Console(file=paper, width=max(width, NARROWEST), **options), paper
 
 

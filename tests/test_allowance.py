@@ -6,7 +6,7 @@ import pytest
 from nceref import get_loss, registry
 from nceref.allowance import FORMATS, allowance
 from nceref.errors import InputError
-from nceref.verification.corpus import corpus, evaluate
+from nceref.verification.inputs.corpus import corpus, evaluate
 
 torch = pytest.importorskip("torch", reason="the programs that the bounds are judged by are written in PyTorch")
 import textbook_programs  # noqa: E402

@@ -8,9 +8,9 @@ import pytest
 from nceref import get_loss
 from nceref.allowance import FORMATS
 from nceref.errors import InputError
-from nceref.verification import corpus as module
-from nceref.verification.corpus import corpus, evaluate, rounded
-from nceref.verification.geometries import PLACES, SUITES
+from nceref.verification.inputs import corpus as module
+from nceref.verification.inputs.corpus import corpus, evaluate, rounded
+from nceref.verification.inputs.geometries import PLACES, SUITES
 
 
 def probes(name, settings=None, **more):

@@ -5,11 +5,11 @@ import pytest
 
 from nceref import get_loss, registry
 from nceref.scenes.scene import Dense, log_add, log_sum_exp
-from nceref.verification import forms
-from nceref.verification.bench import Bench
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus import corpus
-from nceref.verification.options import VALUES, options
+from nceref.verification.diagnosis import forms
+from nceref.verification.diagnosis.bench import Bench
+from nceref.verification.diagnosis.options import VALUES, options
+from nceref.verification.inputs.corpus import corpus
 from nceref.verification.records import Observation, Outcome
 
 LOSSES = registry.names("nceref.family")

@@ -7,8 +7,8 @@ import pytest
 from test_targets import NT_XENT, Z1, Z2, agrees, outcome_of, probe_of
 
 from nceref.errors import InputError, TargetError
-from nceref.verification import loading, runner
-from nceref.verification.recognition import recognized
+from nceref.verification.targets import loading, runner
+from nceref.verification.targets.recognition import recognized
 
 HALF = {"float32": 2.0**-20, "bfloat16": 2.0**-4}
 """Far above a few roundings in the format, far below a wrong convention."""

@@ -15,7 +15,7 @@ from nceref.mutation import mutants, target
 from nceref.registry import names
 from nceref.spec import Array, Labels
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus import corpus
+from nceref.verification.inputs.corpus import corpus
 
 HELD_OUT = {name: mutant for name, mutant in mutants().items() if mutant.held_out}
 TUNED = {name: mutant for name, mutant in mutants().items() if not mutant.held_out}

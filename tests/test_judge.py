@@ -9,8 +9,8 @@ import pytest
 from nceref import get_loss
 from nceref.losses import LossFunction
 from nceref.verification.canaries import CANARIES, fly
-from nceref.verification.corpus import corpus, evaluate
 from nceref.verification.identities import ask
+from nceref.verification.inputs.corpus import corpus, evaluate
 from nceref.verification.judge import correct_bits, expected, judge, of_bound
 from nceref.verification.records import Observation, Outcome
 

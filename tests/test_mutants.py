@@ -18,7 +18,7 @@ from nceref.losses import all_losses, get_loss
 from nceref.mutation import Mutant, mutants, slopes, target, variants
 from nceref.score import CORRECT, DTYPES, Score, Trial, expected, group, intended, jobs, programs, trial
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus import corpus
+from nceref.verification.inputs.corpus import corpus
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
 

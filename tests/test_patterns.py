@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nceref.losses import LossFunction, get_loss
-from nceref.verification.corpus import corpus, evaluate
-from nceref.verification.gaps import gaps
-from nceref.verification.patterns import departure, patterns
+from nceref.verification.diagnosis.gaps import gaps
+from nceref.verification.diagnosis.patterns import departure, patterns
+from nceref.verification.inputs.corpus import corpus, evaluate
 from nceref.verification.records import Observation, Outcome
 
 

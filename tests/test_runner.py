@@ -12,7 +12,7 @@ from test_targets import NT_XENT, Z1, Z2, agrees, probe_of
 
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
-from nceref.verification import runner, watch
+from nceref.verification.targets import runner, watch
 
 SOURCE = """
     import ctypes, os, sys, time
@@ -160,7 +160,7 @@ def test_errors_of_loading_arrive_as_they_are(path, tmp_path):
 def test_no_child_is_left_behind(path, tmp_path, way):
     script = f"""
         from nceref.losses import nt_xent
-        from nceref.verification import runner
+        from nceref.verification.targets import runner
         from nceref.verification.records import Probe
         with runner.in_child("{path}:hangs_when_cold", nt_xent.declaration) as run:
             print(run._process.pid, flush=True)

@@ -19,10 +19,10 @@ from plain_targets import (
 
 from nceref import get_loss
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus import corpus, evaluate
+from nceref.verification.diagnosis.search import readings
+from nceref.verification.diagnosis.slopes import expected
+from nceref.verification.inputs.corpus import corpus, evaluate
 from nceref.verification.records import Observation, Outcome
-from nceref.verification.search import readings
-from nceref.verification.slopes import expected
 
 
 def first(target, name, **arguments):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from nceref.losses import LossFunction, all_losses, get_loss
-from nceref.verification import runner
-from nceref.verification.corpus import corpus, evaluate
-from nceref.verification.gaps import gaps
+from nceref.verification.diagnosis.gaps import gaps
+from nceref.verification.inputs.corpus import corpus, evaluate
+from nceref.verification.inputs.script import script
+from nceref.verification.inputs.smallest import smallest
 from nceref.verification.records import Observation, Outcome
-from nceref.verification.script import script
-from nceref.verification.smallest import smallest
+from nceref.verification.targets import runner
 
 LOSSES = tuple(all_losses())
 

@@ -9,8 +9,8 @@ import pytest
 
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
-from nceref.verification import frameworks, loading, runner
 from nceref.verification.records import Probe
+from nceref.verification.targets import frameworks, loading, runner
 
 NT_XENT = get_loss("nt_xent")
 RNG = np.random.default_rng(5)

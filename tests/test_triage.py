@@ -5,8 +5,8 @@ import pytest
 from test_patterns import first, observed, samples
 
 from nceref.losses import LossFunction, get_loss
-from nceref.verification.corpus import evaluate, rounded
-from nceref.verification.patterns import patterns, triage
+from nceref.verification.diagnosis.patterns import patterns, triage
+from nceref.verification.inputs.corpus import evaluate, rounded
 from nceref.verification.records import Observation, Outcome
 
 

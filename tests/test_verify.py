@@ -107,7 +107,7 @@ def test_the_report_holds_what_the_schema_promises():
 
 def test_junit_counts_what_failed():
     report = nceref.verify(plain.doubled, **QUICK)
-    suite = ET.fromstring(report.to_junit())  # noqa: S314 - our own text
+    suite = ET.fromstring(report.to_junit())
     assert int(suite.get("failures")) == sum(r.status == "fail" for r in report.results) > 0
     assert int(suite.get("tests")) == len(suite.findall("testcase")) == len(report.results)
 
@@ -206,7 +206,7 @@ def test_the_command_prints_writes_and_exits(tmp_path):
     assert "outer-factor-2" in found.output
     assert max(map(len, found.output.splitlines())) <= 80
     assert json.loads(files["r.json"].read_text())["exit_code"] == 1
-    ET.parse(files["r.xml"])  # noqa: S314 - our own text
+    ET.parse(files["r.xml"])
     again = subprocess.run([sys.executable, files["r.py"]], capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "reference" in again.stdout

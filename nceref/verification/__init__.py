@@ -1,11 +1,13 @@
 """Is this implementation right, and if not, what is it? The machinery behind `nceref verify`.
 
-corpus       designed inputs of a loss, each with its reference and the bound of every quantity
-loading      from a target's name to something that can be called; `binding` matches its arguments
-frameworks   how NumPy, PyTorch and JAX are handed arrays and asked for gradients
-runner       runs a target on the corpus, in this process or in a child that may hang or die
-judge        compares quantity by quantity
-conventions  the closed list of what may differ; `dense` evaluates a loss under any of them, `search` finds which
-patterns     what can be said where no convention fits
-verify       all of it, in order
+verifier     all of it, in order: request, target, cases, judge, identities, canaries, explanation, report
+records      what the parts hand to one another
+request      what the caller asked for, checked
+inputs       the designed corpus of a loss: each case with its reference and the bound of every quantity
+targets      from a name to something that is called with the inputs of the loss and asked for gradients
+judge        compares quantity by quantity; `identities` are second witnesses, `canaries` prove that it can fail
+conventions  the closed list of what implementations differ in
+diagnosis    which of them explains a difference, or what else can be said of it
+report       verdict, explanation and results; `page` lays it out
+identity     tries a target as every loss
 """

@@ -9,8 +9,8 @@ from nceref import pages
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
+from nceref.verification.targets.watch import Child
 from nceref.verification.verifier import verify_with
-from nceref.verification.watch import Child
 
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""

@@ -10,10 +10,10 @@ from nceref.errors import TargetError
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.canaries import Trial, fly
-from nceref.verification.corpus import corpus
+from nceref.verification.diagnosis.intended import intended
 from nceref.verification.environment import environment
 from nceref.verification.identities import ask
-from nceref.verification.intended import intended
+from nceref.verification.inputs.corpus import corpus
 from nceref.verification.judge import expected, judge
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
@@ -119,7 +119,7 @@ def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Reque
 
 def _runner(asked: Request, child: Any = None) -> Any:
     """The target, ready to run; in a child that is there already, it takes the place of the one before."""
-    from nceref.verification import runner
+    from nceref.verification.targets import runner
 
     options: dict[str, Any] = {
         "call": asked.call, "init": asked.init, "framework": asked.framework, "settings": asked.settings,
@@ -183,7 +183,7 @@ def _named(asked: Request, dtype: str, results: list[Result]) -> list[Result]:
 
 
 def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
-    from nceref.verification.diagnose import diagnose
+    from nceref.verification.diagnosis.diagnose import diagnose
 
     results = expected([r for each in runs for r in each.results], asked.expected_failures)
     verdict, code, reason = _verdict(asked, results, runs)
@@ -212,12 +212,12 @@ def _widest(bound: Bounds) -> dict[str, float]:
 
 def _script(asked: Request, run: Any, failing: Run) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
-    from nceref.verification.script import script
-    from nceref.verification.smallest import smallest
+    from nceref.verification.inputs.script import script
+    from nceref.verification.inputs.smallest import smallest
 
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
     found = smallest(
-        asked.loss, asked.settings, run, dtype=failing.dtype, reduction=asked.reduction, algorithm=asked.algorithm,
+        asked.loss, {**asked.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=asked.reduction, algorithm=asked.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
     )  # fmt: skip
     return script(run.target, *found) if found else ""

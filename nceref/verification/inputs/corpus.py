@@ -16,7 +16,7 @@ from nceref.errors import InputError
 from nceref.inputs import bind, choose_reduction
 from nceref.losses import LossFunction
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.geometries import BIASES, PLACES, SUITES, short, sites, turn_vectors
+from nceref.verification.inputs.geometries import BIASES, PLACES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
 
 HOT = ("temperature", "logit_scale", "scale")

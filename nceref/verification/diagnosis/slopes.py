@@ -9,12 +9,12 @@ import numpy as np
 
 from nceref.scenes.temperatures import heat
 from nceref.spec import Array
-from nceref.verification import forms
-from nceref.verification.bench import FACTORS, Bench
+from nceref.verification.diagnosis import forms
+from nceref.verification.diagnosis.bench import FACTORS, Bench
+from nceref.verification.diagnosis.options import Option, options
+from nceref.verification.diagnosis.search import Reading, answer
 from nceref.verification.judge import constants
-from nceref.verification.options import Option, options
 from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.search import Reading, answer
 
 EVIDENCE = 8.0
 """Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
@@ -272,5 +272,3 @@ def expected(reading: Reading, probe: Probe) -> tuple[Any, dict[str, Any]]:
     fit = Fit(tuple(o for o in reading.options if o.axis != "gradient-factor"), [])
     grads = {slope.name: np.reshape(fit.expected(slope), np.shape(slope.got)) for slope in _judged(bench)}
     return (float(found) if found.ndim == 0 else found), grads
-
-

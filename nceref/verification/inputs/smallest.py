@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.corpus import corpus, evaluate, rounded
-from nceref.verification.features import HEATS, heat
-from nceref.verification.gaps import VALUE, gaps, not_finite
+from nceref.verification.diagnosis.features import HEATS, heat
+from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
+from nceref.verification.inputs.corpus import corpus, evaluate, rounded
 from nceref.verification.records import Observation, Outcome, Probe
 
 ENTRIES = (1.0, -1.0, 0.0, 2.0, 0.5)

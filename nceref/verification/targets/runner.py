@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nceref.spec import Loss
-from nceref.verification import frameworks, loading
-from nceref.verification.child import order
 from nceref.verification.records import Outcome, Probe
-from nceref.verification.running import outcome, replied
-from nceref.verification.target import Target
-from nceref.verification.watch import Child
+from nceref.verification.targets import frameworks, loading
+from nceref.verification.targets.child import order
+from nceref.verification.targets.running import outcome, replied
+from nceref.verification.targets.target import Target
+from nceref.verification.targets.watch import Child
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 from nceref.scenes.scene import Rows
 from nceref.scenes.stages import reduced
 from nceref.scenes.temperatures import heat
-from nceref.verification.forms import member, prepared
-from nceref.verification.options import Option
+from nceref.verification.diagnosis.forms import member, prepared
+from nceref.verification.diagnosis.options import Option
 from nceref.verification.records import Observation
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}

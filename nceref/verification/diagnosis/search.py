@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.bench import REDUCED, Bench
-from nceref.verification.options import Option, options
+from nceref.verification.diagnosis.bench import REDUCED, Bench
+from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation
 
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
@@ -74,7 +74,7 @@ def readings(observations: Iterable[Observation]) -> tuple[Reading, ...]:
     tuple of Reading
         At most three: fewer conventions first, then the order of the closed list.
     """
-    from nceref.verification.slopes import with_gradients
+    from nceref.verification.diagnosis.slopes import with_gradients
 
     benches = [Bench(o) for o in observations if _usable(o)]
     if not benches:

@@ -12,10 +12,10 @@ import numpy as np
 
 from nceref import __version__
 from nceref.spec import Array, Choice, Labels, Scalar
-from nceref.verification.expression import MODULES
-from nceref.verification.gaps import VALUE, gaps, not_finite
+from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.target import Target
+from nceref.verification.targets.expression import MODULES
+from nceref.verification.targets.target import Target
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from nceref.allowance import FORMATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array
-from nceref.verification.features import HEATS, heat, samples
-from nceref.verification.gaps import VALUE, Hypothesis, gaps, usable
+from nceref.verification.diagnosis.features import HEATS, heat, samples
+from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps, usable
 from nceref.verification.records import Observation, Probe
 
 

@@ -7,7 +7,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from nceref.errors import TargetError
-from nceref.verification.frameworks import NAMES
+from nceref.verification.targets.frameworks import NAMES
 
 _ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
           "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.errors import TargetError
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
-from nceref.verification.aliases import denoted, kind
+from nceref.verification.targets.aliases import denoted, kind
 
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

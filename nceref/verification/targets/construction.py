@@ -9,9 +9,9 @@ from typing import Any
 
 from nceref.errors import InputError, TargetError
 from nceref.spec import Loss
-from nceref.verification.aliases import denoted
-from nceref.verification.binding import Arguments, arguments, given_parameters, listed, named_only, signature_of
-from nceref.verification.expression import Expression
+from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.binding import Arguments, arguments, given_parameters, listed, named_only, signature_of
+from nceref.verification.targets.expression import Expression
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from nceref.allowance import FORMATS
-from nceref.verification.bench import Bench
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.patterns import patterns, triage
+from nceref.verification.diagnosis.bench import Bench
+from nceref.verification.diagnosis.patterns import patterns, triage
+from nceref.verification.diagnosis.search import Reading, answer, readings
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe
-from nceref.verification.search import Reading, answer, readings
 
 MOST = 3
 _NOTHING = ("unexplained", "value-right-gradient-wrong")

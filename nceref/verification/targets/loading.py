@@ -8,14 +8,14 @@ from typing import Any
 from nceref import peer
 from nceref.errors import TargetError
 from nceref.spec import Loss, Scalar
-from nceref.verification import frameworks
-from nceref.verification.aliases import denoted
-from nceref.verification.binding import expected_names
-from nceref.verification.construction import Made, Taken, made_of
-from nceref.verification.expression import expression
-from nceref.verification.located import located
-from nceref.verification.recognition import recognized
-from nceref.verification.target import Target
+from nceref.verification.targets import frameworks
+from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.binding import expected_names
+from nceref.verification.targets.construction import Made, Taken, made_of
+from nceref.verification.targets.expression import expression
+from nceref.verification.targets.located import located
+from nceref.verification.targets.recognition import recognized
+from nceref.verification.targets.target import Target
 
 
 def target(

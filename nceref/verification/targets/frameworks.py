@@ -16,7 +16,7 @@ import numpy as np
 from nceref.errors import InputError, UnavailableError
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
-from nceref.verification.target import Target
+from nceref.verification.targets.target import Target
 
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
@@ -94,7 +94,7 @@ def module(framework: str) -> ModuleType:
     if framework not in NAMES:
         msg = f"`framework` must be one of {', '.join(NAMES)}, got {framework!r}"
         raise InputError(msg)
-    return importlib.import_module(f"nceref.verification.run_{framework}")
+    return importlib.import_module(f"nceref.verification.targets.run_{framework}")
 
 
 def check(target: Target, asked: Request) -> None:

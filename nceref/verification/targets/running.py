@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification import frameworks
-from nceref.verification.frameworks import Answer, Request, Trouble, short
 from nceref.verification.records import Outcome
-from nceref.verification.target import Target
+from nceref.verification.targets import frameworks
+from nceref.verification.targets.frameworks import Answer, Request, Trouble, short
+from nceref.verification.targets.target import Target
 
 
 def outcome(target: Target, asked: Request, twice: bool = False) -> Outcome:

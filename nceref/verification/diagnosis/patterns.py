@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nceref.verification.backward import gradient_patterns
-from nceref.verification.features import HEATS, heat, where
-from nceref.verification.fits import fitted_multiples, fitted_temperatures, known_multiples, known_temperatures
-from nceref.verification.gaps import (
+from nceref.verification.diagnosis.backward import gradient_patterns
+from nceref.verification.diagnosis.features import HEATS, heat, where
+from nceref.verification.diagnosis.fits import (
+    fitted_multiples,
+    fitted_temperatures,
+    known_multiples,
+    known_temperatures,
+)
+from nceref.verification.diagnosis.gaps import (
     VALUE,
     Hypothesis,
     Test,
@@ -17,9 +22,9 @@ from nceref.verification.gaps import (
     tested,
     usable,
 )
+from nceref.verification.diagnosis.rowwise import additions, departing_rows
+from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Diagnosis, Observation
-from nceref.verification.rowwise import additions, departing_rows
-from nceref.verification.triage import triage
 
 __all__ = ["departure", "patterns", "triage"]
 

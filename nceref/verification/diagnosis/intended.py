@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.tolerance import Bounds
-from nceref.verification.bench import Bench
-from nceref.verification.options import Option, options
+from nceref.verification.diagnosis.bench import Bench
+from nceref.verification.diagnosis.options import Option, options
+from nceref.verification.diagnosis.search import answer
+from nceref.verification.diagnosis.slopes import Fit, Slope
 from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.search import answer
-from nceref.verification.slopes import Fit, Slope
 
 
 def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:

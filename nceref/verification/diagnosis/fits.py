@@ -15,9 +15,9 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.tolerance import Bounds
-from nceref.verification.corpus import evaluate
-from nceref.verification.features import HEATS, heat, samples
-from nceref.verification.gaps import VALUE, Gap, Hypothesis, gaps
+from nceref.verification.diagnosis.features import HEATS, heat, samples
+from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps
+from nceref.verification.inputs.corpus import evaluate
 from nceref.verification.records import Observation, Probe
 
 Number = Callable[[Probe], float | None]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.verification.aliases import denoted
-from nceref.verification.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
-from nceref.verification.target import Program, Target
+from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
+from nceref.verification.targets.target import Program, Target
 
 
 def check(asked: Request) -> None:

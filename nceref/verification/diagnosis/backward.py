@@ -10,11 +10,11 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.losses import LossFunction, differentiable
 from nceref.spec import Array, Scalar
-from nceref.verification.features import HEATS, where
-from nceref.verification.fits import FACTORS, Number, recognized
-from nceref.verification.gaps import VALUE, Gap, diagnosis, gaps, listed
+from nceref.verification.diagnosis.features import HEATS, where
+from nceref.verification.diagnosis.fits import FACTORS, Number, recognized
+from nceref.verification.diagnosis.gaps import VALUE, Gap, diagnosis, gaps, listed
+from nceref.verification.diagnosis.rowwise import named_part, rows_of
 from nceref.verification.records import Diagnosis, Observation
-from nceref.verification.rowwise import named_part, rows_of
 
 Gaps = Sequence[tuple[Observation, Gap]]
 """One input's gradient, case by case."""

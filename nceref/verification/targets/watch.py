@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from nceref.errors import InputError, TargetError
-from nceref.verification import frameworks
-from nceref.verification.child import Order
 from nceref.verification.records import Outcome, Probe
-from nceref.verification.target import Target
+from nceref.verification.targets import frameworks
+from nceref.verification.targets.child import Order
+from nceref.verification.targets.target import Target
 
-BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from nceref.verification.child import main; main()"
+BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from nceref.verification.targets.child import main; main()"
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""

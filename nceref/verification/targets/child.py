@@ -12,9 +12,9 @@ from typing import IO, Any
 
 from nceref.errors import NcerefError
 from nceref.spec import Loss
-from nceref.verification import loading
-from nceref.verification.located import folder_of
-from nceref.verification.running import outcome, replied
+from nceref.verification.targets import loading
+from nceref.verification.targets.located import folder_of
+from nceref.verification.targets.running import outcome, replied
 
 
 @dataclass(frozen=True, eq=False)
