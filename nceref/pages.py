@@ -23,13 +23,8 @@ def page(width: int, color: bool) -> tuple["Console", io.StringIO]:
     from rich.console import Console
 
     paper, system = io.StringIO(), "standard" if color else None
-    options: Any = {
-        "color_system": system,
-        "force_terminal": color,
-        "markup": False,
-        "highlight": False,
-        "emoji": False,
-    }
+    plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
+    options: Any = {"color_system": system, "force_terminal": color, **plain}
     return Console(file=paper, width=max(width, NARROWEST), **options), paper
 
 

@@ -156,5 +156,6 @@ def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
     known = tuple(ids)
     for name in wanted:
         if name not in known:
-            raise unknown("case", name, known, "nceref verify TARGET --list-cases")
+            error = unknown("case", name, known, "nceref verify TARGET --list-cases")
+            raise error
     return frozenset(wanted) or frozenset(known)

@@ -217,7 +217,8 @@ def _script(asked: Request, run: Any, failing: Run) -> str:
 
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
     found = smallest(
-        asked.loss, {**asked.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=asked.reduction, algorithm=asked.algorithm,
+        asked.loss, {**asked.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=asked.reduction,
+        algorithm=asked.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
     )  # fmt: skip
     return script(run.target, *found) if found else ""

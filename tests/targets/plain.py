@@ -90,7 +90,7 @@ def hangs(q, k, tau):
 
 
 def prints(q, k, tau):
-    print("hello")
+    print("hello")  # noqa: T201 - as people write it
     return info_nce(q, k, tau)
 
 

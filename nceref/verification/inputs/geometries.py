@@ -51,6 +51,15 @@ def _antipodal(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Ar
     return twin * np.where(np.arange(shape[0]) % 2, -1.5, 0.5).reshape(-1, *[1] * (len(shape) - 1))
 
 
+def _separated(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
+    """Partners that almost agree, and samples that are almost orthogonal: the loss of a trained model is tiny."""
+    tilt = 0.05 * rng.standard_normal(shape)
+    if twin is not None:
+        return _lengths(rng, shape) * (twin + tilt)
+    axes = np.eye(shape[-1])[np.arange(shape[0]) % shape[-1]].reshape(-1, *[1] * (len(shape) - 2), shape[-1])
+    return _lengths(rng, shape) * (axes + tilt)
+
+
 def _zero(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
     x = _designed(rng, shape, twin)
     x[0] = 0
@@ -102,6 +111,7 @@ PLACES: dict[str, Geometry] = {
     "duplicate": (GEOMETRIES["duplicate"][0], {}, {}),
     "lonely": (_designed, {}, {"lonely": True}),
     "single": (_designed, {"N": 1}, {}),
+    "separated": (_separated, {"N": 3}, {}),
     "zero": (_zero, {}, {}),
     "random": (GEOMETRIES["random"][0], {}, {}),
     "wide": (_designed, {"D": 8, "E": 8}, {}),
@@ -112,18 +122,18 @@ PLACES: dict[str, Geometry] = {
 """Rows, sizes that differ from those of the suite, and arguments."""
 
 QUICK = (
-    ("designed", (0.3, 0.07, 0.001, 0.01)), ("seven", (0.5,)), ("classes", (0.1,)), ("aligned", (0.07,)),
-    ("opposed", (0.3,)), ("antipodal", (0.3,)), ("collapsed", (0.3,)), ("duplicate", (0.3,)), ("lonely", (0.3,)),
-    ("single", (0.3,)), ("zero", (0.3,)),
+    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0)), ("seven", (0.5,)), ("classes", (0.1,)), ("aligned", (0.07,)),
+    ("opposed", (0.3, 0.001)), ("antipodal", (0.3,)), ("separated", (0.04,)), ("collapsed", (0.3,)),
+    ("duplicate", (0.3,)), ("lonely", (0.3,)), ("single", (0.3,)), ("zero", (0.3,)),
 )  # fmt: skip
 STANDARD = (
-    ("designed", (0.3, 0.07, 0.001, 0.01, 10.0, 1.0, 0.005)), ("seven", (0.5, 0.07)), ("classes", (0.1, 0.3, 0.01)),
+    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.005)), ("seven", (0.5, 0.07)), ("classes", (0.1, 0.3, 0.01)),
     ("aligned", (0.07, 0.3, 0.01, 0.001)), ("opposed", (0.3, 0.07, 0.001)), ("antipodal", (0.3, 0.07)),
-    ("collapsed", (0.3, 0.001)), ("duplicate", (0.3, 0.07)), ("lonely", (0.3, 0.07)), ("single", (0.3, 0.07)),
+    ("separated", (0.07, 0.04)), ("collapsed", (0.3, 0.001)), ("duplicate", (0.3, 0.07)), ("lonely", (0.3, 0.07)), ("single", (0.3, 0.07)),
     ("zero", (0.3,)), ("random", (0.3, 0.07, 0.001)), ("wide", (0.3, 0.07)), ("many", (0.2, 0.05)),
     ("lengths", (0.3, 0.07)), ("tall", (0.4, 0.03)),
 )  # fmt: skip
-EVERY = (0.3, 0.07, 0.001, 0.01, 10.0, 1.0)
+EVERY = (0.3, 0.07, 0.001, 0.01, 5.0, 1.0)
 SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
     "quick": QUICK,
     "standard": STANDARD,

@@ -23,7 +23,10 @@ from nceref.verification.targets import frameworks
 from nceref.verification.targets.child import Order
 from nceref.verification.targets.target import Target
 
-BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from nceref.verification.targets.child import main; main()"
+BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from nceref.verification.targets.child import main; main()"
+)
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
