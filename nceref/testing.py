@@ -14,7 +14,7 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.verification.report import BROKEN_CHECKER, DIFFERS, TARGET_FAILED
-from nceref.verification.verifier import case_names, verify
+from nceref.verification.verifier import corpus_of, verify
 
 
 def assert_conforms(target: Any, loss: str | None = None, **options: Any) -> None:
@@ -81,10 +81,11 @@ class Check:
 
 
 def checks(target: Target, suite: str = "standard") -> Iterator[Check]:
-    """Every check of a target: one for each case of the suite, and one for the run as a whole."""
+    """Every check of a target: one for each case that the reference has an answer for, and one for the whole run."""
     settings = {"suite": suite, **target.options}
-    for case in case_names(target.function, target.loss, **settings):
-        yield Check(case, suite)
+    for probe in corpus_of(target.function, target.loss, **settings):
+        if not probe.skip:
+            yield Check(probe.id, suite)
     yield Check("", suite)
 
 

@@ -191,7 +191,7 @@ def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
     script = ""
     if code == codes.DIFFERS:
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        found = diagnose(failing.observations)
+        found = diagnose(failing.observations, [r for r in failing.results if r.quantity.startswith("identity.")])
         script = _script(asked, run, failing) if asked.repro or any(d.id == "unexplained" for d in found) else ""
     return Report(
         asked.name, asked.loss.name, verdict, code, reason, found, tuple(results), environment(asked, run.target),

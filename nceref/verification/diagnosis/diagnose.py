@@ -1,6 +1,7 @@
 """From what was observed to at most three explanations: arithmetic, conventions, patterns, in that order."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,33 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.bench import Bench
 from nceref.verification.diagnosis.patterns import patterns, triage
 from nceref.verification.diagnosis.search import Reading, answer, readings
-from nceref.verification.records import Diagnosis, Observation, Outcome, Probe
+from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 
 MOST = 3
 _NOTHING = ("unexplained", "value-right-gradient-wrong")
+_STAGES = (
+    ("scale", "fail", "the normalized rows depart first: scaling a row changes the value"),
+    ("permutation", "fail", "the samples are not treated alike: reordering them changes the value"),
+    ("closed-form", "pass", "the logits depart first: the value is right where all similarities are equal"),
+    (
+        "closed-form",
+        "fail",
+        "denominator or row losses depart first: the value is wrong where all similarities are equal",
+    ),
+)
+"""Identity, its status, and what follows; the first that applies is told."""
 _BACKWARD = ("gradient", "gradient-factor")
 
 
-def diagnose(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
+def diagnose(observations: Iterable[Observation], asked: Sequence[Result] = ()) -> tuple[Diagnosis, ...]:
     """Explain a difference, the simplest explanation that fits all cases first.
 
     Parameters
     ----------
     observations : iterable of Observation
         All of a run.
+    asked : sequence of Result
+        What became of the identities: where nothing fits, they tell which stage departs first.
 
     Returns
     -------
@@ -41,7 +55,14 @@ def diagnose(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     # A reading that explains the values alone stands before a pattern that explains nothing, and after one that does.
     known = [one for one in other if one.id not in _NOTHING]
     named = [one for one in partial if one.id not in _NOTHING]
-    return ((*named, *known) or partial or other)[:MOST]
+    return ((*named, *known) or partial or tuple(_staged(one, asked) for one in other))[:MOST]
+
+
+def _staged(unexplained: Diagnosis, asked: Sequence[Result]) -> Diagnosis:
+    """With the stage that departs first: rows, logits, or denominator and row losses."""
+    found = {result.quantity.removeprefix("identity."): result.status for result in asked}
+    stage = next((told for name, status, told in _STAGES if found.get(name) == status), "")
+    return replace(unexplained, sentence=f"{unexplained.sentence}{stage and f'; {stage}'}")
 
 
 def _explained(
