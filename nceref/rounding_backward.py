@@ -7,7 +7,18 @@ import numpy as np
 
 from nceref.distances import PairedDistance, SquaredDistance
 from nceref.embeddings import Part, Rows
-from nceref.rounding_forward import LARGE, Format, covered, entry_costs, far_from, finite, linear, oriented, pattern
+from nceref.rounding_forward import (
+    LARGE,
+    Format,
+    covered,
+    distance_error,
+    entry_costs,
+    far_from,
+    finite,
+    linear,
+    oriented,
+    pattern,
+)
 from nceref.rows import LogSumExp, PositiveSet, Sum
 from nceref.similarity import Dot
 
@@ -147,7 +158,9 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tup
         entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
         turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
         error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
-        error = error + dg * turn if fmt.textbook else error
+        if fmt.textbook:
+            # A distance that comes out of squares divides the difference: near pairs turn and stretch with it.
+            error = error + (dg + size) * np.minimum(distance_error(logits, distance, fmt) / apart, 2.0)
         exact = g * (x - y) / apart
         yield logits.x, exact, np.abs(exact), error
         yield logits.y, -exact, np.abs(exact), error

@@ -75,7 +75,7 @@ def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
         cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
         return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
     if isinstance(logits, PairedDistance):
-        return s, _distance_error(logits, s, fmt) + extra
+        return s, distance_error(logits, s, fmt) + extra
     size = np.abs(logits.source.values)
     if fmt.textbook:
         # What was subtracted from the input before may be subtracted later, or together with the offset.
@@ -91,7 +91,8 @@ def far_from(logits: Any, fmt: Format) -> Array:
     return np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points, fmt) > 0) * points
 
 
-def _distance_error(logits: Any, s: Array, fmt: Format) -> Array:
+def distance_error(logits: Any, s: Array, fmt: Format) -> Array:
+    """The bound on the error of the distance of each pair."""
     x, y = logits.x.values, logits.y.values
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
     entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))

@@ -1,20 +1,25 @@
-"""optax: NT-Xent of labelled rows, one loss for every pair of positives; two views are labels given twice."""
+"""optax: NT-Xent of labelled rows, one loss for every pair of positives; two views are labels given twice.
+
+Compiled, as training steps are.
+"""
 
 from nceref.peer import Peer, PeerTarget
 
 
 def _ntxent(z1, z2, *, temperature):
+    import jax
     import jax.numpy as jnp
     from optax.losses import ntxent
 
     samples = jnp.arange(z1.shape[0])
-    return ntxent(jnp.concatenate([z1, z2]), jnp.concatenate([samples, samples]), temperature)
+    return jax.jit(ntxent)(jnp.concatenate([z1, z2]), jnp.concatenate([samples, samples]), temperature)
 
 
 def _classes(embeddings, labels, *, temperature):
+    import jax
     from optax.losses import ntxent
 
-    return ntxent(embeddings, labels, temperature)
+    return jax.jit(ntxent)(embeddings, labels, temperature)
 
 
 PEER = Peer(
