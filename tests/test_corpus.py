@@ -10,7 +10,7 @@ from nceref.allowance import FORMATS
 from nceref.errors import InputError
 from nceref.verification.inputs import corpus as module
 from nceref.verification.inputs.corpus import corpus, evaluate, rounded
-from nceref.verification.inputs.geometries import PLACES, SUITES
+from nceref.verification.inputs.geometries import EVERY, PLACES, SUITES
 
 
 def probes(name, settings=None, **more):
@@ -33,7 +33,7 @@ def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
 
 def test_the_full_suite_has_every_geometry_and_two_sizes():
     ids = [p.id for p in probes("supcon_out", suite="full")]
-    assert len(set(ids)) == len(ids) == 138
+    assert len(set(ids)) == len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
     assert {id.removeprefix("large-").split("-")[0] for id in ids} == set(PLACES)
 
 

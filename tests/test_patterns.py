@@ -249,7 +249,7 @@ def test_a_gradient_to_a_declared_constant_is_named():
 
 def test_what_nothing_explains_is_told_by_quantity_and_temperature():
     def target(probe, value, grads):
-        return (value * (1 + value), grads) if temperature(probe) < 0.1 else (value, grads)
+        return (value * (1 + value) + 0.1, grads) if temperature(probe) < 0.1 else (value, grads)
 
     (found,) = patterns(observed("nt_xent", target))
     assert found.id == "unexplained"

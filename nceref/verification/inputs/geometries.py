@@ -111,7 +111,7 @@ PLACES: dict[str, Geometry] = {
     "duplicate": (GEOMETRIES["duplicate"][0], {}, {}),
     "lonely": (_designed, {}, {"lonely": True}),
     "single": (_designed, {"N": 1}, {}),
-    "separated": (_separated, {"N": 3}, {}),
+    "separated": (_separated, {"N": 4, "D": 5, "E": 5}, {}),
     "zero": (_zero, {}, {}),
     "random": (GEOMETRIES["random"][0], {}, {}),
     "wide": (_designed, {"D": 8, "E": 8}, {}),
