@@ -128,7 +128,7 @@ def _rows(peer: Peer, target: PeerTarget, suite: str, dtypes: Sequence[str]) -> 
     for dtype in dtypes:
         report = _judged(target, suite, dtype)
         entries = [e for e in known() if e.target == target.name and version in e.versions and dtype in e.dtypes]
-        yield row(peer, target, version, dtype, report, entries)
+        yield row(peer, target, version, dtype, report, entries, strict=suite == "standard")
 
 
 def _judged(target: PeerTarget, suite: str, dtype: str) -> "Report":
@@ -138,22 +138,26 @@ def _judged(target: PeerTarget, suite: str, dtype: str) -> "Report":
 
 
 def row(
-    peer: Peer, target: PeerTarget, version: str, dtype: str, report: "Report", entries: Sequence[Difference]
-) -> Row:
-    """Compare what a report found with what is known about the target in this version and dtype."""
+    peer: Peer, target: PeerTarget, version: str, dtype: str, report: "Report", entries: Sequence[Difference],
+    *, strict: bool = True,
+) -> Row:  # fmt: skip
+    """Compare what a report found with what is known about the target in this version and dtype.
+
+    With `strict`, what is known must be found; other suites than the standard one need not have its cases.
+    """
     failing = [r for r in report.results if r.status in ("fail", "error")]
     new = [r for r in failing if not any(_covers(e, r.id) for e in entries)]
     given = {one for d in report.diagnosis for one in (d.id, *d.id.split("+"))}
-    stale = [why for e in entries for why in _outdated(e, [r.id for r in failing], given)]
+    stale = [why for e in entries if strict for why in _outdated(e, [r.id for r in failing], given)]
     unjudged = not failing and report.exit_code != 0
-    status = NEW if new or unjudged else STALE if stale else KNOWN if entries else AGREES
+    status = NEW if new or unjudged else STALE if stale else KNOWN if entries and failing else AGREES
     return Row(
         target.name, peer.name, version, target.loss, dtype, status, report.verdict,
         tuple(d.id for d in report.diagnosis),
         cases=len({r.case for r in report.results if r.case and r.status != "skip"}),
         failed=len({r.case for r in failing}),
         why=tuple([report.reason] * (bool(new) or unjudged) + [f"{r.id}: {r.why}" for r in new[:3]] + stale)
-        or tuple(e.reason for e in entries),
+        or tuple(e.reason for e in entries if failing),
     )  # fmt: skip
 
 
@@ -283,11 +287,11 @@ def _differences(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _absent(rows: Sequence[Row]) -> Iterable[str]:
+    yield "\n## Not judged\n"
     missing = dict.fromkeys((row.peer, row.why[0]) for row in rows if row.status == MISSING)
-    if missing:
-        yield "\n## Not installed\n"
-    for peer, command in missing:
-        yield f"- {peer}: {command}"
+    yield from (f"- {peer} is not installed: {command}" for peer, command in missing)
+    omitted = {row.target: get(row.target)[1].omits for row in rows}
+    yield from (f"- `{target}`: {what}" for target, what in omitted.items() if what)
     yield ""
 
 

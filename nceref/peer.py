@@ -36,7 +36,7 @@ class PeerTarget:
     floats : tuple of str
         Scalars that the peer takes as plain numbers, mostly in its constructor: their gradient cannot be judged.
     omits : str
-        What of the loss the peer does not have, in a sentence.
+        What is not judged: what either side has and the other has not.
     """
 
     name: str

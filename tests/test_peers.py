@@ -201,6 +201,11 @@ def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
     assert "known difference *-0.001/* does not fail any more" in row.why[0]
 
 
+def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
+    row = audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", reported(), [ENTRY], strict=False)
+    assert (row.status, row.why) == ("agrees", ())
+
+
 def test_a_listed_difference_with_another_diagnosis_is_stale():
     assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), ENTRY).status == "stale"
 

@@ -29,7 +29,7 @@ PEER = Peer(
     link="https://github.com/lightly-ai/lightly",
     targets=(
         PeerTarget("lightly-ntxent", "lightly.loss:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",),
-                   omits="the memory bank is not judged"),
+                   omits="the memory bank"),
         PeerTarget("lightly-dcl", "lightly.loss:DCLLoss", "dcl", _dcl, floats=("temperature",)),
         PeerTarget("lightly-dclw", "lightly.loss:DCLWLoss", "dclw", _dclw, floats=("temperature", "sigma")),
     ),

@@ -30,7 +30,8 @@ PEER = Peer(
     framework="jax",
     targets=(
         PeerTarget("optax-ntxent", "optax.losses:ntxent", "nt_xent", _ntxent),
-        PeerTarget("optax-ntxent-labels", "", "supcon_out", _classes, {"no_positive": "skip"},
+        PeerTarget("optax-ntxent-labels", "", "supcon_out", _classes,
+                   {"no_positive": "skip", "denominator": "other-positives-dropped", "reduction": "mean-over-pairs"},
                    omits="masks, views and queues"),
     ),
 )  # fmt: skip

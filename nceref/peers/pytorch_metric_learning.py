@@ -50,7 +50,8 @@ PEER = Peer(
     link="https://github.com/KevinMusgrave/pytorch-metric-learning",
     targets=(
         PeerTarget("pml-ntxent", f"{_HOME}:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",)),
-        PeerTarget("pml-supcon", f"{_HOME}:SupConLoss", "supcon_out", _supcon, {"no_positive": "skip"},
+        PeerTarget("pml-supcon", f"{_HOME}:SupConLoss", "supcon_out", _supcon,
+                   {"no_positive": "skip", "reduction": "mean-over-nonzero-rows"},
                    floats=("temperature",), omits="masks, queues, anchors of one view"),
         PeerTarget("pml-arcface", f"{_HOME}:ArcFaceLoss", "arcface", _arcface, {"fallback": "linear"},
                    floats=("margin", "scale")),

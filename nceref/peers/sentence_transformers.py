@@ -28,7 +28,7 @@ PEER = Peer(
     link="https://github.com/huggingface/sentence-transformers",
     targets=(
         PeerTarget("mnrl", _PATH, "info_nce", _ranking, floats=("temperature",),
-                   omits="its hard negatives join the keys of the batch, explicit negatives here replace them"),
+                   omits="hard negatives that join the keys of the batch: those of the reference replace them"),
         PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",)),
     ),
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""solo-learn: its functions in one process; the file of a loss alone, without the training framework around it."""
+"""solo-learn: its functions in one process; the file of a loss alone, without the training framework around it.
+
+Its supervised form adds the probabilities of the positives up; MoCo v3 has 2 T in front, as in the paper.
+"""
 
 from nceref.peer import Checkout, Peer, PeerTarget, load
 
@@ -43,8 +46,10 @@ PEER = Peer(
     checkout=Checkout((_SIMCLR, _MOCO_V2, _MOCO_V3), "NCEREF_SOLO_LEARN"),
     targets=(
         PeerTarget("solo-learn-simclr", "", "nt_xent", _simclr),
-        PeerTarget("solo-learn-supcon", "", "supcon_in", _classes, omits="masks, views, lonely anchors"),
+        PeerTarget("solo-learn-supcon", "", "supcon_in", _classes,
+                   {"row": "positives-summed-inside-log"}, omits="masks, views, lonely anchors"),
         PeerTarget("solo-learn-mocov2plus", "", "moco", _moco_v2, {"normalize": "none"}),
-        PeerTarget("solo-learn-mocov3", "", "info_nce", _moco_v3, omits="explicit negatives"),
+        PeerTarget("solo-learn-mocov3", "", "info_nce", _moco_v3,
+                   {"factor": "outer-factor-2-temperature"}, omits="explicit negatives"),
     ),
 )  # fmt: skip
