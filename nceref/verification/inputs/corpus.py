@@ -125,7 +125,7 @@ def _inputs(
             value = asked[hot[0]]
             temperature = value if hot[0] == HOT[0] else 1 / value
         label = f"{name}-{temperature:g}" if hot else name
-        if label in seen or (geometry == "lonely" and not _labelled(loss)):
+        if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue
         seen.add(label)
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])

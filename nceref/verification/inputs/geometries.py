@@ -112,6 +112,7 @@ PLACES: dict[str, Geometry] = {
     "lonely": (_designed, {}, {"lonely": True}),
     "single": (_designed, {"N": 1}, {}),
     "separated": (_separated, {"N": 4, "D": 5, "E": 5}, {}),
+    "one-class": (_designed, {"C": 1}, {}),
     "zero": (_zero, {}, {}),
     "random": (GEOMETRIES["random"][0], {}, {}),
     "wide": (_designed, {"D": 8, "E": 8}, {}),
@@ -124,14 +125,14 @@ PLACES: dict[str, Geometry] = {
 QUICK = (
     ("designed", (0.3, 0.07, 0.001, 0.01, 5.0)), ("seven", (0.5,)), ("classes", (0.1,)), ("aligned", (0.07,)),
     ("opposed", (0.3, 0.001)), ("antipodal", (0.3,)), ("separated", (0.04,)), ("collapsed", (0.3,)),
-    ("duplicate", (0.3,)), ("lonely", (0.3,)), ("single", (0.3,)), ("zero", (0.3,)),
+    ("duplicate", (0.3,)), ("lonely", (0.3,)), ("one-class", (0.3,)), ("single", (0.3,)), ("zero", (0.3,)),
 )  # fmt: skip
 STANDARD = (
     ("designed", (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.005)), ("seven", (0.5, 0.07)), ("classes", (0.1, 0.3, 0.01)),
     ("aligned", (0.07, 0.3, 0.01, 0.001)), ("opposed", (0.3, 0.07, 0.001)), ("antipodal", (0.3, 0.07)),
     ("separated", (0.07, 0.04)), ("collapsed", (0.3, 0.001)), ("duplicate", (0.3, 0.07)), ("lonely", (0.3, 0.07)),
-    ("single", (0.3, 0.07)), ("zero", (0.3,)), ("random", (0.3, 0.07, 0.001)), ("wide", (0.3, 0.07)),
-    ("many", (0.2, 0.05)), ("lengths", (0.3, 0.07)), ("tall", (0.4, 0.03)),
+    ("one-class", (0.3,)), ("single", (0.3, 0.07)), ("zero", (0.3,)), ("random", (0.3, 0.07, 0.001)),
+    ("wide", (0.3, 0.07)), ("many", (0.2, 0.05)), ("lengths", (0.3, 0.07)), ("tall", (0.4, 0.03)),
 )  # fmt: skip
 EVERY = (0.3, 0.07, 0.001, 0.01, 5.0, 1.0)
 SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
