@@ -9,7 +9,7 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers lint types prove generate check bench peers audit clean
+.PHONY: help tables test test-peers lint types prove score generate check bench peers audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make check     check every loss against its formula and declared properties"
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
+	@echo "make score     measure the verifier on the catalogue of known bugs"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, figures"
@@ -31,6 +32,9 @@ tables: $(VENV)/installed
 
 prove: $(VENV)/installed
 	$(BIN)/nceref prove
+
+score: $(VENV)/installed
+	$(BIN)/nceref mutants score
 
 check: $(VENV)/installed
 	$(BIN)/nceref check
