@@ -115,7 +115,9 @@ def test_junit_counts_what_failed():
 def test_expected_failures_are_strict():
     failing = [r.id for r in nceref.verify(plain.keys_detached, **QUICK).results if r.status == "fail"]
     reasons = dict.fromkeys(failing, "keys are constants here")
-    assert nceref.verify(plain.keys_detached, expected_failures=reasons, **QUICK).ok
+    held = nceref.verify(plain.keys_detached, expected_failures=reasons, **QUICK)
+    assert held.ok
+    assert f"{len(failing)} failures were expected" in held.reason
     report = nceref.verify(plain.with_gradients, expected_failures=reasons, **QUICK)
     assert report.exit_code == 1
     assert {r.status for r in report.results if r.id in failing} == {"xpass"}
@@ -130,7 +132,8 @@ def test_expected_failures_are_strict():
         (plain.exits, 4, "behavior.exits", "SystemExit"),
         (plain.prints, 0, "behavior.prints", "hello"),
         (plain.writes, 1, "behavior.modifies-inputs", "queries"),
-        (plain.dice, 1, "behavior.not-deterministic", ""),
+        (plain.dice, 1, "behavior.not-deterministic", "again"),
+        (plain.Counting, 1, "behavior.not-deterministic", "again"),
         (plain.rows, 4, "behavior.wrong-shape", "(3,)"),
     ],
     ids=lambda x: getattr(x, "__name__", None),
@@ -142,6 +145,29 @@ def test_what_a_target_does_wrong_is_a_finding_and_the_rest_still_runs(target, c
     assert found
     assert said in found[0].why
     assert {r.case for r in report.results} == set(case_names(target, **QUICK))
+
+
+def test_behavior_stands_before_numbers_in_the_reason():
+    assert nceref.verify(plain.dice, **QUICK).reason.startswith("the target gives another value when it is called again")
+    assert "changes `queries` in place" in nceref.verify(plain.writes, **QUICK).reason
+
+
+def test_gradients_that_are_missing_are_told_and_can_be_required():
+    report = nceref.verify(plain.half_graded, **QUICK)
+    assert report.ok
+    assert "not judged: the gradient of keys, temperature" in report.reason
+    strict = nceref.verify(plain.half_graded, require_grad=True, **QUICK)
+    assert (strict.verdict, strict.exit_code) == ("value-only", 1)
+    assert "keys" in strict.reason
+
+
+def test_dtypes_of_numpy_are_known():
+    assert nceref.verify(plain.with_gradients, dtype=np.float32, **QUICK).environment["dtype"] == "float32"
+
+
+def test_a_target_that_is_the_reference_where_something_else_was_intended_is_told_so():
+    report = nceref.verify(plain.info_nce, factor="outer-factor-2", **QUICK)
+    assert [d.id for d in report.diagnosis] == ["as-the-reference"]
 
 
 def test_an_argument_that_nobody_gives_is_named():
@@ -191,6 +217,9 @@ def test_nothing_executed_is_exit_5():
         ({"temperature": "cold"}, "`temperature` must be a number"),
         ({"dtype": "bfloat16"}, "bfloat16"),
         ({"framework": "keras"}, "`framework` must be one of"),
+        ({"seed": -1}, "`seed` must be"),
+        ({"timeout": "x"}, "`timeout` must be"),
+        ({"expected_failures": ["a"]}, "`expected_failures` must map"),
     ],
 )
 def test_wrong_usage_is_an_error_that_says_what_to_do(options, said):
@@ -240,6 +269,26 @@ def test_the_command_runs_targets_in_a_child(words, code, said):
     assert said in found.output
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--all", "--case", "x"], "leave out --case"),
+        ([f"{PLAIN}:info_nce", "--loss", "info_nce", "--json", "/"], "--json must name a file"),
+        ([], "give one TARGET, or --all"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, said):
+    found = run(*words)
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+def test_the_conventions_are_listed():
+    found = run("--conventions")
+    assert found.exit_code == 0
+    assert all(id in found.output for id in ("self-contrast-kept", "outer-factor-2", "keys-detached"))
+
+
 def test_cases_are_listed_with_what_is_in_them():
     found = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--list-cases")
     assert found.exit_code == 0
@@ -259,6 +308,12 @@ def test_a_file_of_expected_failures_needs_reasons(tmp_path):
     found = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
     assert found.exit_code == 2
     assert "'no-reason' has no reason" in found.output
+
+
+def test_identify_says_why_nothing_could_be_run():
+    found = CliRunner().invoke(cli, ["identify", f"{PLAIN}:raises"])
+    assert found.exit_code == 4
+    assert "no such luck" in found.output
 
 
 def test_identify_names_the_loss_and_the_difference():

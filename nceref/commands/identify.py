@@ -19,17 +19,23 @@ from nceref.commands import echo_json
 def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:
     """Try TARGET against every loss whose inputs fit, and say which it is, or which it is with what difference.
 
-    The exit status is 0 if it is exactly one of them, with or without gradients, and 1 otherwise.
+    The exit status is 0 if it is exactly one of them, with or without gradients, 1 if it is not, and 4 if it could not
+    be run as any.
     """
     from nceref.commands.words import pairs
+    from nceref.errors import TargetError
     from nceref.terminal import progress, screen
     from nceref.verification.identity import candidates, record, text
+    from nceref.verification.report import TARGET_FAILED
 
     options = {name: given[name] for name in ("call", "framework", "timeout")}
-    with progress(None) as noted:
-        found = candidates(
-            target, init=pairs("--init", given["init"]), noted=noted, **options, **pairs("--set", given["settings"])
-        )
+    settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
+    try:
+        with progress(None) as noted:
+            found = candidates(target, noted=noted, **settings)
+    except TargetError as error:
+        click.echo(f"Error: {error}", err=True)
+        context.exit(TARGET_FAILED)
     if as_json:
         echo_json([record(candidate) for candidate in found])
     else:

@@ -49,10 +49,15 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--list-cases", is_flag=True, help="List the cases and exit.")
 @click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
 @click.option("--require-grad", is_flag=True, help="A target without gradients does not pass.")
-@click.option("--expected-failures", metavar="FILE", help="Ids and reasons; an unexpected pass fails.")
+@click.option(
+    "--expected-failures",
+    metavar="FILE",
+    help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - prints it.")
 @click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML.")
 @click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
+@click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
 @click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")
 @click.pass_context
@@ -63,12 +68,34 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
     such as lightly.loss:NTXentLoss, need no more words.
     """
+    if given["conventions"]:
+        _print_conventions()
+        return
     if everything == bool(target):
         msg = "give one TARGET, or --all"
         raise click.UsageError(msg)
+    _check_files(given)
     if everything:
         context.exit(_audit(given))
     context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
+
+
+def _check_files(given: dict[str, Any]) -> None:
+    """Refuse a file that cannot be written before anything runs."""
+    from pathlib import Path
+
+    for option in ("json", "junit", "repro"):
+        path = given[f"{option}_file"]
+        if path and path != "-" and Path(path).is_dir():
+            msg = f"--{option} must name a file, got the folder {path}"
+            raise click.UsageError(msg)
+
+
+def _print_conventions() -> None:
+    from nceref.terminal import screen
+    from nceref.verification.page import conventions
+
+    click.echo(conventions(**screen()), nl=False)
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
@@ -97,14 +124,18 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
         found = verify_with(target or "", noted=noted, explain=given["explain"], **_options(given))
     if given["json_file"] not in (None, "-"):
         report.write(given["json_file"], found.to_json())
-    if given["junit_file"]:
+    if given["junit_file"] not in (None, "-"):
         report.write(given["junit_file"], found.to_junit())
     if given["repro_file"] and found.repro:
         report.write(given["repro_file"], found.repro)
     if given["json_file"] == "-":
         echo_json(found.record())
+    elif given["junit_file"] == "-":
+        click.echo(found.to_junit(), nl=False)
     else:
         click.echo(page.text(found, **screen()), nl=False)
+    if given["repro_file"] and not found.repro:
+        click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
     return found.exit_code
 
 
@@ -118,6 +149,11 @@ def _list(target: str | None, given: dict[str, Any]) -> int:
 
 
 def _audit(given: dict[str, Any]) -> int:
+    one = ("loss", "init", "call", "settings", "framework", "cases", "list_cases", "expected_failures", "repro_file")
+    named = [name for name in one if given[name]]
+    if named:
+        msg = f"--all takes --suite, --dtype, --checkout and --json; leave out --{named[0].removesuffix('s')}"
+        raise click.UsageError(msg)
     from nceref import audit
     from nceref.commands.words import pairs
     from nceref.terminal import progress, screen

@@ -37,14 +37,25 @@ def _value(text: str) -> Any:
 def failures(path: str) -> dict[str, str]:
     """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
     text = Path(path).read_text(encoding="utf-8")
-    if text.lstrip().startswith("{"):
-        found = json.loads(text)
-        lines = list(found.items())
+    if text.lstrip().startswith(("{", "[")):
+        lines = list(_object(path, text).items())
     else:
-        kept = (line.split("#", 1)[0].strip() for line in text.splitlines())
-        lines = [(*line.split(None, 1), "")[:2] for line in kept if line]
+        kept = (line.split("#", 1)[0].strip().partition(" ") for line in text.splitlines())
+        lines = [(name, reason) for name, _, reason in kept if name]
     for name, reason in lines:
         if not (isinstance(reason, str) and reason.strip()):
             msg = f"{path}: {name!r} has no reason; write the id, a space and why it fails"
             raise click.UsageError(msg)
-    return {name: reason.strip() for name, reason in lines}
+    return {name.removesuffix(":"): reason.strip() for name, reason in lines}
+
+
+def _object(path: str, text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        msg = f"{path} is no JSON: {error}"
+        raise click.UsageError(msg) from error
+    if not isinstance(found, dict):
+        msg = f"{path} must hold a JSON object of ids and reasons, got a {type(found).__name__}"
+        raise click.UsageError(msg)
+    return found

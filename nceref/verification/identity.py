@@ -29,9 +29,11 @@ class Candidate:
         """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
         ids = [d.id for d in self.report.diagnosis]
         differences = min((id.count("+") + 1 + 9 * (id == _FAR) for id in ids), default=0 if self.report.ok else 20)
+        crashed = any(result.status == "error" for result in self.report.results)
         failures = sum(result.status in ("fail", "error") for result in self.report.results)
         unjudged = sum(result.status == "skip" for result in self.report.results)
-        return (0 if self.report.ok else differences, failures, unjudged)
+        # What explains the few cases that could be run explains little.
+        return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
 
 
 def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
@@ -70,8 +72,11 @@ def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: 
                 found.append(Candidate(name, report))
             else:
                 reasons.append(report.reason)
+                if "does not return" in report.reason:
+                    break
     if not found:
-        msg = f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
+        ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
+        msg = f"{target}: {ran[0]}" if ran else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
     return tuple(sorted(found, key=lambda candidate: candidate.distance))
 

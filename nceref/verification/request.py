@@ -85,17 +85,38 @@ def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: 
         loss, settings = target.loss, {**target.settings, **settings}
         thing = f"{target.call.__module__}:{target.call.__qualname__}"
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
+    _check_numbers(options)
     declaration = _loss(loss, name)
     intended = _intended(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
-    dtypes = own.pop("dtype")
+    dtypes = _formats(own.pop("dtype"))
     cases = own.pop("case") or ()
     return Request(
         thing, name, declaration, _checked(declaration, rest), intended, reduction,
-        tuple(dict.fromkeys([dtypes] if isinstance(dtypes, str) else dtypes)),
+        dtypes,
         cases=(cases,) if isinstance(cases, str) else tuple(cases), **_given(own),
     )  # fmt: skip
+
+
+def _check_numbers(options: Mapping[str, Any]) -> None:
+    seed, timeout, failures = (options.get(name) for name in ("seed", "timeout", "expected_failures"))
+    if not isinstance(seed, int) or seed < 0:
+        msg = f"`seed` must be an integer >= 0, got {seed!r}"
+        raise InputError(msg)
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        msg = f"`timeout` must be a number of seconds > 0, got {timeout!r}"
+        raise InputError(msg)
+    if failures is not None and not isinstance(failures, Mapping):
+        msg = f"`expected_failures` must map result ids to reasons, got {type(failures).__name__}"
+        raise InputError(msg)
+
+
+def _formats(given: Any) -> tuple[str, ...]:
+    """Names of dtypes; those of NumPy, torch and jax are known by their last word."""
+    listed = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
+    names = [x if isinstance(x, str) else getattr(x, "__name__", None) or str(x).rpartition(".")[2] for x in listed]
+    return tuple(dict.fromkeys(map(str, names)))
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +149,7 @@ def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
         listed = tuple(c.id for c in CONVENTIONS.values() if c.axis == axis)
         if value not in listed:
             what = f"convention of the axis {axis}"
-            raise unknown(what, str(value), listed, "nceref verify --help")
+            raise unknown(what, str(value), listed, "nceref verify --conventions")
     return found
 
 

@@ -10,6 +10,8 @@ from nceref.errors import TargetError
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.canaries import Trial, fly
+from nceref.verification.conclusion import conclusion
+from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.environment import environment
 from nceref.verification.identities import ask
@@ -19,8 +21,6 @@ from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, 
 from nceref.verification.report import Report
 from nceref.verification.request import Request, request, selected
 
-LEAST = 3
-"""Cases that must be judged before a verdict means anything, unless the caller chose them."""
 _OPTIONS: dict[str, Any] = {
     "call": None, "init": None, "framework": None, "suite": "standard", "dtype": "float64", "device": "cpu", "seed": 0,
     "algorithm": "textbook", "timeout": None, "case": None, "require_grad": False, "expected_failures": None,
@@ -140,6 +140,7 @@ class Run:
     observations: tuple[Observation, ...]
     results: tuple[Result, ...]
     trials: tuple[Trial, ...]
+    fixed: Mapping[str, float]
 
     @property
     def judged(self) -> int:
@@ -163,7 +164,7 @@ def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None)
     results = [result for o in observations for result in judge(o)]
     results += ask(observations, run)
     trials = fly(observations, run.reply)
-    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials)
+    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed)
 
 
 def _observed(probes: Sequence[Probe], run: Any, noted: Callable[..., Any] | None, total: int) -> Iterator[Observation]:
@@ -183,20 +184,34 @@ def _named(asked: Request, dtype: str, results: list[Result]) -> list[Result]:
 
 
 def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
-    from nceref.verification.diagnosis.diagnose import diagnose
-
     results = expected([r for each in runs for r in each.results], asked.expected_failures)
-    verdict, code, reason = _verdict(asked, results, runs)
+    verdict, code, reason = conclusion(asked, results, runs)
     found: tuple[Diagnosis, ...] = ()
     script = ""
     if code == codes.DIFFERS:
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        found = diagnose(failing.observations, [r for r in failing.results if r.quantity.startswith("identity.")])
+        found = _explained(asked, failing)
         script = _script(asked, run, failing) if asked.repro or any(d.id == "unexplained" for d in found) else ""
     return Report(
         asked.name, asked.loss.name, verdict, code, reason, found, tuple(results), environment(asked, run.target),
         script, asked.stated, _terms(runs) if asked.explain else {},
     )  # fmt: skip
+
+
+def _explained(asked: Request, failing: Run) -> tuple[Diagnosis, ...]:
+    """What the difference is; beside intended conventions, from the reference without them."""
+    from nceref.verification.diagnosis.diagnose import diagnose
+
+    identities = [r for r in failing.results if r.quantity.startswith("identity.")]
+    if not asked.intended:
+        return diagnose(failing.observations, identities)
+    plain = {p.id: p for p in probes_of(replace(asked, intended={}), failing.dtype, failing.fixed)}
+    seen = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+    if all(r.status != "fail" for o in seen for r in judge(o)):
+        told = " and ".join(CONVENTIONS[id].phrase for id in asked.intended.values())
+        sentence = f"your loss equals the reference as it is, on {len(seen)} of {len(seen)} cases, without {told}"
+        return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
+    return diagnose(seen, identities)
 
 
 def _terms(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
@@ -222,47 +237,6 @@ def _script(asked: Request, run: Any, failing: Run) -> str:
         first=[o for o in failing.observations if o.probe.id in wrong],
     )  # fmt: skip
     return script(run.target, *found) if found else ""
-
-
-def _verdict(asked: Request, results: Sequence[Result], runs: Sequence[Run]) -> tuple[str, int, str]:
-    """Verdict, exit code and a sentence; the first line of the table that applies."""
-    judged = sum(each.judged for each in runs)
-    failed = [r for r in results if r.status in ("fail", "xpass")]
-    errors = [r for r in results if r.status == "error"]
-    trials = [t for each in runs for t in each.trials]
-    survived = [t for t in trials if t.result == "survived"]
-    unseen = [t for t in trials if t.result == "unseen"]
-    graded = any(r.quantity.startswith("grad.") and r.status in ("pass", "xfail") for r in results)
-    rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
-        (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "
-         f"{survived[0].canary.sentence}, on {survived[0].case}; please report this"),
-        (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
-        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, results, judged)),
-        (judged < (1 if asked.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
-         lambda: f"{judged} cases were judged, at least {1 if asked.cases else LEAST} are needed"),
-        (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
-         f"{unseen[0].canary.sentence}: the bounds are wider than that"),
-        (not graded, "value-only", codes.DIFFERS if asked.require_grad else codes.CONFORMS,
-         lambda: f"the value is right on {judged} of {judged} cases; there were no gradients to judge"),
-        (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree on {judged} of {judged} cases"),
-    )  # fmt: skip
-    return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
-
-
-def _differs(failed: Sequence[Result], errors: Sequence[Result], results: Sequence[Result], judged: int) -> str:
-    """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
-    cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
-    told = []
-    if cases["value"]:
-        told.append(f"the value fails on {len(cases['value'])} of {judged} cases")
-    elif cases["grad."]:
-        told.append("the value is right, the gradient is wrong")
-    if cases["grad."]:
-        told.append(f"gradients fail on {len(cases['grad.'])} of {judged}")
-    if errors:
-        told.append(f"{len({r.case for r in errors})} cases could not be run: {errors[0].why}")
-    rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]
-    return "; ".join(told) or rest[0].why
 
 
 def case_names(target: Any, loss: str | None = None, **options: Any) -> tuple[str, ...]:

@@ -181,8 +181,8 @@ def _loading(target: Target) -> tuple[list[str], list[str]]:
     if place.endswith(".py"):
         stem = Path(place).stem
         return [
-            f"path = {place!r}",
-            f"sys.path.insert(0, {str(Path(place).parent)!r})",
+            f"path = {str(Path(place).absolute())!r}",
+            f"sys.path.insert(0, {str(Path(place).absolute().parent)!r})",
             f"spec = importlib.util.spec_from_file_location({stem!r}, path)",
             "module = importlib.util.module_from_spec(spec)",
             f"sys.modules[{stem!r}] = module",

@@ -2,7 +2,9 @@
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -113,12 +115,33 @@ class Made:
         return taken.called.handed(function, words)
 
     def _function(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
+        kept = _KEPT.get()
+        if kept is None:
+            return self._constructed(taken, inputs, placed)
+        if id(self) not in kept:
+            kept[id(self)] = self._constructed(taken, inputs, placed)
+        return kept[id(self)]
+
+    def _constructed(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.found):
             return _callable(placed(taken.construct.handed(partial(self.found, **self.presets), inputs)))
         if _keeps_tensors(self.found):
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.found)))
         return partial(self.found, **self.presets) if self.presets else _callable(self.found)
+
+
+_KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def same_instance() -> Iterator[None]:
+    """Within it, a class is constructed once: a second call shows what the first has left behind."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
 
 
 def made_of(

@@ -190,7 +190,7 @@ def value_of(array: Any, asked: Request) -> Any:
     if asked.reduction == "none" and found.ndim > 0 and asked.shape in (None, found.shape):
         return found
     wanted = "one number" if asked.reduction != "none" else f"rows {asked.shape or '(N,)'}"
-    hint = "; choose rows with --set reduction=none" if found.ndim else ""
+    hint = "; choose rows with --set reduction=none" if found.ndim and asked.reduction != "none" else ""
     msg = f"returns shape {found.shape}, but the reduction {asked.reduction!r} asks for {wanted}{hint}"
     raise Trouble(msg, "wrong-shape")
 

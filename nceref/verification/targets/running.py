@@ -12,6 +12,7 @@ import numpy as np
 
 from nceref.verification.records import Outcome
 from nceref.verification.targets import frameworks
+from nceref.verification.targets.construction import same_instance
 from nceref.verification.targets.frameworks import Answer, Request, Trouble, short
 from nceref.verification.targets.target import Target
 
@@ -42,10 +43,12 @@ def replied(target: Target, asked: Request, answer: tuple[Any, Mapping[str, Any]
 
 def _attempted(target: Target, asked: Request, twice: bool) -> Outcome:
     try:
-        found = frameworks.answer(target, asked)
+        with same_instance() if twice else contextlib.nullcontext():
+            found = frameworks.answer(target, asked)
+            changed = _changed(found, frameworks.answer(target, asked)) if twice else ""
         remarks = dict(found.remarks)
-        if twice and (changed := _changed(found, frameworks.answer(target, asked))):
-            remarks["not-deterministic"] = f"a second call with the same inputs gives another {changed}"
+        if changed:
+            remarks["not-deterministic"] = f"gives another {changed} when it is called again with the same inputs"
     except Trouble as error:
         return Outcome(trouble=error.name, sentence=str(error))
     except SystemExit as error:

@@ -79,7 +79,7 @@ class Child:
 
     def _load(self) -> None:
         self._send(self._order)
-        found = self._received(self._loading_timeout)
+        found = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
         if isinstance(found, Outcome):
             self.stop()
             assert self._order is not None
@@ -122,7 +122,7 @@ class Child:
         except TargetError as error:
             return Outcome(trouble="dies", sentence=f"does not load again: {error}")
         self._send(message)
-        return self._received(seconds)
+        return self._received(seconds, f"within {self._timeout:g} s (--timeout)")
 
     def _send(self, message: Any) -> None:
         assert self._process is not None
@@ -137,12 +137,12 @@ class Child:
             self._process.stdin.write(packed)
             self._process.stdin.flush()
 
-    def _received(self, seconds: float) -> Any:
+    def _received(self, seconds: float, told: str) -> Any:
         """The next message, or the outcome that says that there is none."""
         try:
             found = self._inbox.get(timeout=seconds)
         except queue.Empty:
-            return Outcome(trouble="hangs", sentence=f"does not return within {seconds:g} s (--timeout)")
+            return Outcome(trouble="hangs", sentence=f"does not return {told}")
         return self._death() if found is None else found
 
     def _death(self) -> Outcome:
