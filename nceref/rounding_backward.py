@@ -1,6 +1,7 @@
 """Rounding errors on the way down: slopes of the logits, and gradients of the inputs (see `tolerance`)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -103,29 +104,58 @@ def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, to
     s, ds, dg = block
     dg = dg + 4 * fmt.tiny * np.maximum(load, 1.0)[:, None]
     own = np.where(covered(comparison, s), s, -np.inf)
-    top = np.max(own, axis=1, keepdims=True)
-    probability = np.exp(own - np.where(np.isfinite(top), top, 0.0))
-    for term in comparison.terms.values():
-        if isinstance(term.statistic, PositiveSet) or (isinstance(term.statistic, Sum) and linear(term.statistic, s)):
-            mask = oriented(term, pattern(term, s)[0])
+    positives = [oriented(t, pattern(t, s)[0]) for t in comparison.terms.values() if _subtracts(t.statistic, s)]
+    # One direction after the other: the largest logit of a column need not be that of its row.
+    for first in {term.along: term for term in comparison.terms.values()}.values():
+        seen = _Direction(*(oriented(first, x) for x in (s, ds, own)))
+        added = seen.positives([oriented(first, mask) for mask in positives], relative, load, fmt)
+        added = added + load[:, None] * seen.swapped([t for t in comparison.terms.values() if t.along == first.along])
+        dg = dg + oriented(first, added + seen.at_the_maximum(total, fmt))
+    return dg
+
+
+def _subtracts(stat: Any, s: Array) -> bool:
+    """Whether the slope of a statistic is what is subtracted from a probability."""
+    return isinstance(stat, PositiveSet) or (isinstance(stat, Sum) and linear(stat, s))
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """Logits whose rows are reduced, those of a column first where columns are: `own` is -inf where nothing looks."""
+
+    s: Array
+    ds: Array
+    own: Array
+
+    @property
+    def top(self) -> Array:
+        return np.max(self.own, axis=1, keepdims=True)
+
+    def positives(self, masks: list[Array], relative: Array, load: Array, fmt: Format) -> Array:
+        """The room of a probability from which a share of 1 is subtracted."""
+        probability = np.exp(self.own - np.where(np.isfinite(self.top), self.top, 0.0))
+        out = np.zeros_like(self.s)
+        for mask in masks:
             target = 4 * fmt.u / np.maximum(np.sum(mask, axis=1, keepdims=True), 1)
-            dg = dg + mask * load[:, None] * (probability * relative[:, None] + target)
-    dg = dg + load[:, None] * np.where(_swappable(comparison, s, ds), np.exp(np.minimum(s - top, 0.0)), 0.0)
-    peak = np.max(s, axis=1, keepdims=True)
-    return dg + (s >= peak - 16 * fmt.u * np.abs(peak) - 2 * ds) * total[:, None]
+            out = out + mask * load[:, None] * (probability * relative[:, None] + target)
+        return out
 
-
-def _swappable(comparison: Any, s: Array, ds: Array) -> Array:
-    """Pairs that rounding may take into a pattern of the largest logits, or push out of it."""
-    found = np.zeros(s.shape, dtype=bool)
-    for term in comparison.terms.values():
-        if term.pattern.whole_rows:
-            kept = pattern(term, s)[0]
-            edge = np.min(np.where(kept, s, np.inf), axis=1, keepdims=True)
-            near = np.abs(s - edge) <= 2 * np.max(ds, axis=1, keepdims=True)
-            dropped = np.any(near & ~covered(comparison, s), axis=1, keepdims=True)
+    def swapped(self, terms: list[Any]) -> Array:
+        """The size of pairs that rounding may take into a pattern of the largest logits, or push out of it."""
+        found = np.zeros(self.s.shape, dtype=bool)
+        for term in (t for t in terms if t.pattern.whole_rows):
+            kept = pattern(term, oriented(term, self.s))[0]
+            edge = np.min(np.where(kept, self.s, np.inf), axis=1, keepdims=True)
+            near = np.abs(self.s - edge) <= 2 * np.max(self.ds, axis=1, keepdims=True)
+            dropped = np.any(near & ~np.isfinite(self.own), axis=1, keepdims=True)
             found = found | (near & dropped)
-    return found
+        return np.where(found, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
+
+    def at_the_maximum(self, total: Array, fmt: Format) -> Array:
+        """What the slopes of a row add up to, at its largest logit."""
+        peak = np.max(self.s, axis=1, keepdims=True)
+        largest: Array = self.s >= peak - 16 * fmt.u * np.abs(peak) - 2 * self.ds
+        return largest * total[:, None]
 
 
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:

@@ -99,6 +99,20 @@ def test_every_variant_of_a_loss_is_admitted(name):
             assert max(share.values()) <= 1, (variant, probe.id, how, share)
 
 
+@pytest.mark.parametrize("seed", [40, 61, 167])
+def test_a_column_has_room_for_the_rounding_of_its_own_probabilities(seed):
+    """These batches have a positive that is the largest of its column, and far from the largest of its row."""
+    rng = np.random.default_rng(seed)
+    image, text = 10 ** rng.uniform(-1.5, 1.5, (2, 5, 1)) * rng.standard_normal((2, 5, 3))
+    probe = evaluate(get_loss("clip").declaration, {"image": image, "text": text, "logit_scale": 1000.0})
+    leaves = [torch.tensor(x, requires_grad=True) for x in (image, text)]
+    s = 1000 * torch.nn.functional.normalize(leaves[0]) @ torch.nn.functional.normalize(leaves[1]).T
+    assert torch.any((s.argmax(0) == torch.arange(5)) & (s.argmax(1) != torch.arange(5)))
+    value = ((s.logsumexp(1) + s.logsumexp(0)) / 2 - s.diagonal()).mean()
+    for name, got in zip(("image", "text"), torch.autograd.grad(value, leaves), strict=True):
+        assert np.all(np.abs(got.numpy() - probe.grads[name]) <= probe.bounds.grads[name])
+
+
 def probe_of(name, id, dtype="float64", **more):
     return next(p for p in corpus(get_loss(name).declaration, {}, suite="quick", dtype=dtype, **more) if p.id == id)
 

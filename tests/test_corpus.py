@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from nceref import get_loss
+from nceref import get_loss, verify
 from nceref.allowance import FORMATS
 from nceref.errors import InputError
 from nceref.verification.inputs import corpus as module
@@ -34,7 +34,7 @@ def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
 def test_the_full_suite_has_every_geometry_and_two_sizes():
     ids = [p.id for p in probes("supcon_out", suite="full")]
     assert len(set(ids)) == len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
-    assert {id.removeprefix("large-").split("-")[0] for id in ids} == set(PLACES)
+    assert {id.removeprefix("large-").rpartition("-")[0] for id in ids} == set(PLACES)
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -156,6 +156,65 @@ def test_a_fixed_scalar_is_the_same_everywhere_and_no_probe_comes_twice():
     assert len({p.id for p in fixed}) == len(fixed) == len({id.split("-")[0] for id in (p.id for p in fixed)})
     margins = probes("arcface", suite="quick", fixed={"margin": 0.25, "scale": 30.0})
     assert {(p.inputs["margin"], p.inputs["scale"]) for p in margins} == {(0.25, 30.0)}
+
+
+VARIED = [
+    ("alignment", "exponent"), ("uniformity", "t"), ("arcface", "margin"), ("cosface", "margin"), ("dclw", "sigma"),
+    ("cross_entropy", "label_smoothing"), ("debiased", "positive_prior"), ("hcl", "concentration"),
+    ("hard_contrastive", "fraction"), ("paco", "alpha"), ("nce", "noise_ratio"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("suite", ["quick", "standard"])
+@pytest.mark.parametrize(("name", "scalar"), VARIED)
+def test_a_hyperparameter_that_is_not_asked_for_varies_after_the_first_probe(name, scalar, suite):
+    found = [p for p in probes(name, suite=suite) if not p.skip]
+    declared = next(p for p in get_loss(name).declaration.parameters if p.name == scalar)
+    usual = get_loss(name).declaration.variants[0].get(scalar, declared.default)
+    usual = np.mean(declared.typical) if usual is ... else usual
+    assert found[0].inputs[scalar] == usual
+    others = {p.inputs[scalar] for p in found} - {usual}
+    assert len(others) == 3
+    assert all(declared.typical[0] < x < declared.typical[1] for x in others)
+    hot = [p for p in found if p.inputs[scalar] != usual]
+    assert len(hot) >= len(found) // 3
+    asked = probes(name, {scalar: 0.25}, suite=suite), probes(name, suite=suite, fixed={scalar: 0.25})
+    assert {p.inputs[scalar] for each in asked for p in each} == {0.25}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_loss_without_a_temperature_meets_every_share_in_every_suite(suite):
+    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite)}) == 4
+    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite, dtype="float32")}) == 4
+
+
+def test_each_temperature_of_the_full_suite_meets_several_margins():
+    met = {}
+    for probe in probes("cosface", suite="full"):
+        met.setdefault(probe.inputs["scale"], set()).add(probe.inputs["margin"])
+    assert min(map(len, met.values())) == 4
+
+
+def squared(x, y, exponent):
+    """Takes the exponent and ignores it."""
+    return fixed_square(x, y)
+
+
+def fixed_square(x, y):
+    x, y = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y))
+    return np.mean(np.sum((x - y) ** 2, axis=1))
+
+
+def test_a_target_that_ignores_a_scalar_that_it_takes_differs_and_one_that_takes_none_has_the_default():
+    assert verify(squared, loss="alignment", suite="quick").verdict == "differs"
+    report = verify(fixed_square, loss="alignment", suite="quick")
+    assert report.verdict == "value-only"
+    assert "exponent = 2" in str(report)
+
+
+def test_a_batch_that_only_a_policy_gives_a_value_is_not_judged():
+    assert "single" not in {p.id.split("-")[0] for p in probes("simple")}
+    assert "single-0.3" in {p.id for p in probes("info_nce")}
 
 
 def test_rows_and_sums_belong_to_the_mean():

@@ -73,7 +73,7 @@ SELDOM = {
     "views-interleaved", "weights-missing", "in-batch-negatives-added", "sum-instead-of-mean", "mean-instead-of-sum",
     "prior-missing", "prior-subtracted", "prior-without-log", "bias-missing", "bias-subtracted", "distance-squared",
     "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
-    "positives-not-averaged", "positives-averaged",
+    "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
 }  # fmt: skip
 
 

@@ -89,9 +89,15 @@ def test_trouble_is_an_error_and_a_remark_a_failure_except_for_prints():
     assert (found["behavior.modifies-inputs"], found["behavior.prints"]) == ("fail", "skip")
 
 
-@pytest.mark.parametrize(("error", "bits"), [(0.0, 53), (0.25, 2), (2.0, 0), (2.0**-60, 53)])
+@pytest.mark.parametrize(
+    ("error", "bits"), [(0.0, 53), (0.25, 2), (2.0, 0), (2.0**-60, 53), (math.inf, 0), (math.nan, 0)]
+)
 def test_bits_that_are_right(error, bits):
     assert correct_bits(error, 1.0, 53) == bits
+
+
+def test_an_error_beyond_all_numbers_leaves_no_bits():
+    assert correct_bits(1e300, 1e-300, 53) == 0
 
 
 def test_expected_failures_are_strict_and_out_of_date_ones_are_said():
@@ -167,3 +173,24 @@ def test_without_normalization_the_temperature_identity_is_asked():
     cold = replace(cold, grads={**cold.grads, "temperature": 1.01 * cold.grads["temperature"]})
     [found] = [r for r in ask([Observation(probe, cold)], reference) if r.quantity == "identity.temperature"]
     assert found.status == "fail"
+
+
+def asked_of(name, inputs=None, dtype="float64", reduction="mean"):
+    """Names of the identities that are asked of a right program."""
+    probes = corpus(get_loss(name).declaration, inputs or {}, suite="quick", dtype=dtype, reduction=reduction)
+    observed = [Observation(p, right(p)) for p in probes if not p.skip]
+    return {r.quantity.removeprefix("identity.") for r in ask(observed, lambda probe: Outcome(math.inf, {}))}
+
+
+def test_an_identity_is_asked_where_the_loss_declares_it_and_not_where_a_wide_bound_hides_that_it_is_broken():
+    for dtype in ("float64", "float32", "bfloat16", "float16"):
+        assert asked_of("paco", dtype=dtype) == {"permutation"}
+        assert "scale" not in asked_of("clip", {"normalize": "none"}, dtype, "sum")
+        assert {"scale", "views", "permutation", "closed-form", "radial"} <= asked_of("clip", dtype=dtype)
+
+
+def test_an_infinite_answer_to_a_moved_input_is_a_failure_and_no_accident():
+    observed = [Observation(PROBE, right())]
+    found = {r.quantity: r for r in ask(observed, lambda probe: Outcome(math.inf, {}))}
+    assert found["identity.scale"].status == "fail"
+    assert found["identity.scale"].bits == 0

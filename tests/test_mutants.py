@@ -36,10 +36,19 @@ def inputs_of(mutant, probe):
     }
 
 
+def fixed(mutant, loss):
+    """Scalars that the program takes nowhere: they have their default, as a target's have."""
+    taken = {*inspect.signature(mutant.program).parameters, *intended(mutant, loss)}
+    declared = get_loss(loss).declaration.parameters
+    return {
+        p.name: p.default for p in declared if isinstance(getattr(p, "default", None), float) and p.name not in taken
+    }
+
+
 def failures(mutant, loss, dtype, enough=10**6):
     """Ids of the failed quantities on the quick corpus, until there are enough."""
-    program, found = target(mutant, loss), []
-    for probe in corpus(get_loss(loss).declaration, intended(mutant, loss), suite="quick", dtype=dtype):
+    program, found, declaration = target(mutant, loss), [], get_loss(loss).declaration
+    for probe in corpus(declaration, intended(mutant, loss), suite="quick", dtype=dtype, fixed=fixed(mutant, loss)):
         if not probe.skip:
             outcome = Outcome(*program(**inputs_of(mutant, probe)))
             found += [result.id for result in judge(Observation(probe, outcome)) if result.status == "fail"]

@@ -319,6 +319,9 @@ def test_rows_are_read_under_the_reduction_none():
     rows = outcome_of(lambda a, b, t: NT_XENT(a, b, temperature=float(t), reduction="none"), probe)
     assert agrees(rows, probe) == []
     assert outcome_of(plain, probe).sentence.endswith("asks for rows (8,)")
+    # Rows of another shape: nobody is told to ask for rows, who did.
+    transposed = outcome_of(lambda z1, z2, temperature: np.ones((4, 2)), probe)
+    assert transposed.sentence.endswith("returns shape (4, 2), but the reduction 'none' asks for rows (8,)")
     assert outcome_of(lambda z1, z2, temperature: np.ones((1,))).value == 1.0
 
 

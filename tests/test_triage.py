@@ -5,6 +5,7 @@ import pytest
 from test_patterns import first, observed, samples
 
 from nceref.losses import LossFunction, get_loss
+from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.patterns import patterns, triage
 from nceref.verification.inputs.corpus import evaluate, rounded
 from nceref.verification.records import Observation, Outcome
@@ -153,3 +154,46 @@ def test_a_loss_that_loses_its_digits_is_called_cancellation():
     found = first(seen)
     assert found.id == "cancellation"
     assert "yours 0, reference 1.3" in found.sentence
+
+
+def test_a_value_that_is_rounded_at_the_end_is_not_called_arithmetic_in_float32():
+    found = patterns(observed("nt_xent", lambda probe, value, grads: (float(np.float32(value)), grads)))
+    assert "float32-fallback" not in [one.id for one in found]
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-10])
+def test_a_small_change_of_the_inputs_is_not_called_a_format(size):
+    def target(probe, value, grads):
+        moved = {n: x + size * np.sin(np.arange(x.size).reshape(x.shape)) for n, x in probe.inputs.items() if n in "z1"}
+        value, found = LossFunction(probe.loss).value_and_grad(**{**probe.inputs, **moved})
+        return value, {n: found[n] for n in grads}
+
+    assert not triage(observed("nt_xent", target))
+
+
+def test_a_value_that_is_nan_for_another_reason_is_not_blamed_on_exponentials():
+    """Logits of 55 do not overflow, not in float32 either, and this runs in float64."""
+
+    def target(probe, value, grads):
+        return (np.nan if samples(probe) == 1 else value), grads
+
+    for found in (observed("nt_xent", target, settings={"temperature": 0.015}), observed("nt_xent", target)):
+        assert [one.id for one in triage(found)] == ["value-not-finite"]
+        assert "exp" not in triage(found)[0].sentence
+
+
+def test_what_is_out_of_range_with_a_reading_is_counted():
+    def target(probe, value, grads):
+        with np.errstate(over="ignore"):
+            hot = np.exp(probe.inputs["logit_scale"])
+        if not np.isfinite(hot):
+            return np.nan, grads
+        value, found = LossFunction(probe.loss).value_and_grad(**{**probe.inputs, "logit_scale": hot})
+        return value, {n: hot * found[n] if n == "logit_scale" else found[n] for n in grads}
+
+    seen = [o for o in observed("clip", target) if not o.probe.skip]
+    endless = sum(not np.isfinite(o.outcome.value) for o in seen)
+    found = diagnose(seen)[0]
+    assert found.id.startswith("scale-exponentiated")
+    assert endless > 0
+    assert f"not finite on {endless} of {len(seen)} cases" in found.sentence

@@ -36,6 +36,7 @@ def _balanced(inputs, knobs):
     counts = inputs["class_counts"][..., None, :]
     prior = counts if "prior-without-log" in knobs else np.log(counts)
     sign = 0 if "prior-missing" in knobs else -1 if "prior-subtracted" in knobs else 1
+    sign = factor(inputs, knobs) if "prior-divided-by-temperature" in knobs else sign
     return (_scored(x * factor(inputs, knobs) + sign * prior, _onehot(inputs, knobs, x.shape[-1]), inputs, knobs),)
 
 
@@ -87,11 +88,14 @@ _EVERY = (
     "temperature-detached", "positives-detached", "denominator-detached",
 )  # fmt: skip
 _ROWS = (
+    "label-smoothing", "epsilon-in-norm",
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
     "columns-normalized", "matrix-normalized", "similarity-clamped", "margin-missing", "margin-on-every-class",
     "margin-added", "margin-not-scaled", *SCALES, "normalization-detached", "centers-detached", "gradient-clamped",
 )  # fmt: skip
-_PRIOR = ("prior-missing", "prior-subtracted", "prior-without-log")
+_PRIOR = (
+    "prior-missing", "prior-subtracted", "prior-without-log", "prior-divided-by-temperature", "label-smoothing",
+)  # fmt: skip
 
 DENSE = Dense(
     name="classes",

@@ -23,6 +23,7 @@ def _paired(inputs, knobs):
 def _paired_rows(arranged, knobs):
     between, exponent = arranged
     rows = _power(np.sum(between * between, axis=-1), _exponent(exponent, knobs))
+    rows = rows / between.shape[-1] if "mean-over-dimensions" in knobs else rows
     return Rows(rows, size=4.0 + float(np.max(np.abs(real(rows)))), samples=rows.shape[-1])
 
 
@@ -54,7 +55,8 @@ def _potential(arranged, knobs):
     return Rows(value[..., None], size=float(np.max(np.abs(real(logits)))), samples=n)
 
 
-_EVERY = ("rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", "sum-instead-of-mean",
+_EVERY = ("epsilon-in-norm",
+          "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", "sum-instead-of-mean",
           "first-input-detached", "normalization-detached", "distance-not-squared")  # fmt: skip
 
 DENSE = Dense(
@@ -63,6 +65,7 @@ DENSE = Dense(
         "alignment": Member(
             _paired, _paired_rows,
             (*_EVERY, "first-input-not-normalized", "second-input-not-normalized", "distance-squared", "keys-detached",
+             "mean-over-dimensions",
              "mean-instead-of-sum", "divided-by-n-twice", "last-row-missing", "mean-over-nonzero-rows"),
         ),
         "uniformity": Member(

@@ -91,7 +91,10 @@ def _with_centers(inputs, knobs):
     n, alpha = scene.samples, 1.0 if "weights-missing" in knobs else inputs["alpha"]
     features = inputs["embeddings"] if inputs["center_features"] is None else inputs["center_features"]
     centers = np.real(inputs["centers"]) if "centers-detached" in knobs else inputs["centers"]
-    logits = features @ transposed(centers) + _offset(inputs, knobs)
+    if "centers-normalized" in knobs:
+        centers = centers / np.sqrt(np.sum(centers * centers, axis=-1, keepdims=True))
+    logits = features @ transposed(centers)
+    logits = (logits / heat(inputs, knobs) if "temperature-on-centers" in knobs else logits) + _offset(inputs, knobs)
     c = logits.shape[-1]
     own_center = np.arange(c) == np.asarray(inputs["labels"])[:, None]
     inside = np.concatenate([np.zeros_like(scene.candidates), np.ones((n, c), dtype=bool)], axis=1)
@@ -123,6 +126,7 @@ def _offset(inputs, knobs):
 
 
 _EVERY = (
+    "epsilon-in-norm", "candidates-detached",
     "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", *TEMPERATURES, *PLACES,
     "self-contrast-kept", "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks",
     "self-mask-shifted", "positive-dropped-from-denominator", "other-positives-dropped", "phantom-candidate",
@@ -136,9 +140,10 @@ _EVERY = (
 )  # fmt: skip
 _VIEWS = ("views-interleaved", "cross-view-only", "same-view-only", "first-view-only")
 _QUEUE = ("queue-not-normalized", "queue-dropped", "constants-get-gradient")
-_FORMS = ("positives-not-averaged", "positives-averaged", "sum-inside-log")
+_FORMS = ("divided-by-one-more", "positives-not-averaged", "positives-averaged", "sum-inside-log")
 _CENTERS = ("centers-dropped", "centers-detached", "prior-missing", "prior-subtracted", "prior-without-log",
-            "bias-missing", "bias-subtracted", "bias-detached")  # fmt: skip
+            "bias-missing", "bias-subtracted", "bias-detached",
+            "centers-normalized", "temperature-on-centers")  # fmt: skip
 
 DENSE = Dense(
     name="labelled",

@@ -23,6 +23,8 @@ def _sigmoid_rows(arranged, knobs):
     signed = np.where(together, logits, -logits)
     if "positive-sign-flipped" in knobs:
         signed = -logits
+    if "negatives-labeled-zero" in knobs:
+        signed = np.where(together, logits, 0 * logits)
     terms = _surprise(signed, knobs)
     terms = np.where(together, real(terms), terms) if "positives-detached" in knobs else terms
     terms = np.where(together, terms, real(terms)) if "negatives-detached" in knobs else terms
@@ -35,6 +37,8 @@ def _surprise(x, knobs):
     if "logarithm-missing" in knobs:
         return -np.exp(-softplus(-x))
     surprise = softplus(-x)
+    if "softplus-threshold" in knobs:
+        return np.where(real(-x) > knobs["softplus-threshold"], -x, surprise)
     if "epsilon-in-log" in knobs:
         return -log_add(-surprise, np.full((1, 1), np.log(knobs["epsilon-in-log"][1])))
     if "value-saturates" in knobs:
@@ -97,14 +101,15 @@ def _density_rows(arranged, knobs):
 
 _ROWS = (
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "similarity-clamped", "labels-shifted", "normalization-detached",
+    "columns-normalized", "matrix-normalized", "epsilon-in-norm",
+    "similarity-clamped", "labels-shifted", "normalization-detached",
     "keys-detached",
 )  # fmt: skip
 _EVERY = (
     "negatives-ignored", "positive-sign-flipped", "sum-instead-of-mean", "mean-instead-of-sum", "divided-by-n-twice",
     "last-row-missing", "first-input-detached", "negatives-detached", "positives-detached",
 )  # fmt: skip
-_LOGARITHM = ("logarithm-missing", "epsilon-in-log", "value-saturates")
+_LOGARITHM = ("logarithm-missing", "epsilon-in-log", "value-saturates", "softplus-threshold")
 _BIAS = ("bias-missing", "bias-subtracted", "bias-before-scale", "bias-detached", "temperature-detached")
 _NOISE = ("prior-missing", "prior-subtracted", "prior-without-log", "noise-ratio-missing")
 
@@ -112,7 +117,8 @@ DENSE = Dense(
     name="pairs",
     losses={
         "siglip": Member(
-            _sigmoids, _sigmoid_rows, (*_ROWS, *_EVERY, *_LOGARITHM, *SCALES, *_BIAS, "gradient-clamped")
+            _sigmoids, _sigmoid_rows, (*_ROWS, *_EVERY, *_LOGARITHM, *SCALES, *_BIAS, "gradient-clamped",
+             "negatives-labeled-zero")
         ),
         "simple": Member(_similarities, _similarity_rows, (*_ROWS, *_EVERY, "diagonal-included", "weights-missing")),
         "nce": Member(_densities, _density_rows, (*_EVERY, *_LOGARITHM, *_NOISE)),

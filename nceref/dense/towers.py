@@ -68,14 +68,16 @@ def _hardest(inputs, knobs):
     """The own key and the most similar of the others, ties to the lower index."""
     scenes = _square(inputs, {"first": "queries", "second": "keys"}, knobs)
     scenes = scenes if "both-directions-averaged" in knobs else scenes[:1]
-    return tuple(replace(scene, candidates=_kept(scene, inputs["fraction"])) for scene in scenes)
+    down = "count-rounded-down" in knobs
+    return tuple(replace(scene, candidates=_kept(scene, inputs["fraction"], down)) for scene in scenes)
 
 
-def _kept(scene, fraction):
+def _kept(scene, fraction, down):
     # All batch entries are the same point, apart from the step.
     s = real(scene.logits).reshape(-1, *scene.logits.shape[-2:])[0]
     n = len(s)
-    count = min(n - 1, max(1, math.ceil(round(fraction * (n - 1), 9))))
+    count = (math.floor if down else math.ceil)(round(fraction * (n - 1), 9))
+    count = min(n - 1, max(1, count))
     order = np.argsort(-np.where(np.eye(n, dtype=bool), -np.inf, s), axis=1, kind="stable")
     hard = np.zeros((n, n), dtype=bool)
     np.put_along_axis(hard, order[:, :count], True, axis=1)
@@ -88,7 +90,8 @@ def _symmetric(inputs, knobs):
 
 _EVERY = (
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "positive-dropped-from-denominator", "positive-counted-twice",
+    "columns-normalized", "matrix-normalized", "epsilon-in-norm", "softplus-threshold",
+    "positive-dropped-from-denominator", "positive-counted-twice",
     "phantom-candidate", "labels-shifted", "softmax-applied-twice", "logarithm-missing", "log-of-mean",
     "epsilon-in-log", "value-saturates", "similarity-clamped", "negatives-ignored", "sum-instead-of-mean",
     "mean-instead-of-sum", "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing", "first-input-detached",
@@ -96,7 +99,8 @@ _EVERY = (
     "normalization-detached",
 )  # fmt: skip
 _WARM = (*_EVERY, *TEMPERATURES, *PLACES)
-_EXTRA = ("softmax-over-wrong-axis", "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")
+_EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
+          "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
 
 DENSE = Dense(
     name="towers",
@@ -107,11 +111,12 @@ DENSE = Dense(
         ),
         "moco": Member(_momentum, contrast, (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped")),
         "hard_contrastive": Member(
-            _hardest, contrast, (*_WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached")
+            _hardest, contrast,
+            (*_WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
         ),
         "clip": Member(
             _symmetric, contrast,
-            (*_EVERY, *SCALES, "one-direction-only", "other-direction-only", "directions-summed",
+            (*_EVERY, *SCALES, "one-direction-only", "other-direction-only", "directions-summed", "label-smoothing",
              "a-negative-dropped", "keys-detached", "gradient-clamped"),
         ),
     },

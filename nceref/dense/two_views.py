@@ -21,6 +21,8 @@ def _views(inputs, knobs):
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
     s = similarities(z, z, knobs, positives)
+    if "other-view-detached" in knobs:
+        s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
     logits, numerator = tempered(s, positives, inputs, knobs)
     return s, Scene(logits, numerator, ~own, positives, own, view=view, heat=heat(inputs, knobs), samples=n)
 
@@ -61,7 +63,8 @@ def _estimated(inputs, knobs):
 
 _EVERY = (
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", *TEMPERATURES, *PLACES, "self-contrast-kept",
+    "columns-normalized", "matrix-normalized", "epsilon-in-norm", "candidates-detached",
+    "other-view-detached", *TEMPERATURES, *PLACES, "self-contrast-kept",
     "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks", "self-mask-shifted",
     "positive-counted-twice", "cross-view-only", "same-view-only", "phantom-candidate", "a-negative-dropped",
     "labels-shifted", "views-interleaved", "similarity-clamped", "epsilon-in-log", "value-saturates",
@@ -69,7 +72,7 @@ _EVERY = (
     "first-view-only", "first-input-detached", "keys-detached", "temperature-detached", "positives-detached",
     "denominator-detached", "negatives-detached", "normalization-detached", "self-contrast-in-gradient",
 )  # fmt: skip
-_PROBABILITY = ("softmax-applied-twice", "logarithm-missing", "log-of-mean", "negatives-ignored",
+_PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "logarithm-missing", "log-of-mean", "negatives-ignored",
                 "positive-dropped-from-denominator")  # fmt: skip
 _OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored", "logarithm-missing",
             "log-of-mean")  # fmt: skip

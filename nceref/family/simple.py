@@ -91,6 +91,9 @@ LOSS = Loss(
     ),
     unit="",
     sign="either sign: the optimum is negative",
-    notes="With a weight above 2 / (N - 2) the minimum is anti-aligned collapse: queries all e, keys all -e.",
+    notes="For N = 1 there is no negative and the default weight has no value: the program takes their part as 0, and "
+    "`nceref verify` does not judge such a batch. "
+    "With a weight above 2 / (N - 2) the minimum is anti-aligned collapse: queries all e, keys all -e.",
+    single=False,
     variants=({}, {"negative_weight": 0.5}),
 )  # fmt: skip

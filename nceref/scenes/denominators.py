@@ -35,7 +35,7 @@ def denominator(scene: Scene, knobs: Knobs) -> Denominator:
     terms = logits + inside
     loose = _loose(scene, knobs)
     if loose is not None:
-        terms = beside(terms, np.broadcast_to(loose[:, None], (*terms.shape[:-1], 1)))
+        terms = beside(terms, np.broadcast_to(loose[..., None], (*terms.shape[:-1], 1)))
     if "other-positives-dropped" in knobs:
         others = log_sum_exp(np.where(_padded(scene.positives > 0, terms), -np.inf, terms))
         return Denominator(log_add(logits, others[..., None]), inside)
@@ -74,9 +74,17 @@ def _part(scene: Scene, mask: Array) -> Array:
 
 
 def _without(scene: Scene, which: str) -> Array:
-    """One negative a row left out: that of the last or of the first column, or the one after the anchor."""
+    """One negative a row left out: that of the last or of the first column, or the one after the anchor.
+
+    Of a queue it is the last or the first row; columns that are nobody's candidate do not count.
+    """
     n, m = scene.candidates.shape
-    column = {"last": np.full(n, m - 1), "first": np.zeros(n, dtype=int), "next": (np.arange(n) + 1) % m}[which]
+    inside = scene.candidates if scene.extra is None or not np.any(scene.extra) else scene.candidates & scene.extra
+    column = {
+        "last": np.full(n, m - 1 - np.argmax(np.any(inside, axis=0)[::-1])),
+        "first": np.full(n, np.argmax(np.any(inside, axis=0))),
+        "next": (np.arange(n) + 1) % m,
+    }[which]
     gone = np.arange(m) == column[:, None]
     return scene.candidates & ~(gone & ~(scene.positives > 0))
 
@@ -107,8 +115,12 @@ def _loose(scene: Scene, knobs: Knobs) -> Array:
     with np.errstate(divide="ignore"):
         if "masked-entries-count-one" in knobs:
             return np.log(count)
-        if knobs.get("mask-leaks", ("",))[0] == "set":
-            return np.log(count) + knobs["mask-leaks"][1]
+        how, size = knobs.get("mask-leaks", ("", 0.0))
+        if how == "set":
+            return np.log(count) + size
+        if how == "cosine":
+            heat = scene.heat[..., 0] if np.ndim(scene.heat) > 2 else scene.heat
+            return np.log(count) + size / heat
     return np.zeros(len(count)) if "phantom-candidate" in knobs else None
 
 

@@ -183,7 +183,7 @@ def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], knobs: Knobs) -> 
     raw = {role for id, unscaled in UNSCALED.items() if id in knobs for role in unscaled}
     if "rows-not-normalized" in knobs:
         return given
-    lengths = _lengths(given, knobs)
+    lengths = {role: _enlarged(x, knobs) for role, x in _lengths(given, knobs).items()}
     fixed = real if "normalization-detached" in knobs else _same
     # By the reciprocal, whose real part does not depend on whether the numbers are complex.
     return {role: x if role in raw else x * (1 / fixed(lengths[role])) for role, x in given.items()}
@@ -208,6 +208,12 @@ def _lengths(given: Mapping[str, Array], knobs: Knobs) -> dict[str, Array]:
     return {role: _length(x, axes) for role, x in given.items()}
 
 
+def _enlarged(length: Array, knobs: Knobs) -> Array:
+    """A length with a small constant in it, where the knob says so."""
+    where, size = knobs.get("epsilon-in-norm", ("", 0.0))
+    return length + size if where == "added" else np.sqrt(length * length + size) if where else length
+
+
 def _length(x: Array, axes: Any) -> Array:
     return np.sqrt(np.sum(x * x, axis=axes, keepdims=True))
 
@@ -223,6 +229,7 @@ def clamped(similarities: Array, knobs: Knobs) -> Array:
 
 def similarities(anchors: Array, candidates: Array, knobs: Knobs, positives: Array = None) -> Array:
     """Inner products, (..., n, m); without a gradient to the rows of the negatives where the knob says so."""
+    candidates = real(candidates) if "candidates-detached" in knobs else candidates
     s = anchors @ transposed(candidates)
     if "negatives-detached" in knobs and positives is not None:
         s = np.where(positives > 0, s, anchors @ transposed(real(candidates)))

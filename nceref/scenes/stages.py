@@ -10,7 +10,8 @@ from nceref.scenes.scene import Array, Knobs, Rows, Scene, log_add, log_sum_exp,
 from nceref.scenes.temperatures import afterward
 
 FORMS = {"sum-inside-log": "in", "sum-outside-log": "mean", "positives-not-averaged": "sum",
-         "positives-averaged": "mean", "positives-summed-inside-log": "total"}  # fmt: skip
+         "positives-averaged": "mean", "positives-summed-inside-log": "total",
+         "divided-by-one-more": "one more"}  # fmt: skip
 
 
 def contrast(scenes: tuple[Scene, ...], knobs: Knobs) -> Rows:
@@ -74,6 +75,7 @@ def _joined(log_p: Array, positives: Array) -> Array:
 
 _FORMS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
     "mean": lambda log_p, w, total: -np.sum(w * log_p, axis=-1) / total,
+    "one more": lambda log_p, w, total: -np.sum(w * log_p, axis=-1) / (total + 1),
     "sum": lambda log_p, w, total: -np.sum(w * log_p, axis=-1),
     "in": lambda log_p, w, total: np.log(total) - _joined(log_p, w),
     "total": lambda log_p, w, total: -_joined(log_p, w),
@@ -107,6 +109,15 @@ def _shaped(scene: Scene, numerator: Array, log: Array, found: Denominator, knob
     log_p = pull * numerator - log
     if where == "the ratio":
         return log_add(log_p, np.full((1, 1), np.log(epsilon)))
+    if "label-smoothing" in knobs:
+        share = knobs["label-smoothing"]
+        inside = np.isfinite(found.inside)
+        spread = np.sum(np.where(inside, scene.logits - log, 0.0), axis=-1) / np.sum(inside, axis=-1)
+        return (1 - share) * log_p + share * spread[..., None]
+    if "softplus-threshold" in knobs:
+        # -log p = softplus(x), and x is what comes out beyond the threshold.
+        steep = -real(log_p) > knobs["softplus-threshold"]
+        return np.where(steep, log_p - np.log1p(-np.exp(np.where(steep, log_p, -1.0))), log_p)
     if "value-saturates" in knobs:
         ceiling = np.log(knobs["value-saturates"])
         return np.where(real(log_p) > ceiling, log_p, ceiling)

@@ -16,6 +16,8 @@ _FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "temperature-ignored": lambda t, v: 1 / v,
     "temperature-off-by-a-factor": lambda t, v: 1 / (v * t),
     "temperature-after-softmax": lambda t, v: 1.0,
+    "temperature-clamped": lambda t, v: np.where(real(t) < v, 1 / v, 1 / t),
+    "epsilon-in-temperature": lambda t, v: 1 / (t + v),
     "scale-divides": lambda t, v: t,
     "scale-exponentiated": lambda t, v: np.exp(1 / t),
     "scale-without-exponential": lambda t, v: -np.log(t),
@@ -23,7 +25,7 @@ _FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "scale-clamped": lambda t, v: np.where(real(1 / t) > v, v, 1 / t),
 }
 """What multiplies the similarities, from the temperature (or the inverse of the scale) and what the knob is set to."""
-TEMPERATURES = tuple(id for id in _FACTORS if id.startswith("temperature"))
+TEMPERATURES = tuple(id for id in _FACTORS if "temperature" in id)
 SCALES = ("temperature-ignored", *(id for id in _FACTORS if id.startswith("scale")), "temperature-off-by-a-factor")
 PLACES = ("temperature-missing-on-positive", "temperature-missing-on-negatives")
 

@@ -265,7 +265,9 @@ _LISTED = (
     # What is said where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it says."),
-    Convention("unexplained", "unknown", "something that is not on this list", "See where it departs first."),
+    Convention("unexplained", "unknown", "something that is not on this list",
+               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref identify` tells"
+               " whether it is another loss."),
 )  # fmt: skip
 
 CONVENTIONS = {listed.id: replace(listed, threads=SIGHTINGS.get(listed.id, ())) for listed in _LISTED}

@@ -112,7 +112,8 @@ def correct_bits(error: float, size: float, most: int) -> float:
     """Leading bits that are right, of a number of this size: between 0 and all of the format."""
     if error == 0:
         return float(most)
-    return float(min(max(math.log2(size / error), 0.0), most)) if size > 0 else 0.0
+    share = size / error if math.isfinite(error) else 0.0
+    return float(min(max(math.log2(share), 0.0), most)) if share > 0 else 0.0
 
 
 def _result(

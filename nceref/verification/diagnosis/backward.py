@@ -12,10 +12,12 @@ from nceref.losses import LossFunction, differentiable
 from nceref.spec import Array, Scalar
 from nceref.verification.diagnosis.features import HEATS, where
 from nceref.verification.diagnosis.fits import FACTORS, Number, recognized
-from nceref.verification.diagnosis.gaps import VALUE, Gap, diagnosis, gaps, listed
+from nceref.verification.diagnosis.gaps import VALUE, Gap, diagnosis, gaps, listed, not_finite
 from nceref.verification.diagnosis.rowwise import named_part, rows_of
 from nceref.verification.records import Diagnosis, Observation
 
+FAR = 64.0
+"""How many bounds a gradient must be off before what is left is called radial."""
 Gaps = Sequence[tuple[Observation, Gap]]
 """One input's gradient, case by case."""
 
@@ -51,10 +53,17 @@ def gradient_patterns(observations: Sequence[Observation]) -> tuple[Diagnosis, .
     if not wrong:
         return declared
     merged = _merged(wrong, found, right)
-    fine = [name for name, finding in found.items() if finding is None]
+    endless = {name for o in right for name in not_finite(o)}
+    fine = [name for name, finding in found.items() if finding is None and name not in endless]
     rest = f"; the gradient of {listed(fine)} is right" if fine else ""
     start = f"the value is right on {len(right)} of {len(observations)} cases; "
-    return (*declared, *(diagnosis(id, start + words + rest) for id, words in merged))
+    return (*declared, *(diagnosis(id, start + words + _others(names, wrong) + rest) for id, words, names in merged))
+
+
+def _others(names: Sequence[str], wrong: Mapping[str, Finding]) -> str:
+    """What else is wrong, in another way."""
+    others = [name for name in wrong if name not in names]
+    return f"; the gradient of {listed(others)} is wrong in another way" if others else ""
 
 
 def _by_input(observations: Sequence[Observation]) -> dict[str, Gaps]:
@@ -166,6 +175,8 @@ def _radial(name: str, pairs: Gaps) -> Finding | None:
         if x.shape[1] < 2 or np.any(np.abs(off - along) > 2 * slack + np.abs(x) * _length(room) / _length(x)):
             return None
     failing = [o for o, gap in pairs if not gap.right]
+    if max(gap.of_bound for _, gap in pairs) < FAR:
+        return None
     place = where(failing, [o for o, _ in pairs])
     if all(_detached_lengths(name, o, gap) for o, gap in pairs):
         words = f"is what comes out where the lengths of the rows are constants, {place}"
@@ -202,8 +213,8 @@ def _detached_lengths(name: str, observation: Observation, gap: Gap) -> bool:
 
 def _merged(
     wrong: Mapping[str, Finding], found: Mapping[str, Finding | None], observations: Sequence[Observation]
-) -> list[tuple[str, str]]:
-    """One id and one sentence a pattern; zeros are named by the inputs that get them."""
+) -> list[tuple[str, str, list[str]]]:
+    """One id and one sentence a pattern; zeros are named by the inputs that get them; then the inputs."""
     groups: dict[str, dict[str, list[str]]] = {}
     for name, finding in wrong.items():
         groups.setdefault(finding.id, {}).setdefault(finding.words, []).append(name)
@@ -213,7 +224,8 @@ def _merged(
         off = [r for name in names if (r := wrong[name].residual) is not None]
         fit = f" (largest residual {max(off):.2g} of the bound)" if off else ""
         parts = [f"the gradient of {listed(each)} {words}" for words, each in told.items()]
-        out.append((_detached(names, found, observations) if id == "gradient-zero" else id, "; ".join(parts) + fit))
+        named = _detached(names, found, observations) if id == "gradient-zero" else id
+        out.append((named, "; ".join(parts) + fit, names))
     return out
 
 

@@ -18,7 +18,9 @@ UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat1
 """Roundoff of a format."""
 EARLY = frozenset({"normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"})
 """Axes that are decided before the denominator."""
-_EARLY_TOO = frozenset({"similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing"})
+_EARLY_TOO = frozenset({
+    "similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing", "count-rounded-down",
+})  # fmt: skip
 REDUCED = "reduction"
 SMALLEST = 1e-300
 LITTLE = 1e-3
@@ -56,7 +58,9 @@ class Bench:
         self.inputs = prepared(probe.loss, probe.inputs)
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
         self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
-        self.bound = np.broadcast_to(np.asarray(probe.bounds.value if probe.bounds else 0.0), self.reference.shape)
+        bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
+        # Rows of two directions come as (2, N): the dense form has them one below the other.
+        self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
         self._arranged: dict[tuple[Option, ...], Any] = {}
         self._rows: dict[tuple[Option, ...], Rows] = {}
         self._answers: dict[Any, tuple[Array, Array]] = {}
@@ -120,7 +124,9 @@ class Bench:
         spread = float(np.max(np.abs(value), initial=0.0)) / max(1.0, rows.size)
         growth = max(1.0, (1 + rows.size) / (1 + plain.size)) * max(1.0, spread)
         own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)
-        return growth * self.bound + own
+        # One direction has fewer rows than two; it fits nothing then.
+        bound = self.bound if np.shape(value) == np.shape(self.bound) else np.max(self.bound, initial=0.0)
+        return np.broadcast_to(growth * bound + own, np.shape(value))
 
     @cached_property
     def usual(self) -> Array:

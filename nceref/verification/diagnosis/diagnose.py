@@ -15,18 +15,16 @@ from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, 
 
 MOST = 3
 _NOTHING = ("unexplained", "value-right-gradient-wrong")
-_STAGES = (
-    ("scale", "fail", "the normalized rows depart first: scaling a row changes the value"),
-    ("permutation", "fail", "the samples are not treated alike: reordering them changes the value"),
-    ("closed-form", "pass", "the logits depart first: the value is right where all similarities are equal"),
-    (
-        "closed-form",
-        "fail",
-        "denominator or row losses depart first: the value is wrong where all similarities are equal",
-    ),
+_ASKED = (
+    ("scale", "fail", "scaling the rows changes the value of {case}"),
+    ("permutation", "fail", "reordering the samples changes the value of {case}"),
+    ("closed-form", "pass", "the value of {case}, where all rows are equal, is right"),
+    ("closed-form", "fail", "the value of {case}, where all rows are equal, is wrong"),
 )
-"""Identity, its status, and what follows; the first that applies is told."""
+"""Identity, its status, and what was seen; the first that applies is told. What causes it is not known from it."""
 _BACKWARD = ("gradient", "gradient-factor")
+_EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior"})
+"""Axes that change what is exponentiated: the exponents of the reference tell nothing there."""
 
 
 def diagnose(observations: Iterable[Observation], asked: Sequence[Result] = ()) -> tuple[Diagnosis, ...]:
@@ -48,21 +46,27 @@ def diagnose(observations: Iterable[Observation], asked: Sequence[Result] = ()) 
     arithmetic = triage(seen)
     found = tuple(_explained(reading, seen, arithmetic) for reading in readings(seen) if reading.ids)
     complete = tuple(one for one, whole in found if whole)
-    if complete or arithmetic:
-        return (complete or arithmetic)[:MOST]
+    if complete:
+        return complete[:MOST]
+    # Beside arithmetic `patterns` tells what else is wrong with gradients.
     other = patterns(seen)
-    partial = tuple(one for one, _ in found)
+    if arithmetic:
+        return other[:MOST]
+    partial = tuple(one for one, _ in found if one.id not in _NOTHING)
     # A reading that explains the values alone stands before a pattern that explains nothing, and after one that does.
     known = [one for one in other if one.id not in _NOTHING]
-    named = [one for one in partial if one.id not in _NOTHING]
-    return ((*named, *known) or partial or tuple(_staged(one, asked) for one in other))[:MOST]
+    return ((*partial, *known) or tuple(_with_identities(one, asked) for one in other))[:MOST]
 
 
-def _staged(unexplained: Diagnosis, asked: Sequence[Result]) -> Diagnosis:
-    """With the stage that departs first: rows, logits, or denominator and row losses."""
-    found = {result.quantity.removeprefix("identity."): result.status for result in asked}
-    stage = next((told for name, status, told in _STAGES if found.get(name) == status), "")
-    return replace(unexplained, sentence=f"{unexplained.sentence}{stage and f'; {stage}'}")
+def _with_identities(unexplained: Diagnosis, asked: Sequence[Result]) -> Diagnosis:
+    """With what an identity says of the value; nothing where the value is right."""
+    if unexplained.id == "value-right-gradient-wrong":
+        return unexplained
+    found: dict[tuple[str, str], str] = {
+        (result.quantity.removeprefix("identity."), result.status): result.case for result in asked
+    }
+    told = next((told.format(case=found[name, s]) for name, s, told in _ASKED if (name, s) in found), "")
+    return replace(unexplained, sentence=f"{unexplained.sentence}{told and f'; {told}'}")
 
 
 def _explained(
@@ -70,22 +74,34 @@ def _explained(
 ) -> tuple[Diagnosis, bool]:
     """A reading in words, with what arithmetic does beside it; and whether value and gradients are explained."""
     values = [o for o in reading.options if o.axis not in _BACKWARD]
-    rest = arithmetic if not values else _beside(reading, seen)
+    rest, endless = (arithmetic, "") if not values else _beside(reading, seen)
     ids = [*reading.ids, *(one.id for one in rest[:1])]
-    sentence = "; ".join([_sentence(reading), *(one.sentence for one in rest[:1])])
+    sentence = "; ".join([_sentence(reading), *([endless] if endless else []), *(one.sentence for one in rest[:1])])
     threads = [thread for id in ids for thread in CONVENTIONS[id].threads]
     fixes = [CONVENTIONS[id].fix for id in ids]
     return Diagnosis("+".join(ids), sentence, tuple(dict.fromkeys(threads)), " ".join(fixes)), reading.gradient
 
 
-def _beside(reading: Reading, seen: Sequence[Observation]) -> Sequence[Diagnosis]:
-    """What arithmetic does to the cases that are not finite, given that the others are the reading's."""
+def _beside(reading: Reading, seen: Sequence[Observation]) -> tuple[Sequence[Diagnosis], str]:
+    """What arithmetic does to the cases that are not finite, given that the others are the reading's.
+
+    Second, how many have no number because the reading has none.
+    """
     expected = _expecting(reading)
-    if all(np.all(np.isfinite(o.outcome.value)) for o in seen):
-        return ()
+    endless = [o for o in seen if not np.all(np.isfinite(o.outcome.value))]
+    if not endless:
+        return (), ""
     # Where the reading itself has no number in this format, that the target has none says nothing more.
     largest = FORMATS[seen[0].probe.dtype].storage.largest
-    return triage([o for o in seen if np.all(np.abs(expected(o.probe)[0]) <= largest)], expected)
+    beyond = [o for o in endless if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
+    told = f"your value is not finite on {len(endless)} of {len(seen)} cases"
+    if beyond:
+        told += f", {len(beyond)} of which are out of the range of {seen[0].probe.dtype} with that"
+    rest = [o for o in seen if o not in beyond]
+    moved = any(o.axis in _EXPONENTS for o in reading.options)
+    found = triage(rest, expected, causes=not moved)
+    # A cause that covers all of them counts them as well.
+    return found, "" if found and not beyond else told
 
 
 def _expecting(reading: Reading) -> Callable[[Probe], Any]:

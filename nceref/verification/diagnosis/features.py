@@ -109,8 +109,8 @@ def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> 
     name = str(bad[0][0]).replace("_", " ") if bad[0] else ""
     low, high = [h[1] for h in bad if h], [h[1] for h in good if h]
     if max(low) < min(high):
-        return f"exactly those at {name} {max(low):.3g} and below"
-    return f"exactly those at {name} {min(low):.3g} and above" if min(low) > max(high) else ""
+        return f"exactly those at {name} {max(low):g} and below"
+    return f"exactly those at {name} {min(low):g} and above" if min(low) > max(high) else ""
 
 
 def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:

@@ -17,12 +17,13 @@ _INSIDE = (
     "the denominator after a shift by the maximum of the candidates",
 )
 _NARROW = tuple((-1 + gap, 1 - gap) for gap in (1e-7, 1e-6, 1e-4, 1e-3, 1e-8, 1e-5))
-_LEAKS = tuple(
-    (how, size) for size in (-10.0, -100.0, math.log(1e-45), -1e3, math.log(1e-9)) for how in ("added", "set")
-)
+_CONSTANTS = (-10.0, -100.0, math.log(1e-45), -1e3, math.log(1e-9))
+_LEAKS = (*((how, size) for size in _CONSTANTS for how in ("added", "set")), ("cosine", -1.0), ("cosine", 0.0))
 _OVER = ("each", "joint")
+_LITTLE = (1e-8, 1e-6, 1e-12, 1e-5, 1e-7, 1e-10, 1e-4)
 
 VALUES: Mapping[str, tuple[Any, ...]] = {
+    "epsilon-in-norm": tuple((where, size) for size in _LITTLE for where in ("added", "under the root")),
     "columns-normalized": _OVER,
     "matrix-normalized": _OVER,
     "temperature-missing-on-positive": ("numerator", "everywhere"),
@@ -30,6 +31,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "temperature-ignored": (0.07, 0.1, 0.5, 0.05, 0.2),
     "temperature-off-by-a-factor": (10.0, 0.1, 2.0, 0.5, 100.0, 0.01),
     "temperature-after-softmax": ("log p / T", "log(p / T)", "T log p"),
+    "temperature-clamped": (0.05, 0.01, 0.07, 0.1, 0.02, 0.001),
+    "epsilon-in-temperature": _LITTLE,
     "scale-clamped": (100.0, math.log(100), 50.0, 10.0),
     "gradient-clamped": (100.0,),
     "mask-leaks": _LEAKS,
@@ -38,6 +41,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "a-negative-dropped": ("last", "first", "next"),
     "labels-shifted": (1, -1),
     "softmax-applied-twice": ("with masked entries", "of the candidates"),
+    "label-smoothing": (0.1, 0.05, 0.2, 0.01, 1e-3, 1e-4),
+    "softplus-threshold": (20.0,),
     "epsilon-in-log": tuple((where, size) for size in EPSILONS for where in _INSIDE),
     "value-saturates": EPSILONS,
     "similarity-clamped": ((0.0, math.inf), *_NARROW, *((-math.inf, high) for _, high in _NARROW[:3])),
@@ -48,10 +53,15 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
 """What a knob can be set to, the most usual first; a convention that is not here is there or not."""
 
 _TOLD: Mapping[str, Callable[[Any], str]] = {
+    "epsilon-in-norm": lambda v: f"eps = {v[1]:g} {v[0]}",
+    "temperature-clamped": lambda v: f"floor {v:g}",
+    "epsilon-in-temperature": lambda v: f"eps = {v:g}",
+    "label-smoothing": lambda v: f"label_smoothing = {v:g}",
+    "softplus-threshold": lambda v: f"threshold {v:g}",
     "temperature-ignored": lambda v: f"temperature = {v:g}",
     "temperature-off-by-a-factor": lambda v: f"{v:g} times the temperature",
     "scale-clamped": lambda v: f"ceiling {v:g}",
-    "mask-leaks": lambda v: f"masked logits {'lowered by' if v[0] == 'added' else 'set to'} {_signed(v):g}",
+    "mask-leaks": lambda v: _leak(*v),
     "epsilon-in-log": lambda v: f"eps = {v[1]:g} in {v[0]}",
     "value-saturates": lambda v: f"-log({v:g}) = {-math.log(v):g}",
     "similarity-clamped": lambda v: f"to [{v[0]:.10g}, {v[1]:.10g}]",
@@ -59,8 +69,10 @@ _TOLD: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-def _signed(leak: tuple[str, float]) -> float:
-    return -leak[1] if leak[0] == "added" else leak[1]
+def _leak(how: str, size: float) -> str:
+    if how == "cosine":
+        return f"masked similarities set to {size:g} before the temperature divides"
+    return f"masked logits lowered by {-size:g}" if how == "added" else f"masked logits set to {size:g}"
 
 
 class Option(NamedTuple):

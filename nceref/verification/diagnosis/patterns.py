@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.verification.diagnosis.backward import gradient_patterns
-from nceref.verification.diagnosis.features import HEATS, heat, where
+from nceref.verification.diagnosis.features import heat, where
 from nceref.verification.diagnosis.fits import (
     fitted_multiples,
     fitted_temperatures,
@@ -45,7 +45,7 @@ def patterns(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     seen = usable(observations)
     if all(_right(o) for o in seen):
         return gradient_patterns(seen)
-    found = [*triage(seen), *gradient_patterns([o for o in seen if not not_finite(o)])]
+    found = [*triage(seen), *gradient_patterns([o for o in seen if gaps(o)[VALUE].finite])]
     if not found:
         found = list(_fitting(seen))
     return tuple(_distinct(found)) or departure(seen)
@@ -111,7 +111,7 @@ def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     parts = [f"{_quantities(names)} depart{'' if len(names) > 1 else 's'} {place}" for place, names in told.items()]
     fine = [name for name in gaps(seen[0]) if name not in failing]
     right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
-    extra = [text for text in (departing_rows(seen), _hottest(failing, seen)) if text]
+    extra = [text for text in (departing_rows(seen), _temperatures(failing, seen)) if text]
     return (diagnosis("unexplained", "; ".join([*parts, *right, *extra])),)
 
 
@@ -129,14 +129,18 @@ def _place(name: str, failing: Sequence[Observation], judged: Sequence[Observati
     return f"{where(failing, [o for o in judged if name in gaps(o)])}{rest}"
 
 
-def _hottest(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
-    """The largest temperature (the smallest scale) at which anything fails, unless that is the largest of all."""
-    bad = [found for each in failing.values() for o in each if (found := heat(o.probe))]
-    every = [found[1] for o in judged if (found := heat(o.probe))]
-    if not bad:
+def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
+    """The temperatures (or scales) at which anything fails, where they are all or a range of those that were tried."""
+    bad = {found for each in failing.values() for o in each if (found := heat(o.probe))}
+    every = sorted({found for o in judged if (found := heat(o.probe))})
+    if not bad or len(every) < 2:
         return ""
-    name, sign = bad[0][0], HEATS[bad[0][0]]
-    edge = min(value for _, value in bad) if sign > 0 else max(value for _, value in bad)
-    if edge == (min(every) if sign > 0 else max(every)):
-        return f"it shows at every {name.replace('_', ' ')}"
-    return f"it shows from {name.replace('_', ' ')} {edge:g} on {'up' if sign > 0 else 'down'}"
+    name, tried = every[0][0].replace("_", " "), [value for _, value in every]
+    hit = [value for _, value in sorted(bad)]
+    low, high = tried.index(hit[0]), tried.index(hit[-1])
+    if high - low + 1 != len(hit):
+        return ""
+    if len(hit) == len(tried):
+        return f"it shows at every {name} that was tried"
+    ends = f"{hit[0]:g}" if low == high else f"{hit[0]:g} to {hit[-1]:g}"
+    return f"it shows at {name} {ends} ({tried[0]:g} to {tried[-1]:g} were tried)"

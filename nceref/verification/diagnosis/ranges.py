@@ -70,7 +70,9 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
     except InputError:
         return None
     ways = _possible(failing)
-    for dtype in dict.fromkeys((failing[0].probe.dtype, "float32")):
+    own = failing[0].probe.dtype
+    # Half formats are commonly computed with in float32. In float64 nothing in float32 would be right elsewhere.
+    for dtype in (own,) if own == "float64" else dict.fromkeys((own, "float32")):
         storage = FORMATS[dtype].storage
         top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
         found = _predicted(spans, top, low, ways)
@@ -140,7 +142,7 @@ def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tup
     for way in ways:
         bad = [way.surely(r, top, low) for r, failed in spans if failed]
         good = [way.surely(r, top, low) for r, failed in spans if not failed]
-        must = max(good, default=0.0) <= 1.1 and max(bad) > 0.45
+        must = max(bad) > 1 and min([*bad, 1.2]) > max(good, default=0.0)
         if must and all(way.perhaps(r, top, low) > 0.45 for r, failed in spans if failed):
             # Beyond the range is beyond the range.
             apart = min([*bad, 1.2]) - max(good, default=0.0)

@@ -20,6 +20,7 @@ EVIDENCE = 8.0
 """Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
 FAR = 64.0
 """How many bounds a gradient must be off before what is left along the rows is called radial."""
+_ALONG_THE_ROWS = frozenset({"normalization-detached", "gradient-radial-only"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,9 @@ def _explained(reading: Reading, slopes: list[Slope], benches: list[Bench]) -> I
         yield _only(reading, scaled[:1], slopes, scaled[1])
     for option, fit in fits:
         for scaled in _scaled(fit):
+            # Both are about the part along the rows: one may be what the other is short of.
+            if {option.id, scaled[0].id} <= _ALONG_THE_ROWS:
+                continue
             if _surprising(fit, plain):
                 yield _only(reading, (option, scaled[0]), slopes, scaled[1])
 
@@ -206,12 +210,18 @@ def _scaled(fit: Fit) -> Iterator[tuple[Option, float]]:
     off = {name: round(r, 6) for name, r in ratios.items() if r is not None and abs(r - 1) > 1e-6}
     if worst <= 2 and off and len(set(off.values())) == 1:
         factor = next(iter(off.values()))
+        # Of single inputs without a gradient, or with the other sign, `backward` knows more: which they are.
+        alone = all(o.axis == "gradient" for o in fit.chosen)
+        if alone and len(off) < len(ratios) and factor in ((0.0,) if fit.chosen else (0.0, -1.0)):
+            return
         told = f"factor {factor:.6g}" + ("" if len(off) == len(ratios) else f" on {', '.join(sorted(off))}")
         whole = len(off) == len(ratios)
         id = {-1.0: "gradient-sign-flipped", 0.0: "gradient-zero"}.get(factor if whole else math.nan)
         yield Option(id or "gradient-constant-factor", None if id else told), worst / 2
-    elif worst > FAR and all(_radial(fit, s) for s in fit.slopes):
-        yield Option("gradient-radial-only"), 1.0
+    elif fit.chosen and worst > FAR:
+        along = max(_radial(fit, s) for s in fit.slopes)
+        if along <= 1:
+            yield Option("gradient-radial-only"), along
 
 
 def _ratio(fit: Fit, name: str) -> float | None:
@@ -224,19 +234,18 @@ def _ratio(fit: Fit, name: str) -> float | None:
     return None if not math.isfinite(square) or square == 0 else float(np.sum(best.got * want)) / square
 
 
-def _radial(fit: Fit, slope: Slope) -> bool:
-    """Whether the gradient is right but for a multiple of each row."""
+def _radial(fit: Fit, slope: Slope) -> float:
+    """How far the gradient is from right but for a multiple of each row, in units of what is allowed."""
     rows = slope.bench.inputs.get(slope.name)
     embedding = any(
         isinstance(p, Array) and p.embedding and p.name == slope.name for p in slope.bench.probe.loss.parameters
     )
     off = slope.got - fit.expected(slope)
     if slope.constant or not embedding or rows is None:
-        return fit.misfit(slope) <= 1
+        return fit.misfit(slope)
     along = np.sum(off * rows, axis=-1, keepdims=True) / np.sum(rows * rows, axis=-1, keepdims=True)
-    return bool(
-        np.all(np.abs(off - along * rows) <= 4 * fit.allowed(slope) + 16 * slope.bench.unit * np.abs(along * rows))
-    )
+    room = 4 * fit.allowed(slope) + 16 * slope.bench.unit * np.abs(along * rows)
+    return float(np.max(np.abs(off - along * rows) / (room + 1e-300), initial=0.0))
 
 
 def _only(reading: Reading, added: tuple[Option, ...], slopes: list[Slope], worst: float) -> Reading:

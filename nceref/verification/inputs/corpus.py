@@ -16,7 +16,7 @@ from nceref.errors import InputError
 from nceref.inputs import bind, choose_reduction
 from nceref.losses import LossFunction
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.inputs.geometries import BIASES, PLACES, SUITES, short, sites, turn_vectors
+from nceref.verification.inputs.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
 
 HOT = ("temperature", "logit_scale", "scale")
@@ -120,7 +120,7 @@ def _inputs(
     asked = {**settings, **fixed}
     free = [name for name in hot if name not in asked]
     seen = set()
-    for number, (name, geometry, temperature, sizes) in enumerate(sites(suite)):
+    for name, geometry, temperature, sizes in sites(suite):
         if hot and not free:
             value = asked[hot[0]]
             temperature = value if hot[0] == HOT[0] else 1 / value
@@ -131,7 +131,7 @@ def _inputs(
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
         variant = _variant(loss, settings)
         inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
-        _complete(loss, inputs, asked, number)
+        _complete(loss, inputs, asked, len(seen) - 1)
         turn_vectors(loss, geometry, inputs)
         if geometry == "lonely" and inputs.get("mask") is not None:
             inputs["mask"][0] = 0.0
@@ -146,21 +146,29 @@ def _labelled(loss: Loss) -> bool:
 
 
 def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], number: int) -> None:
-    """Scalars that were left to their defaults, a bias that changes, and priors that are not all alike."""
+    """Scalars that take turns, the first probe at their defaults, and priors that are not all alike."""
+    share = SHARES[number % len(SHARES)]
     for p in loss.parameters:
         if isinstance(p, Array) and p.like == "prior" and inputs.get(p.name) is not None:
-            share = 0.5 ** np.arange(1.0, len(inputs[p.name]) + 1)
-            share[-1] = 1 - np.sum(share[:-1])
-            inputs[p.name] = share
+            prior = 0.5 ** np.arange(1.0, len(inputs[p.name]) + 1)
+            prior[-1] = 1 - np.sum(prior[:-1])
+            inputs[p.name] = prior
         if not isinstance(p, Scalar):
             continue
         if p.low == -math.inf and not p.constant and p.name not in asked:
             inputs[p.name] = BIASES[number % len(BIASES)]
         elif isinstance(p.default, float):
             inputs.setdefault(p.name, p.default)
+        if share is not None and p.constant and p.default is not None and p.name not in HOT:
+            inputs[p.name] = _between(*p.typical, share)
     for name, value in asked.items():
         if isinstance(value, float | int) and not isinstance(value, bool):
             inputs[name] = float(value)
+
+
+def _between(low: float, high: float, share: float) -> float:
+    """A number within a range, of few bits: products with small counts are exact in every format."""
+    return round((low + share * (high - low)) * 64) / 64
 
 
 def _within(loss: Loss, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,10 @@ CLASSES = {"N": 8, "C": 3}
 
 BIASES = (-5.0, -10.0, 6.0, -7.5)
 """Of the losses that add one; probes take turns."""
+SHARES = (None, 0.15, None, 0.8, 0.4)
+"""Where in its typical range a hyperparameter lies that is not asked for; None: at its default. Probes take turns,
+and there are not as many as temperatures: each temperature meets each of them.
+"""
 
 
 def _lengths(rng: Generator, shape: tuple[int, ...]) -> Array:
