@@ -44,7 +44,8 @@ test: $(VENV)/installed-test
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
-	$(BIN)/python -m pytest tests/peers tests/test_readme.py tests/test_targets.py tests/test_frameworks.py
+	$(BIN)/python -m pytest tests/peers tests/test_readme.py tests/test_targets.py tests/test_frameworks.py \
+		tests/test_quadrants.py
 
 audit: $(VENV)/installed-peers
 	$(BIN)/python -c "from nceref import audit; audit.update('docs/audit.md')"

@@ -1,0 +1,172 @@
+"""Small networks with a hand-written backward pass, for many members of an ensemble at once.
+
+A layer maps rows, (..., N, F), and stands for every member of the ensemble: the leading axes of rows and parameters are
+the same. Each returns its value together with the function that pulls a gradient back through it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref.errors import InputError
+
+Array = npt.NDArray[Any]
+Parameters = tuple[Array, ...]
+Pull = Callable[[Array], tuple[Array, Parameters]]
+"""From the gradient by the value to those by the rows and by the parameters."""
+
+
+class Layer(Protocol):
+    """What a network is made of."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the parameters of one member."""
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """The value, and how a gradient goes back."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """x W' + b with W (outputs, inputs); the parameters are W and, with `bias`, b."""
+
+    inputs: int
+    outputs: int
+    bias: bool = True
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of W and b."""
+        return ((self.outputs, self.inputs), *([(self.outputs,)] if self.bias else []))
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """(..., N, inputs) to (..., N, outputs)."""
+        W = parameters[0]
+        value = x @ np.swapaxes(W, -1, -2)
+        if self.bias:
+            value = value + parameters[1][..., None, :]
+
+        def pull(g: Array) -> tuple[Array, Parameters]:
+            by_weights = np.swapaxes(g, -1, -2) @ x
+            return g @ W, (by_weights, g.sum(axis=-2)) if self.bias else (by_weights,)
+
+        return value, pull
+
+
+@dataclass(frozen=True)
+class Tanh:
+    """tanh of every entry."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """Entry by entry; the derivative is 1 - tanh^2."""
+        value = np.tanh(x)
+        return value, lambda g: (g * (1 - value * value), ())
+
+
+@dataclass(frozen=True)
+class ReLU:
+    """The positive part of every entry; its derivative at 0 is set to 0."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
+        on = x.real > 0
+        return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """Rows scaled to length 1; a row of zeros has no direction and is refused."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """Every row x over its length; the gradient is (g - (g.z) z) / |x|."""
+        # Taken after division by the largest entry, squares neither overflow nor vanish.
+        peak = np.abs(x.real).max(axis=-1, keepdims=True)
+        if np.any(peak == 0):
+            where = tuple(int(i) for i in np.argwhere(peak[..., 0] == 0)[0])
+            msg = f"row {where} of the features is zero and has no direction; leave out the normalization"
+            raise InputError(msg)
+        shrunk = x / peak
+        length = np.sqrt((shrunk * shrunk).sum(axis=-1, keepdims=True))
+        value = shrunk / length
+
+        def pull(g: Array) -> tuple[Array, Parameters]:
+            return (g - (g * value).sum(axis=-1, keepdims=True) * value) / length / peak, ()
+
+        return value, pull
+
+
+@dataclass(frozen=True)
+class Network:
+    """Layers one after another; the parameters are those of all layers in one tuple."""
+
+    layers: tuple[Layer, ...]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the parameters of one member."""
+        return tuple(shape for layer in self.layers for shape in layer.shapes)
+
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+        """The value of the last layer; `pull` goes through all of them, last to first."""
+        pulls, start = [], 0
+        for layer in self.layers:
+            stop = start + len(layer.shapes)
+            x, back = layer(x, *parameters[start:stop])
+            pulls.append(back)
+            start = stop
+
+        def pull(g: Array) -> tuple[Array, Parameters]:
+            found: Parameters = ()
+            for back in reversed(pulls):
+                g, own = back(g)
+                found = own + found
+            return g, found
+
+        return x, pull
+
+
+def mlp(
+    sizes: Sequence[int], *, activation: type[Tanh] | type[ReLU] = ReLU, bias: bool = True, normalize: bool = False
+) -> Network:
+    """Linear layers with an activation between each two, and unit rows at the end if asked.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Features of the input, of each hidden layer, and of the output.
+    activation : Tanh or ReLU
+    bias : bool
+        Of every linear layer.
+    normalize : bool
+        Whether the rows of the output have length 1.
+    """
+    if len(sizes) < 2 or any(size < 1 for size in sizes):
+        msg = f"`sizes` must name at least 2 layers of at least 1 feature each, got {tuple(sizes)}"
+        raise InputError(msg)
+    layers: list[Layer] = [Linear(sizes[0], sizes[1], bias)]
+    for inputs, outputs in pairwise(sizes[1:]):
+        layers += [activation(), Linear(inputs, outputs, bias)]
+    return Network((*layers, Normalize()) if normalize else tuple(layers))
+
+
+def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> Parameters:
+    """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer."""
+    members = [_drawn(network, np.random.default_rng(seed)) for seed in seeds]
+    return tuple(np.stack(arrays).astype(dtype) for arrays in zip(*members, strict=True))
+
+
+def _drawn(network: Network, rng: np.random.Generator) -> list[Array]:
+    # The first shape of a layer is (outputs, inputs); its bias has the same range.
+    bounds = [layer.shapes[0][1] ** -0.5 for layer in network.layers for _ in layer.shapes]
+    return [rng.uniform(-bound, bound, shape) for bound, shape in zip(bounds, network.shapes, strict=True)]

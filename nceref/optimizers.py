@@ -1,0 +1,119 @@
+"""Gradient descent with momentum, and Adam: plain data in, plain data out, for all members of an ensemble at once."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref.errors import InputError
+
+Array = npt.NDArray[Any]
+Parameters = tuple[Array, ...]
+State = tuple[Parameters, ...]
+Rate = float | tuple[float, ...]
+"""One number, or one for each member of the ensemble."""
+
+
+class Optimizer(Protocol):
+    """What moves parameters along their gradients."""
+
+    def start(self, parameters: Parameters) -> State:
+        """What it remembers before the first step."""
+
+    def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
+        """Parameters and memory after step number `count`, from 1 on."""
+
+
+@dataclass(frozen=True)
+class SGD:
+    """w - rate v with v = momentum v + g: plain gradient descent without momentum.
+
+    Attributes
+    ----------
+    rate : float, or one for each member
+        > 0.
+    momentum : float
+        0 <= momentum < 1.
+    """
+
+    rate: Rate = 1e-3
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        _check_share("momentum", self.momentum)
+
+    def start(self, parameters: Parameters) -> State:
+        """No velocity yet."""
+        return (tuple(np.zeros_like(w) for w in parameters),) if self.momentum else ()
+
+    def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
+        """One step down the slope, or down the velocity."""
+        velocity = gradients
+        if self.momentum:
+            velocity = tuple(self.momentum * v + g for v, g in zip(state[0], gradients, strict=True))
+            state = (velocity,)
+        moved = (w - _shaped(self.rate, w) * v for w, v in zip(parameters, velocity, strict=True))
+        return tuple(moved), state
+
+
+@dataclass(frozen=True)
+class Adam:
+    """w - rate m / (sqrt(v) + epsilon), m and v means of g and g^2 corrected for their start at 0 (Kingma & Ba 2015).
+
+    Attributes
+    ----------
+    rate : float, or one for each member
+        > 0.
+    first, second : float
+        What the means keep at each step, beta_1 and beta_2.
+    epsilon : float
+        > 0.
+    """
+
+    rate: Rate = 1e-3
+    first: float = 0.9
+    second: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        _check_share("first", self.first)
+        _check_share("second", self.second)
+        if not self.epsilon > 0:
+            msg = f"`epsilon` must be > 0, got {self.epsilon!r}"
+            raise InputError(msg)
+
+    def start(self, parameters: Parameters) -> State:
+        """Both means are 0."""
+        return tuple(tuple(np.zeros_like(w) for w in parameters) for _ in range(2))
+
+    def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
+        """One step of about the rate in every entry."""
+        means = tuple(self.first * m + (1 - self.first) * g for m, g in zip(state[0], gradients, strict=True))
+        squares = tuple(self.second * v + (1 - self.second) * g * g for v, g in zip(state[1], gradients, strict=True))
+        root, start = (1 - self.second**count) ** 0.5, 1 - self.first**count
+        moved = (
+            w - _shaped(self.rate, w) / start * m / (np.sqrt(v) / root + self.epsilon)
+            for w, m, v in zip(parameters, means, squares, strict=True)
+        )
+        return tuple(moved), (means, squares)
+
+
+def _shaped(rate: Rate, w: Array) -> Array | float:
+    """The rate as it multiplies parameters with a leading axis of members, in their dtype."""
+    return rate if isinstance(rate, float | int) else np.asarray(rate, w.dtype).reshape(-1, *[1] * (w.ndim - 1))
+
+
+def _check_rate(rate: Rate) -> None:
+    rates = np.atleast_1d(np.asarray(rate, np.float64))
+    if not np.all(np.isfinite(rates) & (rates > 0)):
+        msg = f"`rate` must be > 0 and finite, got {rate!r}"
+        raise InputError(msg)
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        msg = f"`{name}` must be >= 0 and < 1, got {value!r}"
+        raise InputError(msg)

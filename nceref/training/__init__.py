@@ -1,0 +1,6 @@
+"""Training an encoder with any loss of the package, by name: `supply` feeds the loss, `trainer` takes the steps."""
+
+from nceref.training.supply import Batch, Member
+from nceref.training.trainer import Moment, Recipe, Trained, train
+
+__all__ = ["Batch", "Member", "Moment", "Recipe", "Trained", "train"]

@@ -1,0 +1,174 @@
+"""What a loss wants, read from its declaration, and where the trainer gets it: views, labels, centers, a queue."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref import spec
+from nceref.errors import InputError
+
+Array = npt.NDArray[Any]
+
+INVERSE = ("logit_scale", "scale")
+"""Scalars that multiply: they get 1 / temperature."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Samples as a loss sees them: one or more views, each (N, F), row by row of the same samples, and their labels."""
+
+    views: tuple[Array, ...]
+    labels: Array | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of an ensemble: its seed draws weights and batches; without a temperature the loss gets none."""
+
+    seed: int
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            msg = f"`temperature` must be > 0 and finite, got {self.temperature!r}"
+            raise InputError(msg)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            msg = f"`seed` must be an integer >= 0, got {self.seed!r}"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Who gets what, by the names of the loss's parameters.
+
+    Attributes
+    ----------
+    loss : Loss
+    pair : tuple of str
+        Two inputs, one for each of two views; empty if the loss has one.
+    single : str
+        The input that holds all rows, or, with `stacked`, all views of each sample; empty if there is a pair.
+    stacked : bool
+    labels, queue, queue_labels : str
+        Empty where the loss has none, or is not to get it.
+    learned : tuple of str
+        Inputs with a row for each class, trained along with the encoder.
+    given : mapping
+        Arguments as they were passed.
+    """
+
+    loss: spec.Loss
+    pair: tuple[str, ...] = ()
+    single: str = ""
+    stacked: bool = False
+    labels: str = ""
+    queue: str = ""
+    queue_labels: str = ""
+    learned: tuple[str, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def arguments(self, member: Member, views: tuple[Array, ...], labels: Array | None) -> dict[str, Any]:
+        """What the loss is called with, but for centers and queue; `views` are features, each (N, D)."""
+        found = dict(self.given) | _heat(self.loss, member, self.given)
+        if self.pair:
+            return found | dict(zip(self.pair, views, strict=False)) | self._labels(labels, 1)
+        if self.stacked and len(views) > 1:
+            return found | {self.single: np.stack(views, axis=1)} | self._labels(labels, 1)
+        return found | {self.single: np.concatenate(views)} | self._labels(labels, len(views))
+
+    def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
+        """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
+        if self.pair:
+            parts = [grads.get(name, np.zeros_like(v)) for name, v in zip(self.pair, views, strict=False)]
+            return np.concatenate([*parts, *(np.zeros_like(v) for v in views[2:])])
+        g = grads[self.single]
+        return np.concatenate(list(np.swapaxes(g, 0, 1))) if g.ndim == 3 else g
+
+    def _labels(self, labels: Array | None, copies: int) -> dict[str, Array]:
+        return {self.labels: np.tile(labels, copies)} if self.labels and labels is not None else {}
+
+    def check(self, batch: Batch) -> None:
+        """Whether a batch has the views and labels that the loss needs."""
+        if self.pair and len(batch.views) < 2:
+            msg = f"{self.loss.name} compares two views of each sample, the batches have {len(batch.views)}; draw two"
+            raise InputError(msg)
+        wanted = next((p for p in self.loss.parameters if p.name == self.labels), None)
+        if batch.labels is None and isinstance(wanted, spec.Labels) and wanted.required:
+            msg = f"{self.loss.name} needs `{self.labels}`, but the batches have no labels; draw labeled ones"
+            raise InputError(msg)
+
+
+def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
+    """How the trainer feeds a loss.
+
+    Parameters
+    ----------
+    loss : Loss
+    settings : mapping
+        Arguments of the loss that stay the same: choices, scalars but the temperature, constants such as class counts.
+    queue : int
+        Rows of a queue of earlier features; 0: none, if the loss can do without.
+
+    Raises
+    ------
+    InputError
+        If the loss wants something that neither the trainer nor `settings` supplies.
+    """
+    rows = tuple(p.name for p in loss.parameters if _is_rows(p) and p.name not in settings)
+    if not rows:
+        msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"
+        raise InputError(msg)
+    found: dict[str, Any] = {"pair": rows} if len(rows) == 2 else {"single": rows[0]}
+    learned = []
+    for p in loss.parameters:
+        if isinstance(p, spec.Scalar | spec.Choice) or p.name in settings or p.name in rows:
+            continue
+        kind = _kind(p)
+        if kind == "learned":
+            learned.append(p.name)
+        elif kind == "labels" or (kind in ("queue", "queue_labels") and (queue or p.required)):
+            found[kind] = p.name
+        elif p.required:
+            msg = f"the trainer cannot supply `{p.name}` of {loss.name} ({p.meaning[:-1]}); pass it in the settings"
+            raise InputError(msg)
+    if bool(queue) != ("queue" in found):
+        why = "needs a queue; say how many rows it has" if "queue" in found else "has no `queue`; leave it out"
+        msg = f"{loss.name} {why}, got queue={queue}"
+        raise InputError(msg)
+    stacked = any(getattr(p, "alternative", None) for p in loss.parameters if p.name in rows)
+    return Supply(loss, **found, stacked=stacked, learned=tuple(learned), given=dict(settings))
+
+
+def _is_rows(p: spec.Parameter) -> bool:
+    """Whether an input has one row for each sample that an encoder can make: an embedding, or logits."""
+    return isinstance(p, spec.Array) and p.required and p.shape in (("N", "D"), ("N", "C"))
+
+
+_KINDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("labels", lambda p: isinstance(p, spec.Labels) and p.shape == ("N",)),
+    ("queue_labels", lambda p: isinstance(p, spec.Labels) and p.shape == ("K",)),
+    ("queue", lambda p: isinstance(p, spec.Array) and p.constant and p.shape == ("K", "D")),
+    (
+        "learned",
+        lambda p: isinstance(p, spec.Array) and p.required and not p.constant and len(p.shape) == 2
+        and p.shape[0] == "C",
+    ),
+)  # fmt: skip
+
+
+def _kind(p: spec.Parameter) -> str:
+    return next((kind for kind, holds in _KINDS if holds(p)), "")
+
+
+def _heat(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
+    """The temperature, or the scale that stands for it."""
+    names = [p.name for p in loss.parameters if p.name in ("temperature", *INVERSE) and p.name not in given]
+    if member.temperature is None:
+        return {}
+    if not names:
+        msg = f"{loss.name} has no temperature that is not set already, got {member.temperature}; pass None"
+        raise InputError(msg)
+    return {name: 1 / member.temperature if name in INVERSE else member.temperature for name in names}
