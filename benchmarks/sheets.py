@@ -138,6 +138,14 @@ def threads(found: dict[str, Any]) -> list[Sheet]:
     return [Sheet("Threads", ("batch", "1 thread", "2 threads", "ratio", "gain of the machine"), [line], (note,))]
 
 
+def quadrants(found: dict[str, Any]) -> list[Sheet]:
+    """The replay of the published script against the script under PyTorch, part by part."""
+    lines = [(row["part"], times(row["script"]), times(row["replay"]), ratio(row["ratio"])) for row in found["rows"]]
+    counted = f"{len(found['temperatures'])} runs of {found['steps']} steps"
+    note = f"{counted}; the replay includes the twins that measure growth."
+    return [Sheet("Quadrants", ("part", "script, PyTorch", "replay", "ratio"), lines, (note,))]
+
+
 def startup(found: dict[str, Any]) -> list[Sheet]:
     """Start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
@@ -189,5 +197,6 @@ _SHEETS: dict[str, Callable[[dict[str, Any]], list[Sheet]]] = {
     "scaling": scaling,
     "threads": threads,
     "startup": startup,
+    "quadrants": quadrants,
     "device": device,
 }

@@ -88,9 +88,16 @@ def _threads(found: dict[str, Any]) -> Iterator[Judgment]:
         yield _at_least("two threads against one", found, found["machine"], "gain of the machine")
 
 
+def _quadrants(found: dict[str, Any]) -> Iterator[Judgment]:
+    for row in found["rows"]:
+        if row["target"] is not None:
+            yield _at_least(f"quadrants, {row['part']}", row, None, "")
+
+
 _JUDGES: dict[str, Callable[[dict[str, Any]], Iterator[Judgment]]] = {
     "speed": _speed,
     "memory": _memory,
     "scaling": _scaling,
     "threads": _threads,
+    "quadrants": _quadrants,
 }
