@@ -20,6 +20,7 @@ from nceref.commands.losses import losses
 from nceref.commands.mutants import mutants
 from nceref.commands.plot_limits import plot_limits
 from nceref.commands.prove import prove
+from nceref.commands.quadrants import quadrants
 from nceref.commands.tables import tables
 from nceref.commands.verify import verify
 from nceref.errors import NcerefError
@@ -62,6 +63,7 @@ def nceref() -> None:
 
 for _command in (
     verify, identify, mutants, losses, tables, check, expect, claims, prove, derive, figures, plot_limits,
+    quadrants,
 ):  # fmt: skip
     nceref.add_command(_command)
 

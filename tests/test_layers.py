@@ -43,7 +43,7 @@ ORDER = (
     {"verification"},
     {"score", "audit", "testing"},
     {"expect", "place", "report", "terminal"},
-    {"tables", "figure"},
+    {"tables", "figure", "quadrant_panels"},
     {"figures", "drawing"},
     {"listing", "stubs", "claim_pages", "score_pages", "quadrant_pages", "quadrant_pictures"},
     {"commands"},

@@ -1,52 +1,27 @@
-"""The encoder of source 003: two linear layers without bias, then tanh; and the random numbers of its listing."""
+"""The encoder of source 003: two linear layers without bias, then tanh."""
 
 from nceref.claim import World
-
-
-def uniforms(count):
-    """The first `count` float32 numbers of `torch.rand` after `manual_seed(0)`: the low 24 bits of each word."""
-    import numpy as np
-
-    words = np.frombuffer(np.random.RandomState(0).bytes(4 * count), "<u4")
-    return (words & 0xFFFFFF) * 2.0**-24
-
-
-def samples():
-    """The 100 samples of the listing, 25 in each quadrant, float64 copies of float32 values."""
-    x = uniforms(200).reshape(100, 2)
-    x[25:50, 0] -= 1
-    x[50:75] -= 1
-    x[75:, 1] -= 1
-    return x
-
-
-def layers():
-    """Initial weights (10, 2) and (2, 10): uniform in +-1 / sqrt(inputs), scaled by a fused multiply-add."""
-    import numpy as np
-
-    drawn, found = uniforms(240)[200:], []
-    for u, outputs, inputs in ((drawn[:20], 10, 2), (drawn[20:], 2, 10)):
-        low, high = np.float32(-(inputs**-0.5)), np.float32(inputs**-0.5)
-        # Product and sum in float64 are exact enough: one rounding to float32 is left, as in a fused multiply-add.
-        found.append((u * float(high - low) + float(low)).astype(np.float32).reshape(outputs, inputs))
-    return tuple(found)
 
 
 def quadrants_and_crowded_features():
     """25 samples in each quadrant; the first features spread less than 0.3 of the samples, along both axes."""
     import numpy as np
 
-    x, (first, second) = samples(), layers()
-    features = np.tanh(x @ (second.astype(float) @ first).T)
-    signs = np.repeat([(1, 1), (-1, 1), (-1, -1), (1, -1)], 25, axis=0)
-    return bool(np.all(x * signs >= 0) and np.all(features.std(axis=0) < 0.3 * x.std(axis=0)))
+    from nceref.quadrants.samples import LABELS, SIGNS, draw
+
+    start = draw(0)
+    x = start.samples.astype(float)
+    features = np.tanh(x @ (start.W2.astype(float) @ start.W1).T)
+    return bool(np.all(x * SIGNS[LABELS] >= 0) and np.all(features.std(axis=0) < 0.3 * x.std(axis=0)))
 
 
 def widest_gap():
     """The widest angle between the directions of neighboring samples, in degrees: below 180 they are on all sides."""
     import numpy as np
 
-    x = samples()
+    from nceref.quadrants.samples import draw
+
+    x = draw(0).samples.astype(float)
     angles = np.sort(np.arctan2(x[:, 1], x[:, 0]))
     return float(np.degrees(np.max(np.diff([*angles, angles[0] + 2 * np.pi]))))
 

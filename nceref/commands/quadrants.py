@@ -1,0 +1,154 @@
+"""`nceref quadrants`: the toy run of source 003, replayed without a framework."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from nceref.commands import FINDING, echo_json
+from nceref.errors import InputError
+
+_EPILOG = """\b
+Examples
+  nceref quadrants --out pictures
+  nceref quadrants --confounder
+  nceref quadrants --temperature 0.1 --temperature 0.01 --seed 3
+  nceref quadrants --steps 1000000 --save long.npz
+  nceref quadrants --resume long.npz
+"""
+_IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
+
+
+class _Done(NamedTuple):
+    """What the progress bar shows."""
+
+    id: str
+
+
+@click.command(short_help="Replay the toy run on four quadrants.", epilog=_EPILOG)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the published script.")
+@click.option("--temperature", metavar="T", type=float, multiple=True, help="May be repeated.  [default: published]")
+@click.option("--steps", type=int, default=10_000, show_default=True, help="Of each run.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
+@click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the runs as JSON; - prints it.")
+@click.option("--save", metavar="FILE", help="Save the state, also when interrupted (.npz).")
+@click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
+@click.pass_context
+def quadrants(context: click.Context, /, out: str | None, json_file: str | None, **given: Any) -> None:
+    """Train the encoder of source 003 on its 100 points, and say what its statements are worth.
+
+    By default the six published runs. Samples, weights and indices are those of the original program for any seed.
+    The exit status is 1 if a run diverges.
+    """
+    setup = _setup(context, given)
+    _must_be_writable(out, {"--json": json_file, "--save": given["save"], "--resume": given["resume"]})
+    runs, beside = _trained(setup, given)
+    if json_file is not None:
+        _write_json(runs, json_file)
+    if json_file != "-":
+        _print(runs, beside)
+    if out is not None:
+        _draw(runs, out, quiet=json_file == "-")
+    if any(run.stopped for run in runs.runs):
+        context.exit(FINDING)
+
+
+def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
+    """The setup that was asked for; that in the file to resume."""
+    from nceref.quadrants import batch, storage
+
+    if given["resume"] is None:
+        temperatures = given["temperature"] or batch.PUBLISHED
+        return batch.Setup((given["seed"],), temperatures, given["steps"], given["dtype"], given["confounder"])
+    for name in _IN_FILE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"--resume goes on as the file says and saves there again; leave --{name} out"
+            raise click.UsageError(msg)
+    setup, _ = storage.load(given["resume"])
+    if len(setup.seeds) > 1:
+        msg = f"--resume shows one seed, and {given['resume']} holds {len(setup.seeds)}; resume it from Python"
+        raise click.UsageError(msg)
+    return setup
+
+
+def _must_be_writable(out: str | None, paths: Mapping[str, str | None]) -> None:
+    """Try every place before the training begins, not after it."""
+    from pathlib import Path
+    from tempfile import TemporaryFile
+
+    places = {} if out is None else {"--out": (out, Path(out))}
+    # Devices and pipes are what they are; - is standard output.
+    files = {option: Path(path) for option, path in paths.items() if path not in (None, "-")}
+    places |= {o: (str(p), p.parent) for o, p in files.items() if p.is_file() or p.is_dir() or not p.exists()}
+    for option, (name, folder) in places.items():
+        try:
+            if Path(name).exists() and Path(name).is_dir() != (option == "--out"):
+                raise OSError(None, f"it is a {'file' if option == '--out' else 'folder'}")
+            if folder.is_file():
+                raise NotADirectoryError(None, "not a directory")
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            msg = f"cannot write {option} {name}: {(error.strerror or str(error)).lower()}; choose another place"
+            raise InputError(msg) from None
+
+
+def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
+    """The runs, and those with the published rate where the other is held fixed."""
+    from dataclasses import asdict
+
+    from nceref.quadrants import batch, replay
+    from nceref.terminal import progress
+
+    blocks = -(-setup.steps // batch.BLOCK)
+    with progress(blocks * (1 + setup.confounder)) as bar:
+
+        def noted(done: int) -> None:
+            bar(_Done(f"step {done:,}"))
+
+        try:
+            if given["resume"] is None:
+                runs = replay.run(**asdict(setup), noted=noted, save=given["save"])
+            else:
+                runs = replay.resume(given["resume"], noted=noted)
+        except KeyboardInterrupt:
+            if file := given["resume"] or given["save"]:
+                click.echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
+            raise
+        beside = replay.run(**asdict(setup) | {"confounder": False}, noted=noted) if setup.confounder else None
+    return runs, beside
+
+
+def _write_json(runs: Any, path: str) -> None:
+    from nceref.quadrants.record import record
+
+    content = record(runs)
+    if path == "-":
+        echo_json(content)
+        return
+    import json
+
+    from nceref import report
+
+    report.write(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _print(runs: Any, beside: Any) -> None:
+    from nceref import quadrant_pages
+    from nceref.terminal import screen
+
+    click.echo(quadrant_pages.text(runs, beside, **screen()), nl=False)
+
+
+def _draw(runs: Any, out: str, *, quiet: bool) -> None:
+    from nceref import quadrant_pictures
+    from nceref.terminal import progress
+
+    with progress(quadrant_pictures.frames(runs.setup)) as bar:
+        paths = quadrant_pictures.write(runs, out, drawn=lambda step: bar(_Done(f"frame {step:,}")))
+    if not quiet:
+        click.echo("\n" + "\n".join(map(str, paths)))

@@ -1,0 +1,36 @@
+"""What the training runs of source 003 start from: the samples, and their features before the first step."""
+
+import numpy as np
+
+from nceref import quadrant_panels
+from nceref.figure import Figure
+
+
+def data():
+    """Samples and features of the untrained encoder, in float64."""
+    from nceref.quadrants.samples import draw
+
+    start = draw(0)
+    samples, first, second = (x.astype(np.float64) for x in (start.samples, start.W1, start.W2))
+    return {"samples": samples, "features": np.tanh(samples @ first.T @ second.T)}
+
+
+def draw(canvas, data):
+    """A panel for each."""
+    quadrant_panels.panels(canvas, list(data.values()), ["samples", "features, untrained"])
+
+
+FIGURE = Figure(
+    name="quadrants-start",
+    title="Four quadrants before training",
+    caption=(
+        "The 100 samples of the published script (seed 0), 25 from each quadrant of the plane, and their features "
+        "before the first step: an encoder of two linear layers without bias and tanh, which is odd, so that opposite "
+        "quadrants have opposite features. Regenerated bit by bit with NumPy alone."
+    ),
+    source="Source 003, section 2, the pictures before training",
+    claims=("QT-8", "QT-13"),
+    data=data,
+    draw=draw,
+    height=2.25,
+)

@@ -1,0 +1,123 @@
+"""Pictures of any runs, written into a folder: the figures of source 003, and an animation of one run."""
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref import files, quadrant_panels
+from nceref.figure import Figure, render, style
+from nceref.quadrants import batch, samples
+from nceref.quadrants.batch import Setup, State
+from nceref.quadrants.replay import Run, Runs
+
+Array = npt.NDArray[Any]
+
+_FRAMES = 50
+"""At most, beside the start."""
+_PIXELS, _INCHES = 120, 3.4
+_FIRST, _EACH, _LAST = 1200, 90, 2500
+"""Milliseconds that the frames of an animation stay."""
+
+
+def write(runs: Runs, out: str | os.PathLike[str], drawn: Callable[[int], Any] = int) -> list[Path]:
+    """Draw the start, all runs, and the first of them step by step, into a folder.
+
+    Parameters
+    ----------
+    runs : Runs
+        Of one seed.
+    out : path
+        Created if it does not exist; every file replaces an older one in one step.
+    drawn : callable
+        Is told the step of each frame of the animation once it is there.
+
+    Returns
+    -------
+    list of Path
+    """
+    from nceref.figures import quadrants, quadrants_start
+
+    start = {"samples": runs.runs[0].samples, "features": _through(runs.runs[0].samples, *runs.runs[0].initial)}
+    content = {}
+    for suffix in ("svg", "png"):
+        content[f"quadrants-start.{suffix}"] = render(quadrants_start.FIGURE, start, suffix)
+        content[f"quadrants.{suffix}"] = of_runs(quadrants.FIGURE, runs.runs, suffix)
+    content["quadrants.gif"] = animation(course(runs.setup), f"τ = {runs.runs[0].temperature:g}", drawn)
+    for name, drawing in content.items():
+        files.replace(Path(out) / name, drawing)
+    return [Path(out) / name for name in content]
+
+
+def of_runs(figure: Figure, runs: Sequence[Run], suffix: str) -> bytes:
+    """The figure of the published runs, drawn of these runs instead."""
+    columns = min(quadrant_panels.COLUMNS, len(runs))
+    rows = -(-len(runs) // columns)
+    return render(replace(figure, height=0.45 + 3.6 / columns * rows), quadrant_panels.data(runs), suffix)
+
+
+def frames(setup: Setup) -> int:
+    """How many frames an animation of the first run has."""
+    return 1 - (-setup.steps // _between(setup))
+
+
+def course(setup: Setup) -> list[tuple[int, Array]]:
+    """Steps and features of the first run, before the first step, at equal distances, and at the end."""
+    # No later run changes the indices of the first.
+    alone = replace(setup, seeds=setup.seeds[:1], temperatures=setup.temperatures[:1])
+    points = samples.draw(alone.seeds[0]).samples
+    found: list[tuple[int, Array]] = []
+
+    def note(state: State) -> None:
+        first, second = state.weights[:, 0]
+        if state.done % _between(setup) == 0 or state.done == setup.steps:
+            found.append((state.done, _through(points, first, second.T)))
+
+    start = batch.begin(alone)
+    note(start)
+    batch.advance(alone, start, note)
+    return found
+
+
+def _between(setup: Setup) -> int:
+    """Steps between two frames, whole blocks."""
+    return batch.BLOCK * -(-setup.steps // (batch.BLOCK * _FRAMES))
+
+
+def _through(points: Array, first: Array, second: Array) -> Array:
+    return np.asarray(np.tanh(points @ first.T @ second.T))
+
+
+def animation(shown: Sequence[tuple[int, Array]], title: str, drawn: Callable[[int], Any] = int) -> bytes:
+    """A GIF of the features step by step; `drawn` is told the step of each frame once it is there."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+    from PIL import Image
+
+    pictures = []
+    with style():
+        canvas = Canvas(figsize=(_INCHES, _INCHES + 0.4), dpi=_PIXELS)
+        screen: Any = FigureCanvasAgg(canvas)
+        axes = canvas.subplots()
+        marks = quadrant_panels.panel(axes, shown[0][1])
+        quadrant_panels.legend(canvas)
+        screen.draw()
+        # Finding places for everything again in each frame would take half of the time.
+        canvas.set_layout_engine("none")
+        for step, features in shown:
+            for label, mark in enumerate(marks):
+                mark.set_data(*features[label == samples.LABELS].T)
+            axes.set_title(f"{title}, step {step:,}")
+            screen.draw()
+            picture = Image.fromarray(np.asarray(screen.buffer_rgba())[..., :3])
+            pictures.append(picture.quantize(32, dither=Image.Dither.NONE))
+            drawn(step)
+    paper = io.BytesIO()
+    times = [_FIRST, *[_EACH] * (len(pictures) - 2), _LAST][-len(pictures) :]
+    pictures[0].save(paper, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
+    return paper.getvalue()
