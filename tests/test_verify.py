@@ -148,7 +148,9 @@ def test_what_a_target_does_wrong_is_a_finding_and_the_rest_still_runs(target, c
 
 
 def test_behavior_stands_before_numbers_in_the_reason():
-    assert nceref.verify(plain.dice, **QUICK).reason.startswith("the target gives another value when it is called again")
+    assert nceref.verify(plain.dice, **QUICK).reason.startswith(
+        "the target gives another value when it is called again"
+    )
     assert "changes `queries` in place" in nceref.verify(plain.writes, **QUICK).reason
 
 
