@@ -78,8 +78,9 @@ def test_the_intended_convention_is_the_reference():
     assert nceref.verify(plain.by_sum, reduction="sum", **QUICK).ok
     assert nceref.verify(plain.doubled, factor="outer-factor-2", **QUICK).ok
     assert not nceref.verify(plain.info_nce, factor="outer-factor-2", **QUICK).ok
-    report = nceref.verify(plain.info_nce, normalize="none", **QUICK)
-    assert report.diagnosis[0].id == "rows-normalized"
+    for target in (plain.info_nce, plain.with_a_floor):
+        report = nceref.verify(target, normalize="none", **QUICK)
+        assert report.diagnosis[0].id == "rows-normalized"
 
 
 def test_several_formats_stand_side_by_side():

@@ -58,7 +58,8 @@ def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: 
     TargetError
         If the target fits no loss: the reason of the last one.
     """
-    found, reasons = [], []
+    found: list[Candidate] = []
+    reasons: list[str] = []
     with _process(target, options.get("timeout")) as child:
         for name in all_losses():
             try:

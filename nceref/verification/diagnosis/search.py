@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nceref.verification.diagnosis.bench import REDUCED, Bench
+from nceref.verification.diagnosis.features import embeddings
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation
 
@@ -100,6 +101,9 @@ def _different(found: list[Reading], benches: list[Bench]) -> list[Reading]:
 def _usable(observation: Observation) -> bool:
     probe, outcome = observation.probe, observation.outcome
     if probe.skip or outcome.trouble or outcome.value is None or probe.value is None:
+        return False
+    # What a row of zeros becomes where rows are scaled to length 1 is a policy of its own.
+    if any(not np.all(np.any(x, axis=-1)) for x in embeddings(probe.loss, probe.inputs).values()):
         return False
     value = np.asarray(outcome.value, dtype=np.float64)
     return value.shape == np.shape(probe.value) and bool(np.all(np.isfinite(value)))
