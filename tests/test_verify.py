@@ -87,6 +87,8 @@ def test_several_formats_stand_side_by_side():
     report = nceref.verify(plain.with_gradients, dtype=["float64", "float32"], **QUICK)
     assert report.ok
     assert {r.id.split("/")[0] for r in report.results} == {"float64", "float32"}
+    header = next(line for line in str(report).splitlines() if line.startswith("quantity"))
+    assert header.split() == ["quantity", "float64", "float32"]
 
 
 def test_a_class_gets_the_temperature_of_the_case_or_the_one_it_is_made_with():

@@ -45,7 +45,8 @@ def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> st
         _print_diagnosis(page, diagnosis)
     if report.results:
         page.print()
-        _print_table(page, report.results)
+        dtypes = str(report.environment.get("dtype", "")).split(", ")
+        (_print_side_by_side if len(dtypes) > 1 else _print_table)(page, report.results, dtypes)
     failing = [r for r in report.results if r.status in _FAILING]
     # What is out of date concerns the whole run.
     _print_failures(page, sorted(failing, key=lambda r: bool(r.case)))
@@ -71,7 +72,29 @@ def _print_diagnosis(page: "Console", diagnosis: Any) -> None:
             pages.grid(page, [(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=pages.GAP)
 
 
-def _print_table(page: "Console", results: Sequence[Result]) -> None:
+def _print_side_by_side(page: "Console", results: Sequence[Result], dtypes: Sequence[str]) -> None:
+    """A column for each dtype: how many fail or pass, and the largest error in units of the bound."""
+    lines = [("quantity", *dtypes)]
+    for name, group in by_quantity(results):
+        own = [[r for r in group if r.id.startswith(f"{dtype}/")] for dtype in dtypes]
+        lines.append((name, *map(_summary, own)))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    columns: list[dict[str, Any]] = [{"width": w} for w in widths]
+    pages.cells(page, lines[:1], columns, styles=("dim",) * len(widths))
+    pages.cells(page, lines[1:], columns)
+    page.print("numbers: the largest error in units of its bound", style="dim")
+    for reason, names in _skips(results):
+        page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
+
+
+def _summary(group: Sequence[Result]) -> str:
+    _, passed, failed, held, skipped, worst, _ = _line("", group) if group else ("",) * 7
+    counts = {"failed": failed, "expected": held, "passed": passed, "skipped": skipped}
+    told = next((f"{n} {word}" for word, n in counts.items() if n not in ("", "0")), "")
+    return f"{told}, {worst}" if worst else told
+
+
+def _print_table(page: "Console", results: Sequence[Result], dtypes: Sequence[str] = ()) -> None:
     header: tuple[str, ...] = ("quantity", "passed", "failed", "expected", "skipped", "error / bound", "fewest bits")
     lines = [header, *(_line(name, group) for name, group in by_quantity(results))]
     if not any(r.status == "xfail" for r in results):
@@ -113,7 +136,8 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     by_reason: dict[str, dict[str, None]] = {}
     for r in results:
         if r.status == "skip" and not r.why.startswith("not finite"):
-            by_reason.setdefault(r.why, {})[r.case if r.quantity == "value" else r.quantity] = None
+            case = r.case.rpartition("/")[2]
+            by_reason.setdefault(r.why, {})[case if r.quantity == "value" else r.quantity] = None
     yield from ((reason, list(names)) for reason, names in by_reason.items())
 
 
