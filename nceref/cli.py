@@ -14,6 +14,7 @@ from nceref.commands.check import check
 from nceref.commands.claims import claims
 from nceref.commands.derive import derive
 from nceref.commands.expect import expect
+from nceref.commands.experiment import experiment
 from nceref.commands.figures import figures
 from nceref.commands.identify import identify
 from nceref.commands.losses import losses
@@ -63,7 +64,7 @@ def nceref() -> None:
 
 for _command in (
     verify, identify, mutants, losses, tables, check, expect, claims, prove, derive, figures, plot_limits,
-    quadrants,
+    quadrants, experiment,
 ):  # fmt: skip
     nceref.add_command(_command)
 

@@ -44,13 +44,29 @@ ORDER = (
     {"score", "audit", "testing"},
     {"expect", "place", "report", "terminal"},
     {"tables", "figure", "quadrant_panels"},
+    {"experiment"},
+    {"analogues"},
+    {"experiments"},
     {"figures", "drawing"},
-    {"listing", "stubs", "claim_pages", "score_pages", "quadrant_pages", "quadrant_pictures"},
+    {"listing", "stubs", "claim_pages", "score_pages", "quadrant_pages", "quadrant_pictures", "experiment_pages"},
     {"commands"},
     {"cli"},
     {"__main__"},
 )
-KNOWLEDGE = ("family", "tables", "claims", "worlds", "derivations", "figures", "dense", "mutants", "variants", "peers")
+KNOWLEDGE = (
+    "family",
+    "tables",
+    "claims",
+    "worlds",
+    "derivations",
+    "figures",
+    "dense",
+    "mutants",
+    "variants",
+    "peers",
+    "analogues",
+    "experiments",
+)
 """Folders of declarations about particular losses; the rest is machinery."""
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 FILES = sorted(ROOT.rglob("*.py"))

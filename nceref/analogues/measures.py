@@ -1,0 +1,66 @@
+"""How good features are: a probe and neighbors that read labels off, how evenly they spread, how alike classes are."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref import losses
+
+Array = npt.NDArray[Any]
+
+RIDGE = 1e-2
+"""Weight of the squared coefficients of the probe, for each training sample."""
+
+
+def unit(z: Array) -> Array:
+    """Rows of length 1, float64."""
+    z = np.asarray(z, np.float64)
+    return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True))
+
+
+def probe_accuracy(z: Array, labels: Array, test: Array, test_labels: Array) -> float:
+    """Share of test rows that a ridge regression on one-hot labels gets right."""
+    center = z.mean(axis=0)
+    z, test = z - center, test - center
+    onehot = np.eye(int(labels.max()) + 1)[labels]
+    gram = z.T @ z + RIDGE * len(z) * np.eye(z.shape[1])
+    weights = np.linalg.solve(gram, z.T @ (onehot - onehot.mean(axis=0)))
+    return float(np.mean((test @ weights + onehot.mean(axis=0)).argmax(axis=1) == test_labels))
+
+
+def neighbor_accuracy(z: Array, labels: Array, test: Array, test_labels: Array, k: int = 5) -> float:
+    """Share of test rows whose k most similar training rows vote for their label; a tie goes to the lower label."""
+    nearest = np.argsort(-(test @ z.T), axis=1, kind="stable")[:, :k]
+    votes = np.eye(int(labels.max()) + 1)[labels[nearest]].sum(axis=1)
+    return float(np.mean(votes.argmax(axis=1) == test_labels))
+
+
+def uniformity(z: Array) -> float:
+    """Minus L_uniform at t = 2: 0 if all rows are one, larger the more evenly they spread."""
+    return -float(losses.uniformity(z, t=2.0))
+
+
+def tolerance(z: Array, labels: Array) -> float:
+    """Mean similarity of two rows of equal label, a row with itself left out."""
+    same = labels[:, None] == labels
+    np.fill_diagonal(same, val=False)
+    return float((z @ z.T)[same].mean())
+
+
+def effective_rank(z: Array) -> float:
+    """Exponential of the entropy of the singular values of the centered rows, as shares of their sum."""
+    s = np.linalg.svd(z - z.mean(axis=0), compute_uv=False)
+    shares = s[s > 0] / s.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def class_accuracy(predicted: Array, labels: Array) -> Array:
+    """Share of right predictions within each class."""
+    return np.bincount(labels, predicted == labels) / np.bincount(labels)
+
+
+def slope(counts: Array, sizes: Array) -> float:
+    """Slope of the least-squares line through log size against log count; classes without a size are left out."""
+    seen = np.isfinite(sizes)
+    return float(np.polyfit(np.log(counts[seen]), np.log(sizes[seen]), 1)[0])

@@ -1,0 +1,195 @@
+"""An experiment laid out: its table beside the published one, what follows, the JSON record, and files in a folder."""
+
+import json
+import math
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from nceref import files, pages, report
+from nceref.errors import InputError
+from nceref.experiment import PARTLY, REVERSED, RULE, SHOWN, UNSEEN, Experiment, Finding, Measure, Results, judge
+from nceref.figure import Figure, render
+from nceref.registry import discover, unknown
+from nceref.spec import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FIGURES = ("svg", "png")
+_COLORS = {SHOWN: "green", PARTLY: "yellow", UNSEEN: "yellow", REVERSED: "red"}
+
+
+def experiments() -> Mapping[str, Experiment]:
+    """Every experiment by name."""
+    return discover("nceref.experiments", "EXPERIMENT", Experiment)
+
+
+def chosen(name: str) -> Experiment:
+    """The experiment of this name; an unknown one raises `InputError`."""
+    known = experiments()
+    if name not in known:
+        error = unknown("experiment", name, tuple(known), "nceref experiment")
+        raise error
+    return known[name]
+
+
+def command(experiment: Experiment, results: Results) -> str:
+    """What prints these results again."""
+    return shlex.join(["nceref", "experiment", experiment.name, "--seeds", str(len(results.seeds))])
+
+
+def measured(experiment: Experiment, results: Results) -> Table:
+    """The table: mean and standard deviation over the seeds."""
+    columns = [m for m in experiment.measures if m.printed]
+
+    def rows() -> list[dict[str, Any]]:
+        return [
+            {"loss": name} | {m.name: _with_spread(results.values[name][m.name], m) for m in columns}
+            for name in experiment.settings
+        ]
+
+    last = results.seeds[-1]
+    seeds = f"seeds 0 to {last}, mean ± standard deviation" if last else "seed 0 alone, no spread"
+    source = f"{seeds}; {command(experiment, results)}"
+    return Table("measured", "Measured", source, ("loss", *(m.name for m in columns)), rows)
+
+
+def _with_spread(values: Sequence[float], measure: Measure) -> str:
+    mean = f"{fmean(values):.{measure.digits}f}"
+    return f"{mean}±{stdev(values):.{measure.digits}f}" if len(values) > 1 else mean
+
+
+def text(experiment: Experiment, results: Results, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Everything about one run, for reading.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    results : Results
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(experiment.title, style="bold")
+    for sentence in experiment.about:
+        page.print(sentence)
+    opening = pages.clean(paper)
+    tables = [report.text(t, width=width, color=color) for t in (measured(experiment, results), experiment.published)]
+    return "\n".join((opening, tables[0] + _meanings(experiment, width, color), tables[1],
+                      _conclusions(experiment, results, width, color)))  # fmt: skip
+
+
+def _meanings(experiment: Experiment, width: int, color: bool) -> str:
+    page, paper = pages.page(width, color)
+    shown = [(m.name, m.meaning) for m in experiment.measures if m.printed]
+    page.print()
+    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("", "dim"))
+    return pages.clean(paper)
+
+
+def _conclusions(experiment: Experiment, results: Results, width: int, color: bool) -> str:
+    page, paper = pages.page(width, color)
+    page.print("Which published statements show up here", style="bold")
+    page.print(f"{RULE}\n", style="dim")
+    for statement in experiment.statements:
+        _conclude(page, judge(statement, results))
+    return pages.clean(paper)
+
+
+def _conclude(page: "Console", finding: Finding) -> None:
+    statement, style = finding.statement, _COLORS.get(finding.verdict, "dim")
+    page.print(finding.verdict, style=style)
+    pages.stack(page, [(statement.text,)], indent=pages.GAP)
+    lines = [("contrasts", ", ".join(map(_spoken, finding.numbers))), ("source", statement.source)]
+    pages.grid(page, lines, len("contrasts"), styles=("dim", "dim"), indent=pages.GAP)
+
+
+def _spoken(numbers: tuple[float, float]) -> str:
+    mean, spread = numbers
+    return f"{mean:.3f}" if math.isnan(spread) else f"{mean:.3f}±{spread:.3f}"
+
+
+def record(experiment: Experiment, results: Results) -> dict[str, Any]:
+    """All that was measured and what follows, ready for JSON; every number of every seed."""
+    found = [judge(statement, results) for statement in experiment.statements]
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "about": list(experiment.about),
+        "command": command(experiment, results),
+        "claims": list(experiment.claims),
+        "seeds": list(results.seeds),
+        "measures": {m.name: m.meaning for m in experiment.measures},
+        "values": {name: {m: list(x) for m, x in rows.items()} for name, rows in results.values.items()},
+        "class counts": list(results.classes),
+        "curves": {name: [[_finite(x) for x in row] for row in rows] for name, rows in results.curves.items()},
+        "published": {"source": experiment.published.source, "rows": experiment.published.rows()},
+        "figure": experiment.caption,
+        "rule": RULE,
+        "statements": [_statement(finding) for finding in found],
+    }
+
+
+def _statement(finding: Finding) -> dict[str, Any]:
+    statement = finding.statement
+    contrasts = [
+        {"measure": c.measure, "weights": dict(c.weights), "mean": mean, "standard deviation": _finite(spread)}
+        for c, (mean, spread) in zip(statement.contrasts, finding.numbers, strict=True)
+    ]
+    about = {"text": statement.text, "source": statement.source, "equal": statement.equal}
+    return {**about, "contrasts": contrasts, "verdict": finding.verdict}
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def to_json(experiment: Experiment, results: Results) -> str:
+    """The record as JSON text."""
+    return json.dumps(record(experiment, results), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
+    """The figure of a run as SVG or PNG."""
+    drawn = Figure(
+        name=experiment.name, title=experiment.title, caption=experiment.caption, source=experiment.published.source,
+        claims=experiment.claims, data=dict, draw=lambda canvas, _: experiment.draw(canvas, results),
+        height=experiment.height, command=command(experiment, results),
+    )  # fmt: skip
+    return render(drawn, {}, suffix)
+
+
+def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write the page, the record and the figure into a folder, and yield each file once it is there."""
+    contents = {"txt": text(experiment, results).encode(), "json": to_json(experiment, results).encode()}
+    contents |= {suffix: figure(experiment, results, suffix) for suffix in FIGURES}
+    for suffix, content in contents.items():
+        path = Path(out) / f"{experiment.name}.{suffix}"
+        files.replace(path, content)
+        yield path
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that cannot be written to, before anything is computed for it.
+
+    Raises
+    ------
+    InputError
+        If it, or the folder that it would be made in, is not a folder or not open to writing.
+    """
+    path = Path(folder)
+    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "is not a folder" if not there.is_dir() else "cannot be written to"
+        msg = f"{there} {why}; name another folder for {path}"
+        raise InputError(msg)
