@@ -1,7 +1,5 @@
 """`nceref experiment`: small analogues of published results, run now."""
 
-from pathlib import Path
-
 import click
 
 
@@ -18,6 +16,8 @@ def experiment(name: str | None, seeds: int | None, json_file: str | None, out: 
     The data are drawn, or the handwritten digits of scikit-learn: pip install 'nceref[experiments]'. A run takes less
     than a minute, and prints the same on the same platform.
     """
+    from pathlib import Path
+
     from nceref import experiment_pages, report
     from nceref.experiment import run
     from nceref.files import replace
