@@ -1,7 +1,7 @@
 """`nceref quadrants`: the toy run of source 003, replayed without a framework."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -18,12 +18,6 @@ Examples
   nceref quadrants --resume long.npz
 """
 _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
-
-
-class _Done(NamedTuple):
-    """What the progress bar shows."""
-
-    id: str
 
 
 @click.command(short_help="Replay the toy run on four quadrants.", epilog=_EPILOG)
@@ -100,6 +94,7 @@ def _must_be_writable(out: str | None, paths: Mapping[str, str | None]) -> None:
 def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
     """The runs, and those with the published rate where the other is held fixed."""
     from dataclasses import asdict
+    from types import SimpleNamespace
 
     from nceref.quadrants import batch, replay
     from nceref.terminal import progress
@@ -108,7 +103,7 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
     with progress(blocks * (1 + setup.confounder)) as bar:
 
         def noted(done: int) -> None:
-            bar(_Done(f"step {done:,}"))
+            bar(SimpleNamespace(id=f"step {done:,}"))
 
         try:
             if given["resume"] is None:
@@ -145,10 +140,12 @@ def _print(runs: Any, beside: Any) -> None:
 
 
 def _draw(runs: Any, out: str, *, quiet: bool) -> None:
+    from types import SimpleNamespace
+
     from nceref import quadrant_pictures
     from nceref.terminal import progress
 
     with progress(quadrant_pictures.frames(runs.setup)) as bar:
-        paths = quadrant_pictures.write(runs, out, drawn=lambda step: bar(_Done(f"frame {step:,}")))
+        paths = quadrant_pictures.write(runs, out, drawn=lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
     if not quiet:
         click.echo("\n" + "\n".join(map(str, paths)))
