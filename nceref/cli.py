@@ -5,25 +5,12 @@ Exit status: 0, all is well; 1, a finding; 2, wrong usage or input; 130, interru
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from nceref import __version__
 from nceref.commands import INTERRUPTED, WRONG_INPUT
-from nceref.commands.check import check
-from nceref.commands.claims import claims
-from nceref.commands.derive import derive
-from nceref.commands.expect import expect
-from nceref.commands.experiment import experiment
-from nceref.commands.figures import figures
-from nceref.commands.identify import identify
-from nceref.commands.losses import losses
-from nceref.commands.mutants import mutants
-from nceref.commands.plot_limits import plot_limits
-from nceref.commands.prove import prove
-from nceref.commands.quadrants import quadrants
-from nceref.commands.tables import tables
-from nceref.commands.verify import verify
 from nceref.errors import NcerefError
 
 
@@ -56,17 +43,47 @@ def _die_quietly_of_a_closed_pipe() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+COMMANDS = {
+    "verify": "Judge an implementation, and name what is different.",
+    "identify": "Say which loss of the family an implementation is.",
+    "mutants": "List known bugs, show one, or score the checker on them.",
+    "losses": "List the losses, or show all about one.",
+    "tables": "Recompute the published tables and compare.",
+    "check": "Check the losses against formulas and theorems.",
+    "expect": "Say what a loss should read, and what a reading means.",
+    "claims": "List the claims of the sources, or show all about one.",
+    "prove": "Run the evidence of the claims and derive their verdicts.",
+    "derive": "Print a derivation, every step of it checked.",
+    "figures": "Draw the figures, or check those in a folder.",
+    "plot-limits": "Draw the limits of low and high temperature.",
+    "quadrants": "Replay the toy run on four quadrants.",
+    "experiment": "Run a small analogue of a published result.",
+}
+"""What each command does. Its file is imported when it runs: `nceref --help` must stay fast."""
+
+
+class _Commands(click.Group):
+    """A group that knows its commands by name, and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"nceref.commands.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def nceref() -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems."""
-
-
-for _command in (
-    verify, identify, mutants, losses, tables, check, expect, claims, prove, derive, figures, plot_limits,
-    quadrants, experiment,
-):  # fmt: skip
-    nceref.add_command(_command)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def test_version_is_that_of_the_package_in_any_folder(tmp_path):
     assert start("--version", cwd=tmp_path).stdout == f"nceref {nceref.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in cli.nceref.commands)])
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.COMMANDS)])
 def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
     status, out, err = run(*command, "--help")
     assert (status, err) == (0, "")
@@ -78,6 +78,16 @@ def test_help_takes_less_than_one_and_a_half_times_the_import_of_click():
     times = [(seconds("-c", START, "--help"), seconds("-c", "import click")) for _ in range(12)]
     ours, theirs = map(min, zip(*times, strict=True))
     assert ours < 1.5 * theirs
+
+
+def test_every_command_is_listed_with_its_own_short_help():
+    context = click.Context(cli.nceref)
+    for name, short in cli.COMMANDS.items():
+        command = cli.nceref.get_command(context, name)
+        assert (command.name, command.get_short_help_str(200)) == (name, short)
+    folder = Path(cli.__file__).parent / "commands"
+    files = {path.stem.replace("_", "-") for path in folder.glob("*.py")} - {"--init--", "words"}
+    assert files == set(cli.COMMANDS)
 
 
 def test_losses_lists_every_loss(run):
@@ -309,7 +319,8 @@ def test_package_runs_as_a_module(tmp_path):
 
 
 def test_every_command_has_a_short_help():
-    assert all(isinstance(command, click.Command) and command.short_help for command in cli.nceref.commands.values())
+    found = [cli.nceref.get_command(click.Context(cli.nceref), name) for name in cli.COMMANDS]
+    assert all(isinstance(command, click.Command) and command.short_help for command in found)
 
 
 def test_claims_are_listed_with_evidence_and_verdict(run):

@@ -51,5 +51,5 @@ def test_table_of_losses_is_up_to_date(tmp_path):
 
 def test_every_command_is_described():
 
-    names = set(cli.nceref.commands)
+    names = set(cli.COMMANDS)
     assert all(f"`nceref {name} " in TEXT for name in names), names
