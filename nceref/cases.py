@@ -11,6 +11,8 @@ import numpy as np
 
 from nceref.spec import Array, Labels, Loss, Scalar
 
+HEATS = {"temperature": -1, "logit_scale": 1, "scale": 1}
+"""Scalars that divide (-1) or multiply (1) the similarities."""
 TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
 SIZES = {"N": 4, "D": 3, "E": 3, "C": 3, "M": 5, "K": 6, "V": 2}
 
@@ -109,7 +111,7 @@ def cases(
         Size of every letter of a shape, where the geometry does not set it.
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
-    hot = temperatures if scalars & {"temperature", "logit_scale", "scale"} else (1.0,)
+    hot = temperatures if scalars & HEATS.keys() else (1.0,)
     for geometry in geometries:
         for number, variant in enumerate(loss.variants[:variants]):
             if not _sensible(loss, geometry, variant):
@@ -161,7 +163,7 @@ def arguments(
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
-    heat = {"temperature": temperature, "logit_scale": 1 / temperature, "scale": 1 / temperature}
+    heat = {name: temperature if power < 0 else 1 / temperature for name, power in HEATS.items()}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra

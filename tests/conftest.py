@@ -1,6 +1,8 @@
-"""What all tests share: every loss by name."""
+"""What all tests share: every loss by name, and the command line in this process."""
 
-from nceref import registry
+import pytest
+
+from nceref import cli, registry
 
 LOSSES = registry.names("nceref.family")
 
@@ -9,3 +11,17 @@ def pytest_generate_tests(metafunc):
     """A test that asks for `loss_name` runs for every loss."""
     if "loss_name" in metafunc.fixturenames:
         metafunc.parametrize("loss_name", LOSSES)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line in this process; returns exit status, standard output and standard error."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        return caught.value.code or 0, *capsys.readouterr()
+
+    return run

@@ -26,20 +26,6 @@ HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "rich", "mpmath", "array_api_c
 START = "from nceref.cli import main; main()"
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command line in this process; returns exit status, standard output and standard error."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main(arguments)
-        return caught.value.code or 0, *capsys.readouterr()
-
-    return run
-
-
 def start(*arguments, **options):
     return subprocess.run(
         [sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=False, **options

@@ -4,11 +4,12 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from nceref import cli, quadrant_pages, quadrant_panels, quadrant_pictures, terminal
+from nceref import quadrant_pages, quadrant_panels, quadrant_pictures, terminal
 from nceref.figures import quadrants, quadrants_start
 from nceref.quadrants import batch, findings, replay, samples
 
@@ -24,17 +25,8 @@ def held():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command in this process; returns exit status, standard output and standard error."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main(("quadrants", *arguments))
-        return caught.value.code or 0, *capsys.readouterr()
-
-    return run
+def run(run):
+    return partial(run, "quadrants")
 
 
 def test_the_summary_has_the_numbers_of_the_original_program(published):

@@ -19,8 +19,8 @@ from plain_targets import (
 
 from nceref import get_loss
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.diagnosis.intended import intended
 from nceref.verification.diagnosis.search import readings
-from nceref.verification.diagnosis.slopes import expected
 from nceref.verification.inputs.corpus import corpus, evaluate
 from nceref.verification.records import Observation, Outcome
 
@@ -197,15 +197,15 @@ def test_the_search_is_fast_even_where_nothing_fits():
     assert time.process_time() - began < 3
 
 
-def test_a_reading_predicts_what_was_observed():
+def test_what_is_read_predicts_what_was_observed_once_it_is_intended():
     name, target = PAIRS["outer-factor-temperature-over-base", "keys-detached"]
     observations = observed(target, name)
     (reading, *_) = readings(observations)
-    value, grads = expected(reading, observations[0].probe)
+    probe = intended(observations[0].probe, {CONVENTIONS[id].axis: id for id in reading.ids})
     seen = observations[0].outcome
-    assert value == pytest.approx(seen.value, rel=1e-12)
-    assert np.all(grads["keys"] == 0)
-    assert grads["temperature"] == pytest.approx(float(seen.grads["temperature"]), rel=1e-10)
+    assert probe.value == pytest.approx(seen.value, rel=1e-12)
+    assert np.all(probe.grads["keys"] == 0)
+    assert probe.grads["temperature"] == pytest.approx(float(seen.grads["temperature"]), rel=1e-10)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "none"])

@@ -39,7 +39,7 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "
          f"{survived[0].canary.sentence}, on {survived[0].case}; please report this"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
-        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, results, judged)),
+        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
         (judged < (1 if asked.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {judged} of {len(runs[0].observations)} cases were judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
@@ -69,7 +69,7 @@ def _wanted(asked: Request, ungraded: Sequence[str]) -> str:
     return f" of {', '.join(ungraded)}, which --require-grad asks for" if asked.require_grad and ungraded else ""
 
 
-def _differs(failed: Sequence[Result], errors: Sequence[Result], results: Sequence[Result], judged: int) -> str:
+def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) -> str:
     """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
     behavior = list(dict.fromkeys(r.why for r in failed if r.quantity.startswith("behavior.")))
     cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}

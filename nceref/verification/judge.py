@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.allowance import FORMATS
 from nceref.spec import Array
 from nceref.verification.records import Observation, Outcome, Probe, Result, Status
 
-PRECISION = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
-"""Bits of the significand, the leading one included."""
 HARMLESS = frozenset({"prints"})
 """Behavior that is told, but is no failure."""
 
@@ -94,7 +93,7 @@ def _measured(probe: Probe, quantity: str, got: Any, want: Any, bound: Any) -> R
     error = np.abs(got - want)
     worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), got.shape)
     off, room = float(error[worst]), float(bound[worst])
-    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(want))), PRECISION[probe.dtype])
+    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(want))), _precision(probe.dtype))
     where = "" if got.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
     if off <= room:
         return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits)
@@ -106,6 +105,11 @@ def _of_bound(error: Any, bound: Any) -> Any:
     """Errors in units of their bounds; an entry whose bound is 0 must be right."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(error == 0, 0.0, error / bound)
+
+
+def _precision(dtype: str) -> int:
+    """Bits of the significand, the leading one included."""
+    return -round(math.log2(FORMATS[dtype].storage.u))
 
 
 def correct_bits(error: float, size: float, most: int) -> float:

@@ -68,6 +68,8 @@ class Request:
 def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
     """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
 
+    `options` holds what was given; what was left out has its default in `Request`.
+
     Raises
     ------
     InputError
@@ -83,25 +85,24 @@ def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: 
             msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {loss!r}; --call makes it another"
             raise InputError(msg)
         loss, settings = target.loss, {**target.settings, **settings}
-        thing = f"{target.call.__module__}:{target.call.__qualname__}"
+        thing = target.address
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _check_numbers(options)
     declaration = _loss(loss, name)
     intended = _intended(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
-    dtypes = _formats(own.pop("dtype"))
-    cases = own.pop("case") or ()
+    dtypes = _formats(own.pop("dtype", "float64"))
+    cases = own.pop("case", ())
     return Request(
-        thing, name, declaration, _checked(declaration, rest), intended, reduction,
-        dtypes,
-        cases=(cases,) if isinstance(cases, str) else tuple(cases), **_given(own),
+        thing, name, declaration, _checked(declaration, rest), intended, reduction, dtypes,
+        cases=(cases,) if isinstance(cases, str) else tuple(cases), **own,
     )  # fmt: skip
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
     seed, timeout, failures = (options.get(name) for name in ("seed", "timeout", "expected_failures"))
-    if not isinstance(seed, int) or seed < 0:
+    if seed is not None and not (isinstance(seed, int) and seed >= 0):
         msg = f"`seed` must be an integer >= 0, got {seed!r}"
         raise InputError(msg)
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -117,11 +118,6 @@ def _formats(given: Any) -> tuple[str, ...]:
     listed = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
     names = [x if isinstance(x, str) else getattr(x, "__name__", None) or str(x).rpartition(".")[2] for x in listed]
     return tuple(dict.fromkeys(map(str, names)))
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options without those that were left out, whose defaults stand in `Request`."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _name(thing: Any) -> str:

@@ -21,11 +21,11 @@ from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, 
 from nceref.verification.report import Report
 from nceref.verification.request import Request, request, selected
 
-_OPTIONS: dict[str, Any] = {
-    "call": None, "init": None, "framework": None, "suite": "standard", "dtype": "float64", "device": "cpu", "seed": 0,
-    "algorithm": "textbook", "timeout": None, "case": None, "require_grad": False, "expected_failures": None,
-    "explain": False, "repro": False,
-}  # fmt: skip
+_OPTIONS = frozenset({
+    "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
+    "require_grad", "seed", "suite", "timeout",
+})  # fmt: skip
+"""Of `verify`; every other keyword is a convention."""
 
 
 def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
@@ -82,7 +82,7 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
     InputError
         For an option or a setting that does not exist.
     """
-    return _verified(target, loss, options)
+    return verify_with(target, loss, **options)
 
 
 def verify_with(
@@ -92,16 +92,6 @@ def verify_with(
 
     `noted` is told each case and how many there will be; `child` is a process that has run such a target before.
     """
-    return _verified(target, loss, options, noted, child)
-
-
-def _verified(
-    target: Any,
-    loss: str | None,
-    options: Mapping[str, Any],
-    noted: Callable[..., Any] | None = None,
-    child: Any = None,
-) -> Report:
     asked = _request(target, loss, options)
     try:
         with _runner(asked, child) as run:
@@ -113,8 +103,8 @@ def _verified(
 
 
 def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
-    known = {name: options.get(name, default) for name, default in _OPTIONS.items()}
-    return request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, known)
+    given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
+    return request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
 
 def _runner(asked: Request, child: Any = None) -> Any:
@@ -237,11 +227,6 @@ def _script(asked: Request, run: Any, failing: Run) -> str:
         first=[o for o in failing.observations if o.probe.id in wrong],
     )  # fmt: skip
     return script(run.target, *found) if found else ""
-
-
-def case_names(target: Any, loss: str | None = None, **options: Any) -> tuple[str, ...]:
-    """Ids of the cases that `verify` would judge or skip, in order."""
-    return tuple(probe.id for probe in corpus_of(target, loss, **options))
 
 
 def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Probe, ...]:

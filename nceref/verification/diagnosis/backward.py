@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction, differentiable
 from nceref.spec import Array, Scalar
-from nceref.verification.diagnosis.features import HEATS, where
+from nceref.verification.diagnosis.features import where
 from nceref.verification.diagnosis.fits import FACTORS, Number, recognized
 from nceref.verification.diagnosis.gaps import VALUE, Gap, diagnosis, gaps, listed, not_finite
 from nceref.verification.diagnosis.rowwise import named_part, rows_of

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nceref.allowance import FORMATS
+from nceref.cases import HEATS
 from nceref.scenes.scene import Rows
 from nceref.scenes.stages import reduced
 from nceref.scenes.temperatures import heat
@@ -14,8 +16,6 @@ from nceref.verification.diagnosis.forms import member, prepared
 from nceref.verification.diagnosis.options import Option
 from nceref.verification.records import Observation
 
-UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Roundoff of a format."""
 EARLY = frozenset({"normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"})
 """Axes that are decided before the denominator."""
 _EARLY_TOO = frozenset({
@@ -53,7 +53,7 @@ class Bench:
     def __init__(self, observation: Observation) -> None:
         probe = observation.probe
         self.observation, self.probe = observation, probe
-        self.unit = UNITS[probe.dtype]
+        self.unit = FORMATS[probe.dtype].storage.u
         self.form = member(probe.loss.name)
         self.inputs = prepared(probe.loss, probe.inputs)
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
@@ -78,7 +78,7 @@ class Bench:
     @cached_property
     def warm(self) -> bool:
         """Whether there is a temperature or a scale."""
-        return bool({"temperature", "logit_scale", "scale"} & {*self.inputs})
+        return not HEATS.keys().isdisjoint(self.inputs)
 
     @cached_property
     def samples(self) -> int:

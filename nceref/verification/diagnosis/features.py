@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases import HEATS
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.records import Observation, Probe
 
-HEATS = {"temperature": -1, "logit_scale": 1, "scale": 1}
-"""Scalars that divide (-1) or multiply (1) the similarities."""
 _PARALLEL = 1e-7
 
 
@@ -67,14 +66,15 @@ def _crowded(probe: Probe) -> bool:
     return bool(given) and int(np.max(np.unique(given[0], return_counts=True)[1])) >= 3
 
 
-def _zero_row(probe: Probe) -> bool:
+def zero_row(probe: Probe) -> bool:
+    """Whether an embedding row has no direction."""
     return any(np.any(np.all(x == 0, axis=1)) for x in embeddings(probe.loss, probe.inputs).values())
 
 
 FEATURES: Mapping[str, Callable[[Probe], bool]] = {
     "anchors without a positive": lonely,
     "a single sample": lambda p: samples(p) == 1,
-    "a row of zeros": _zero_row,
+    "a row of zeros": zero_row,
     "rows that are all alike": lambda p: bool(_cosines(p).size) and bool(np.all(_cosines(p) > 1 - _PARALLEL)),
     "parallel rows (cosine 1)": lambda p: bool(np.any(_cosines(p) > 1 - _PARALLEL)),
     "antipodal rows (cosine -1)": lambda p: bool(np.any(_cosines(p) < _PARALLEL - 1)),

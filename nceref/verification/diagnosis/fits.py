@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.tolerance import Bounds
-from nceref.verification.diagnosis.features import HEATS, heat, samples
+from nceref.verification.diagnosis import bench
+from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps
 from nceref.verification.inputs.corpus import evaluate
 from nceref.verification.records import Observation, Probe
@@ -33,10 +35,12 @@ def _temperature(probe: Probe) -> float | None:
     return None if found is None else found[1] ** -HEATS[found[0]]
 
 
-def _hot(f: Callable[[float], float]) -> Number:
+def _of_case(f: Callable[[Any, int], float], power: int) -> Number:
+    """A factor by temperature and samples as a number of a case; None where it needs a temperature and has none."""
+
     def number(probe: Probe) -> float | None:
         t = _temperature(probe)
-        return None if t is None else f(t)
+        return None if power and t is None else float(f(t, samples(probe)))
 
     return number
 
@@ -57,17 +61,14 @@ class Factor:
         return found[0], -HEATS[found[0]] * self.power * factor / found[1]
 
 
+_POWERS = {
+    "sign-flipped": 0, "outer-factor-2": 0, "outer-factor-half": 0, "log-base-2": 0, "log-base-10": 0,
+    "outer-factor-temperature": 1, "outer-factor-2-temperature": 1, "outer-factor-inverse-temperature": -1,
+    "outer-factor-temperature-over-base": 1, "outer-factor-n": 0,
+}  # fmt: skip
+"""Of the temperature in each factor of the search, in the order in which they are tried."""
 FACTORS = (
-    Factor("sign-flipped", _constant(-1.0)),
-    Factor("outer-factor-2", _constant(2.0)),
-    Factor("outer-factor-half", _constant(0.5)),
-    Factor("log-base-2", _constant(1 / math.log(2))),
-    Factor("log-base-10", _constant(1 / math.log(10))),
-    Factor("outer-factor-temperature", _hot(lambda t: t), 1),
-    Factor("outer-factor-2-temperature", _hot(lambda t: 2 * t), 1),
-    Factor("outer-factor-inverse-temperature", _hot(lambda t: 1 / t), -1),
-    Factor("outer-factor-temperature-over-base", _hot(lambda t: t / 0.07), 1),
-    Factor("outer-factor-n", lambda probe: float(samples(probe))),
+    *(Factor(id, _of_case(bench.FACTORS[id], power), power) for id, power in _POWERS.items()),
     Factor("divided-by-n-twice", lambda probe: 1 / samples(probe)),
 )
 """What multiplies a loss, by convention."""

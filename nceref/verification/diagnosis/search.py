@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from nceref.verification.diagnosis.bench import REDUCED, Bench
-from nceref.verification.diagnosis.features import embeddings
+from nceref.verification.diagnosis.features import zero_row
+from nceref.verification.diagnosis.gaps import usable
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation
 
@@ -77,7 +78,7 @@ def readings(observations: Iterable[Observation]) -> tuple[Reading, ...]:
     """
     from nceref.verification.diagnosis.slopes import with_gradients
 
-    benches = [Bench(o) for o in observations if _usable(o)]
+    benches = [Bench(o) for o in usable(observations) if _telling(o)]
     if not benches:
         return ()
     found = _values(benches)
@@ -98,15 +99,9 @@ def _different(found: list[Reading], benches: list[Bench]) -> list[Reading]:
     return [reading for reading, _ in kept]
 
 
-def _usable(observation: Observation) -> bool:
-    probe, outcome = observation.probe, observation.outcome
-    if probe.skip or outcome.trouble or outcome.value is None or probe.value is None:
-        return False
-    # What a row of zeros becomes where rows are scaled to length 1 is a policy of its own.
-    if any(not np.all(np.any(x, axis=-1)) for x in embeddings(probe.loss, probe.inputs).values()):
-        return False
-    value = np.asarray(outcome.value, dtype=np.float64)
-    return value.shape == np.shape(probe.value) and bool(np.all(np.isfinite(value)))
+def _telling(observation: Observation) -> bool:
+    """Whether every number is there; what a row of zeros becomes at length 1 is a policy of its own."""
+    return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
 
 
 def _values(benches: list[Bench]) -> list[Reading]:

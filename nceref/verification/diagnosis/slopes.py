@@ -14,7 +14,6 @@ from nceref.verification.diagnosis.bench import FACTORS, Bench
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.search import Reading, answer
 from nceref.verification.judge import constants
-from nceref.verification.records import Observation, Outcome, Probe
 
 EVIDENCE = 8.0
 """Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
@@ -257,27 +256,3 @@ def _only(reading: Reading, added: tuple[Option, ...], slopes: list[Slope], wors
         reading, ids=tuple(o.id for o in chosen), options=chosen, detail=told, residual=max(reading.residual, worst),
         cases=reading.cases if reading.ids else len(wrong),
     )  # fmt: skip
-
-
-def expected(reading: Reading, probe: Probe) -> tuple[Any, dict[str, Any]]:
-    """Value and gradients that a reading predicts for a probe.
-
-    Parameters
-    ----------
-    reading : Reading
-        What `readings` returned; a factor on the gradients alone is left out.
-    probe : Probe
-        One that has a reference.
-
-    Returns
-    -------
-    value : float or array
-    grads : dict
-        By the inputs of which the probe has gradients.
-    """
-    bench = Bench(Observation(probe, Outcome(value=probe.value, grads=probe.grads)))
-    own = tuple(o for o in reading.options if o.axis not in ("gradient", "gradient-factor"))
-    found = np.reshape(answer(bench, own)[0], np.shape(probe.value))
-    fit = Fit(tuple(o for o in reading.options if o.axis != "gradient-factor"), [])
-    grads = {slope.name: np.reshape(fit.expected(slope), np.shape(slope.got)) for slope in _judged(bench)}
-    return (float(found) if found.ndim == 0 else found), grads

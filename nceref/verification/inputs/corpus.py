@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nceref.allowance import FORMATS, allowance
-from nceref.cases import arguments
+from nceref.cases import HEATS, arguments
 from nceref.errors import InputError
 from nceref.inputs import bind, choose_reduction
 from nceref.losses import LossFunction
@@ -19,7 +19,6 @@ from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.inputs.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
 
-HOT = ("temperature", "logit_scale", "scale")
 _KNOWN: dict[Any, tuple[Probe, ...]] = {}
 
 
@@ -116,14 +115,14 @@ def _inputs(
     loss: Loss, settings: Mapping[str, Any], suite: str, dtype: str, seed: int, fixed: Mapping[str, float]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ids and inputs; with a fixed temperature, or none at all, every geometry comes once."""
-    hot = [p.name for p in loss.parameters if p.name in HOT]
+    hot = [p.name for p in loss.parameters if p.name in HEATS]
     asked = {**settings, **fixed}
     free = [name for name in hot if name not in asked]
     seen = set()
     for name, geometry, temperature, sizes in sites(suite):
         if hot and not free:
             value = asked[hot[0]]
-            temperature = value if hot[0] == HOT[0] else 1 / value
+            temperature = value if HEATS[hot[0]] < 0 else 1 / value
         label = f"{name}-{temperature:g}" if hot else name
         if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue
@@ -159,7 +158,7 @@ def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], numb
             inputs[p.name] = BIASES[number % len(BIASES)]
         elif isinstance(p.default, float):
             inputs.setdefault(p.name, p.default)
-        if share is not None and p.constant and p.default is not None and p.name not in HOT:
+        if share is not None and p.constant and p.default is not None and p.name not in HEATS:
             inputs[p.name] = _between(*p.typical, share)
     for name, value in asked.items():
         if isinstance(value, float | int) and not isinstance(value, bool):

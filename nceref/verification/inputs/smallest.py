@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases import HEATS
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.diagnosis.features import HEATS, heat
+from nceref.verification.diagnosis.features import heat
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.inputs.corpus import corpus, evaluate, rounded
 from nceref.verification.records import Observation, Outcome, Probe

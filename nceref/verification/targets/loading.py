@@ -5,7 +5,6 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nceref import peer
 from nceref.errors import TargetError
 from nceref.spec import Loss, Scalar
 from nceref.verification.targets import frameworks
@@ -48,7 +47,7 @@ def target(
     InputError
         If an argument of this function is wrong.
     """
-    found = _found(thing, bool(call or init)) if isinstance(thing, str) else thing
+    found = located(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
     if not (callable(found) or hasattr(found, "forward")):
         msg = f"{name} is a {type(found).__name__}, which cannot be called; name a function, a class or a module object"
@@ -65,12 +64,6 @@ def target(
         names=taken.names, fixed=fixed, floats=_reasons(loss, taken, fixed, floats), has_reduction=made.has_reduction,
         text=thing if isinstance(thing, str) else "", call=call or "", init=init,
     )  # fmt: skip
-
-
-def _found(text: str, described: bool) -> Any:
-    """What a text names; a known target brings its call, unless the user describes another."""
-    known = None if described or text.rpartition(":")[0].endswith(".py") else peer.find(text)
-    return located(text) if known is None else known[1].call
 
 
 def _name(thing: Any) -> str:
