@@ -14,9 +14,9 @@ from nceref.training import Batch, Member, Recipe, train
 CLASSES = 4
 CENTERS = np.random.default_rng(9).standard_normal((CLASSES, 6))
 NETWORK = mlp((6, 16, CLASSES), activation=Tanh)
-SETTINGS = {"fraction": 0.5, "alpha": 0.05, "class_counts": np.full(CLASSES, 10.0)}
-NOT_FED = {"nce"}
-"""Its inputs are log-densities of a model and of noise, which no encoder makes."""
+SETTINGS = {"fraction": 0.5, "alpha": 0.05, "class_counts": np.full(CLASSES, 10.0), "noise_ratio": 2.0}
+WIDE = 3.0
+"""Standard deviation of the noise that data are told from."""
 
 
 def views(rng, labeled=True, count=2):
@@ -25,10 +25,27 @@ def views(rng, labeled=True, count=2):
     return Batch(tuple(x + 0.3 * rng.standard_normal(x.shape) for _ in range(count)), y if labeled else None)
 
 
+def normal(x, width):
+    """Log-density of a normal law around 0 with this deviation along each axis."""
+    return -(x**2 / width**2 / 2 + np.log(width) + np.log(2 * np.pi) / 2).sum(axis=1)
+
+
+def data_and_noise(rng, features=6, each=(12, 24)):
+    """Samples of two normal laws, with the log-density of the second one at both."""
+    x, y = rng.standard_normal((each[0], features)), WIDE * rng.standard_normal((each[1], features))
+    return Batch((x, y), given={"data_log_noise": normal(x, WIDE), "noise_log_noise": normal(y, WIDE)})
+
+
+def batches_for(name):
+    return data_and_noise if name == "nce" else views
+
+
 def recipe(name, steps=40, **more):
     given = {p.name for p in nceref.get_loss(name).parameters}
     settings = {key: value for key, value in SETTINGS.items() if key in given}
     needs = {"queue": 16} if name == "moco" else {}
+    if name == "nce":
+        needs = {"network": mlp((6, 16, 1), activation=Tanh)}
     return Recipe(
         name, **{"network": NETWORK, "optimizer": Adam(1e-2), "settings": settings, "classes": CLASSES} | needs | more,
         steps=steps,
@@ -41,11 +58,8 @@ def heat(name, t=0.3):
 
 
 def test_every_loss_trains_an_encoder(loss_name):
-    if loss_name in NOT_FED:
-        with pytest.raises(InputError, match=f"cannot supply {loss_name}: none of its inputs takes the features"):
-            train(recipe(loss_name), [Member(0)], views)
-        return
-    trained = train(recipe(loss_name), [Member(0, heat(loss_name)), Member(1, heat(loss_name))], views)
+    members = [Member(0, heat(loss_name)), Member(1, heat(loss_name))]
+    trained = train(recipe(loss_name), members, batches_for(loss_name))
     assert trained.stopped == (None, None)
     first, last = trained.losses[:5].mean(axis=0), trained.losses[-5:].mean(axis=0)
     assert (last < first).all()
@@ -115,6 +129,65 @@ def test_a_queue_holds_the_latest_keys():
         assert "queue" not in new.grads
 
 
+def test_the_slow_encoder_of_the_keys_is_a_running_mean_of_the_encoder():
+    """Written out for three steps: keys come from the mean of earlier weights, and only the queries are pulled."""
+    rate, keep, network = 0.5, 0.9, mlp((6, CLASSES), bias=False)
+    seen = []
+    train(recipe("moco", 3, network=network, queue=12, momentum=keep, optimizer=SGD(rate)), [Member(0, 0.2)], views,
+          watch=seen.append)  # fmt: skip
+    rng = np.random.default_rng([0, 1])
+    fast = slow = initial(network, (0,))[0][0]
+    queue = views(rng).views[1] @ slow.T
+    for moment in seen:
+        x, y = views(rng).views
+        np.testing.assert_allclose(moment.inputs["queries"], x @ fast.T, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(moment.inputs["keys"], y @ slow.T, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(moment.inputs["queue"], queue, rtol=1e-12, atol=1e-14)
+        queue = y @ slow.T
+        fast = fast - rate * moment.grads["queries"].T @ x
+        slow = keep * slow + (1 - keep) * fast
+    assert np.abs(fast - slow).max() > 1e-3
+
+
+def test_with_a_slow_encoder_no_gradient_goes_through_the_last_view():
+    one = {"network": mlp((6, CLASSES), bias=False), "optimizer": SGD(1.0), "momentum": 1.0}
+    seen = []
+    trained = train(recipe("info_nce", 1, **one), [Member(0, 0.2)], views, watch=seen.append)
+    (x, _), before = views(np.random.default_rng([0, 1])).views, initial(one["network"], (0,))[0][0]
+    np.testing.assert_allclose(before - trained.parameters[0][0], seen[0].grads["queries"].T @ x, rtol=1e-10)
+
+
+def test_scalars_are_learned_one_for_each_member():
+    """SigLIP's bias moves by -rate times its gradient, its scale by the exponential of that by the logarithm."""
+    rate, seen = 0.1, []
+    learning = recipe("siglip", 1, learn=("logit_scale", "logit_bias"), optimizer=SGD(rate),
+                      settings={"logit_bias": -10.0})  # fmt: skip
+    trained = train(learning, [Member(0, 0.1), Member(1, 0.5)], views, watch=seen.append)
+    for e, (moment, scale) in enumerate(zip(seen, (10.0, 2.0), strict=True)):
+        assert (moment.inputs["logit_scale"], moment.inputs["logit_bias"]) == (pytest.approx(scale), -10.0)
+        moved = scale * np.exp(-rate * scale * moment.grads["logit_scale"])
+        assert trained.learned["logit_scale"][e] == pytest.approx(moved, rel=1e-12)
+        assert trained.learned["logit_bias"][e] == pytest.approx(-10 - rate * moment.grads["logit_bias"], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["clip", "arcface", "info_nce"])
+def test_a_learned_temperature_leaves_its_start_and_stays_positive(name):
+    scalar = {"clip": "logit_scale", "arcface": "scale"}.get(name, "temperature")
+    trained = train(recipe(name, 20, learn=(scalar,), optimizer=Adam(0.3)), [Member(0, 0.3)], views)
+    start = 0.3 if scalar == "temperature" else 1 / 0.3
+    assert trained.learned[scalar][0] > 0
+    assert abs(np.log(trained.learned[scalar][0] / start)) > 0.3
+
+
+def test_a_network_learns_a_density_with_its_normalizer():
+    """Noise-contrastive estimation: the network's output becomes the log-density of the data, not just its shape."""
+    learned = Recipe("nce", mlp((1, 32, 1), activation=Tanh), 500, Adam(1e-2), settings={"noise_ratio": 2.0})
+    trained = train(learned, [Member(0)], lambda rng: data_and_noise(rng, 1, (512, 1024)))
+    x = np.linspace(-1.5, 1.5, 7)[:, None]
+    # Of seeds 0 to 5, the largest difference is 0.09 to 0.15; without the normalizer, log(2 pi) / 2 = 0.92, it fails.
+    np.testing.assert_allclose(trained.features(x)[0, :, 0], normal(x, 1.0), atol=0.3)
+
+
 def test_a_queue_may_have_labels():
     seen = []
     train(recipe("supcon_out", steps=2, queue=15), [Member(0, 0.2)], views, watch=seen.append)
@@ -179,6 +252,18 @@ def test_training_ends_when_all_have_stopped():
         (lambda: train(Recipe("dcl", NETWORK, 1), [Member(0, 1.0)], lambda r: views(r, count=1)), "draw two"),
         (lambda: train(recipe("paco"), [Member(0, 1.0)], lambda r: views(r, labeled=False)), "draw labeled ones"),
         (lambda: train(recipe("dcl"), [], views), "`members` must not be empty"),
+        (lambda: train(recipe("nce"), [Member(0)], views), "cannot supply `data_log_noise` of nce .*`given` of every"),
+        (lambda: train(recipe("nce", network=NETWORK), [Member(0)], data_and_noise), "give the network 1 output"),
+        (
+            lambda: train(recipe("uniformity", momentum=0.9), [Member(0)], lambda r: views(r, count=1)),
+            "have one",
+        ),
+        (lambda: recipe("moco", momentum=1.5), "`momentum` must be between 0 and 1, or None, got 1.5"),
+        (
+            lambda: train(recipe("clip", learn=("logit_bias",)), [Member(0, 1.0)], views),
+            "no scalar of clip that",
+        ),
+        (lambda: train(recipe("dcl", learn=("temperature",)), [Member(0)], views), "needs a number to start from"),
         (lambda: recipe("dcl", steps=0), "`steps` must be an integer >= 1, got 0"),
         (lambda: recipe("dcl", dtype="float16"), "`dtype` must be 'float32' or 'float64', got 'float16'"),
         (lambda: Member(0, 0.0), "`temperature` must be > 0 and finite, got 0.0"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,21 @@ INVERSE = ("logit_scale", "scale")
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Samples as a loss sees them: one or more views, each (N, F), row by row of the same samples, and their labels."""
+    """What is drawn for one step.
+
+    Attributes
+    ----------
+    views : tuple of arrays
+        One or more, each (N, F), row by row of the same samples; for a loss over data and noise, one of each.
+    labels : array of int, optional
+        Of the samples.
+    given : mapping
+        Further arguments of the loss that belong to these samples, such as the log-density of the noise.
+    """
 
     views: tuple[Array, ...]
     labels: Array | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,10 +63,14 @@ class Supply:
     single : str
         The input that holds all rows, or, with `stacked`, all views of each sample; empty if there is a pair.
     stacked : bool
+    flat : bool
+        The loss takes one number of each sample, not a row.
     labels, queue, queue_labels : str
         Empty where the loss has none, or is not to get it.
     learned : tuple of str
         Inputs with a row for each class, trained along with the encoder.
+    missing : tuple of str
+        What each batch has to bring.
     given : mapping
         Arguments as they were passed.
     """
@@ -64,41 +79,60 @@ class Supply:
     pair: tuple[str, ...] = ()
     single: str = ""
     stacked: bool = False
+    flat: bool = False
     labels: str = ""
     queue: str = ""
     queue_labels: str = ""
     learned: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def arguments(self, member: Member, views: tuple[Array, ...], labels: Array | None) -> dict[str, Any]:
+    def arguments(self, member: Member, views: tuple[Array, ...], batch: Batch) -> dict[str, Any]:
         """What the loss is called with, but for centers and queue; `views` are features, each (N, D)."""
-        found = dict(self.given) | _heat(self.loss, member, self.given)
+        if self.flat:
+            views = tuple(self._numbers(v) for v in views)
+        found = dict(self.given) | heat(self.loss, member, self.given)
         if self.pair:
-            return found | dict(zip(self.pair, views, strict=False)) | self._labels(labels, 1)
-        if self.stacked and len(views) > 1:
-            return found | {self.single: np.stack(views, axis=1)} | self._labels(labels, 1)
-        return found | {self.single: np.concatenate(views)} | self._labels(labels, len(views))
+            rows: dict[str, Any] = dict(zip(self.pair, views, strict=False)) | self._labels(batch.labels, 1)
+        elif self.stacked and len(views) > 1:
+            rows = {self.single: np.stack(views, axis=1)} | self._labels(batch.labels, 1)
+        else:
+            rows = {self.single: np.concatenate(views)} | self._labels(batch.labels, len(views))
+        return found | rows | dict(batch.given)
 
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
         if self.pair:
-            parts = [grads.get(name, np.zeros_like(v)) for name, v in zip(self.pair, views, strict=False)]
+            parts = [
+                np.reshape(grads.get(k, np.zeros_like(v)), v.shape) for k, v in zip(self.pair, views, strict=False)
+            ]
             return np.concatenate([*parts, *(np.zeros_like(v) for v in views[2:])])
         g = grads[self.single]
         return np.concatenate(list(np.swapaxes(g, 0, 1))) if g.ndim == 3 else g
+
+    def _numbers(self, view: Array) -> Array:
+        if view.shape[1] != 1:
+            msg = f"{self.loss.name} takes one number of each sample, got {view.shape[1]}; give the network 1 output"
+            raise InputError(msg)
+        return view[:, 0]
 
     def _labels(self, labels: Array | None, copies: int) -> dict[str, Array]:
         return {self.labels: np.tile(labels, copies)} if self.labels and labels is not None else {}
 
     def check(self, batch: Batch) -> None:
-        """Whether a batch has the views and labels that the loss needs."""
+        """Whether a batch has what the loss needs of it."""
+        name = self.loss.name
         if self.pair and len(batch.views) < 2:
-            msg = f"{self.loss.name} compares two views of each sample, the batches have {len(batch.views)}; draw two"
+            msg = f"{name} compares two views of each sample, the batches have {len(batch.views)}; draw two"
             raise InputError(msg)
-        wanted = next((p for p in self.loss.parameters if p.name == self.labels), None)
-        if batch.labels is None and isinstance(wanted, spec.Labels) and wanted.required:
-            msg = f"{self.loss.name} needs `{self.labels}`, but the batches have no labels; draw labeled ones"
+        if self.labels in self.missing and batch.labels is None:
+            msg = f"{name} needs `{self.labels}`, but the batches have no labels; draw labeled ones"
             raise InputError(msg)
+        for p in self.loss.parameters:
+            if p.name in self.missing and p.name not in (self.labels, *batch.given):
+                what = f"the trainer cannot supply `{p.name}` of {name} ({p.meaning[:-1]})"
+                msg = f"{what}; pass it in the settings, or as `given` of every batch"
+                raise InputError(msg)
 
 
 def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
@@ -115,36 +149,41 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     Raises
     ------
     InputError
-        If the loss wants something that neither the trainer nor `settings` supplies.
+        If no input of the loss takes features, or a queue is missing or not wanted.
     """
-    rows = tuple(p.name for p in loss.parameters if _is_rows(p) and p.name not in settings)
+    rows = tuple(p for p in loss.parameters if _is_rows(p) and p.name not in settings)
     if not rows:
         msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"
         raise InputError(msg)
-    found: dict[str, Any] = {"pair": rows} if len(rows) == 2 else {"single": rows[0]}
-    learned = []
+    names = tuple(p.name for p in rows)
+    found: dict[str, Any] = {"pair": names} if len(rows) == 2 else {"single": names[0]}
+    learned, missing = [], []
     for p in loss.parameters:
-        if isinstance(p, spec.Scalar | spec.Choice) or p.name in settings or p.name in rows:
+        if isinstance(p, spec.Scalar | spec.Choice) or p.name in settings or p in rows:
             continue
         kind = _kind(p)
         if kind == "learned":
             learned.append(p.name)
-        elif kind == "labels" or (kind in ("queue", "queue_labels") and (queue or p.required)):
+            continue
+        if kind == "labels" or (kind in ("queue", "queue_labels") and (queue or p.required)):
             found[kind] = p.name
-        elif p.required:
-            msg = f"the trainer cannot supply `{p.name}` of {loss.name} ({p.meaning[:-1]}); pass it in the settings"
-            raise InputError(msg)
+        if p.required and kind != "queue":
+            missing.append(p.name)
     if bool(queue) != ("queue" in found):
         why = "needs a queue; say how many rows it has" if "queue" in found else "has no `queue`; leave it out"
         msg = f"{loss.name} {why}, got queue={queue}"
         raise InputError(msg)
-    stacked = any(getattr(p, "alternative", None) for p in loss.parameters if p.name in rows)
-    return Supply(loss, **found, stacked=stacked, learned=tuple(learned), given=dict(settings))
+    return Supply(
+        loss, **found, stacked=any(p.alternative for p in rows), flat=all(len(p.shape) == 1 for p in rows),
+        learned=tuple(learned), missing=tuple(missing), given=dict(settings),
+    )  # fmt: skip
 
 
-def _is_rows(p: spec.Parameter) -> bool:
-    """Whether an input has one row for each sample that an encoder can make: an embedding, or logits."""
-    return isinstance(p, spec.Array) and p.required and p.shape in (("N", "D"), ("N", "C"))
+def _is_rows(p: spec.Parameter) -> TypeGuard[spec.Array]:
+    """Whether an input has one entry for each sample that an encoder can make: an embedding, logits, or a number."""
+    if not isinstance(p, spec.Array) or not p.required:
+        return False
+    return p.shape in (("N", "D"), ("N", "C")) or (len(p.shape) == 1 and not p.constant)
 
 
 _KINDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
@@ -163,7 +202,7 @@ def _kind(p: spec.Parameter) -> str:
     return next((kind for kind, holds in _KINDS if holds(p)), "")
 
 
-def _heat(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
+def heat(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it."""
     names = [p.name for p in loss.parameters if p.name in ("temperature", *INVERSE) and p.name not in given]
     if member.temperature is None:

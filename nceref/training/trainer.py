@@ -1,7 +1,6 @@
 """The steps: every member of an ensemble draws a batch, the network runs once for all, the loss once for each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,96 +8,14 @@ import numpy.typing as npt
 
 from nceref import losses
 from nceref.errors import InputError
-from nceref.network import Network, Parameters, initial
-from nceref.optimizers import Adam, Optimizer
+from nceref.network import Parameters, initial
+from nceref.training import scalars
+from nceref.training.encoders import Encoded, encoded, encoded_with_keys, followed, views
+from nceref.training.recipe import Moment, Recipe, Trained
 from nceref.training.supply import Batch, Member, Supply, supply
 
 Array = npt.NDArray[Any]
 Draw = Callable[[np.random.Generator], Batch]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train.
-
-    Attributes
-    ----------
-    loss : str
-        Name of any loss whose inputs can be supplied.
-    network : Network
-        The encoder; for a loss over logits, with one output for each class.
-    steps : int
-        >= 1.
-    optimizer : Optimizer
-    settings : mapping
-        Arguments of the loss that stay the same, such as class counts.
-    classes : int
-        Rows of learned centers or class weights, where the loss has them.
-    queue : int
-        Rows of a queue of earlier features of the last view. They come from the encoder itself, not from a slow copy.
-    dtype : {"float32", "float64"}
-    """
-
-    loss: str
-    network: Network
-    steps: int
-    optimizer: Optimizer = field(default_factory=Adam)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    classes: int = 0
-    queue: int = 0
-    dtype: str = "float64"
-
-    def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("classes", 0), ("queue", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                msg = f"`{name}` must be an integer >= {least}, got {value!r}"
-                raise InputError(msg)
-        if self.dtype not in ("float32", "float64"):
-            msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"
-            raise InputError(msg)
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """One member at one step, for those who watch: what went into the loss and what came out, before the update."""
-
-    step: int
-    member: int
-    inputs: Mapping[str, Any]
-    value: float
-    grads: Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What training leaves; leading axes are the members.
-
-    Attributes
-    ----------
-    recipe : Recipe
-    members : tuple of Member
-    parameters : tuple of arrays
-        Of the network, the last sound ones of each member.
-    learned : mapping
-        Centers or class weights by name.
-    losses : (steps, E) array
-        NaN from the step on at which a member stopped.
-    stopped : tuple of (int, str) or None
-        For each member the step at which it diverged, and how.
-    """
-
-    recipe: Recipe
-    members: tuple[Member, ...]
-    parameters: Parameters
-    learned: Mapping[str, Array]
-    losses: Array
-    stopped: tuple[tuple[int, str] | None, ...]
-
-    def features(self, x: Array) -> Array:
-        """Features of samples (N, F) by every member, (E, N, D)."""
-        x = np.asarray(x, self.recipe.dtype)
-        return self.recipe.network(np.broadcast_to(x, (len(self.members), *x.shape)), *self.parameters)[0]
 
 
 def train(
@@ -144,7 +61,7 @@ def train(
 
 
 class _Run:
-    """The state of a run: parameters of network and loss in one tuple, queues, generators."""
+    """The state of a run: parameters of network and loss in one tuple, slow copy, queues, generators."""
 
     def __init__(
         self, recipe: Recipe, members: tuple[Member, ...], draw: Draw, watch: Callable[[Moment], Any] | None
@@ -152,18 +69,21 @@ class _Run:
         self.recipe, self.members, self.draw, self.watch = recipe, members, draw, watch
         self.loss = losses.get_loss(recipe.loss)
         self.supply: Supply = supply(self.loss.declaration, recipe.settings, recipe.queue)
+        self.scalars = scalars.learned(self.loss.declaration, recipe.learn)
         self.generators = [np.random.default_rng([m.seed, 1]) for m in members]
         self.parameters: Parameters = initial(recipe.network, [m.seed for m in members], recipe.dtype)
-        self.own = len(self.parameters)
+        self.slow, self.own = self.parameters, len(self.parameters)
         self.queues: list[tuple[Array, Array | None]] = self._filled_queues()
-        self.parameters += self._centers()
+        self.parameters += self._centers() + self._weights_of_scalars()
         self.good, self.memory = self.parameters, recipe.optimizer.start(self.parameters)
         self.losses = np.full((recipe.steps, len(members)), np.nan)
         self.stopped: list[tuple[int, str] | None] = [None] * len(members)
 
     def split(self, parameters: Parameters) -> tuple[Parameters, dict[str, Array]]:
         """Those of the network, and those of the loss by name."""
-        return parameters[: self.own], dict(zip(self.supply.learned, parameters[self.own :], strict=True))
+        names = (*self.supply.learned, *(one.name for one in self.scalars))
+        learned = dict(zip(names, parameters[self.own :], strict=True))
+        return parameters[: self.own], learned | {one.name: one.value(learned[one.name]) for one in self.scalars}
 
     def step(self, number: int) -> None:
         """One step of every member that has not stopped."""
@@ -175,22 +95,24 @@ class _Run:
             if self.stopped[e] is None:
                 grads = self._grads(number, e, batch, features[e])
                 if grads is not None:
-                    by_features[e] = self.supply.by_features(grads, _views(features[e], batch))
-                    for g, name in zip(by_learned, self.supply.learned, strict=True):
-                        g[e] = grads[name]
+                    by_features[e] = self.supply.by_features(grads, views(features[e], batch))
+                    for g, found in zip(by_learned, self._by_learned(e, grads), strict=True):
+                        g[e] = found
         moved, self.memory = self.recipe.optimizer.step(
-            self.parameters, (*pull(by_features)[1], *by_learned), self.memory, number
+            self.parameters, (*pull(by_features), *by_learned), self.memory, number
         )
         self._keep(number, moved)
+        if self.recipe.momentum is not None:
+            self.slow = followed(self.slow, self.parameters[: self.own], self.recipe.momentum)
 
     def _grads(self, number: int, e: int, batch: Batch, features: Array) -> Mapping[str, Array] | None:
         """Gradients of the loss for a member, or None, and it stops."""
-        inputs = self.supply.arguments(self.members[e], _views(features, batch), batch.labels)
-        _, learned = self.split(self.parameters)
-        inputs |= {name: w[e] for name, w in learned.items()} | self._queued(e)
         if not np.isfinite(features).all():
             self.stopped[e] = number, "the features are infinite or NaN"
             return None
+        inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
+        _, learned = self.split(self.parameters)
+        inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
         try:
             value, grads = self.loss.value_and_grad(**inputs)
         except InputError as error:
@@ -203,6 +125,12 @@ class _Run:
             self.watch(Moment(number, e, inputs, value, grads))
         self._remember(e, batch, features)
         return dict(grads)
+
+    def _by_learned(self, e: int, grads: Mapping[str, Array]) -> list[Array]:
+        """Of a member, by what the loss learns."""
+        weights = self.parameters[self.own + len(self.supply.learned) :]
+        slopes = (one.slope(w[e], grads[one.name]) for one, w in zip(self.scalars, weights, strict=True))
+        return [*(grads[name] for name in self.supply.learned), *slopes]
 
     def _keep(self, number: int, moved: Parameters) -> None:
         """Go on to the moved parameters, member by member: good are those that the loss could be taken of."""
@@ -220,9 +148,14 @@ class _Run:
         self.supply.check(batch)
         return batch
 
-    def _encoded(self, batches: Sequence[Batch]) -> Any:
-        rows = np.stack([np.concatenate(batch.views) for batch in batches]).astype(self.recipe.dtype)
-        return self.recipe.network(rows, *self.parameters[: self.own])
+    def _encoded(self, batches: Sequence[Batch]) -> Encoded:
+        network, weights, dtype = self.recipe.network, self.parameters[: self.own], self.recipe.dtype
+        if self.recipe.momentum is None:
+            return encoded(network, weights, batches, dtype)
+        if len(batches[0].views) < 2:
+            msg = "`momentum` is for the keys, the last of two or more views, but the batches have one; draw two"
+            raise InputError(msg)
+        return encoded_with_keys(network, weights, self.slow, batches, dtype)
 
     def _centers(self) -> Parameters:
         """A row for each class, drawn as the rows of a linear layer are."""
@@ -241,6 +174,14 @@ class _Run:
             for _ in self.supply.learned
         )
 
+    def _weights_of_scalars(self) -> Parameters:
+        """One for each member."""
+        loss, settings = self.loss.declaration, self.recipe.settings
+        return tuple(
+            np.array([scalars.started(loss, one, member, settings) for member in self.members], self.recipe.dtype)
+            for one in self.scalars
+        )
+
     def _filled_queues(self) -> list[tuple[Array, Array | None]]:
         """Features of batches that are drawn for this, before the first step."""
         self.queues = [(np.empty((0, 0)), None)] * len(self.members)
@@ -255,7 +196,7 @@ class _Run:
         """Put the features of the last view in front of the queue."""
         if not self.recipe.queue:
             return
-        new, (rows, labels) = _views(features, batch)[-1], self.queues[e]
+        new, (rows, labels) = views(features, batch)[-1], self.queues[e]
         rows = np.concatenate([new, rows.reshape(-1, new.shape[1])])[: self.recipe.queue]
         if batch.labels is not None:
             labels = np.concatenate([batch.labels, *([] if labels is None else [labels])])[: self.recipe.queue]
@@ -267,10 +208,6 @@ class _Run:
         if self.supply.queue_labels and labels is not None:
             found[self.supply.queue_labels] = labels
         return found
-
-
-def _views(features: Array, batch: Batch) -> tuple[Array, ...]:
-    return tuple(np.split(features, len(batch.views)))
 
 
 def _merged(going: Array, new: Parameters, old: Parameters) -> Parameters:

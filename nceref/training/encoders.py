@@ -1,0 +1,47 @@
+"""From batches to features: one encoder for every view, or a slow copy of it for the last one."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref.network import Network, Parameters
+from nceref.training.supply import Batch
+
+Array = npt.NDArray[Any]
+Encoded = tuple[Array, Callable[[Array], Parameters]]
+"""Features of all members, (E, rows, D), view after view, and the gradient by the weights of one by them."""
+
+
+def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:
+    """All views through the encoder."""
+    features, pull = network(_rows(batches, dtype, slice(None)), *weights)
+    return features, lambda g: pull(g)[1]
+
+
+def encoded_with_keys(
+    network: Network, weights: Parameters, slow: Parameters, batches: Sequence[Batch], dtype: str
+) -> Encoded:
+    """All views but the last one through the encoder, the last one through its slow copy, which has no gradient."""
+    features, pull = network(_rows(batches, dtype, slice(-1)), *weights)
+    keys, _ = network(_rows(batches, dtype, slice(-1, None)), *slow)
+    count = features.shape[-2]
+    return np.concatenate([features, keys], axis=-2), lambda g: pull(g[..., :count, :])[1]
+
+
+def followed(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
+    """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2)."""
+    return tuple(
+        v.dtype.type(momentum) * v + v.dtype.type(1 - momentum) * w for v, w in zip(slow, weights, strict=True)
+    )
+
+
+def views(features: Array, batch: Batch) -> tuple[Array, ...]:
+    """The features of one member, view by view."""
+    stops = np.cumsum([len(view) for view in batch.views])[:-1]
+    return tuple(np.split(features, stops))
+
+
+def _rows(batches: Sequence[Batch], dtype: str, chosen: slice) -> Array:
+    return np.stack([np.concatenate(batch.views[chosen]) for batch in batches]).astype(dtype)

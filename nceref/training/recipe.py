@@ -1,0 +1,110 @@
+"""How to train, and what training leaves: plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref.errors import InputError
+from nceref.network import Network, Parameters
+from nceref.optimizers import Adam, Optimizer
+from nceref.training.supply import Member
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    Attributes
+    ----------
+    loss : str
+        Name of any loss.
+    network : Network
+        The encoder of all views; for a loss over logits, with one output for each class.
+    steps : int
+        >= 1.
+    optimizer : Optimizer
+    settings : mapping
+        Arguments of the loss that stay the same, such as class counts.
+    classes : int
+        Rows of learned centers or class weights, where the loss has them.
+    queue : int
+        Rows of a queue of earlier features of the last view.
+    momentum : float, optional
+        Make the features of the last view by a slow copy of the encoder, which keeps this share of its weights at each
+        step and gets no gradient (MoCo has 0.999); None: by the encoder itself.
+    learn : tuple of str
+        Scalars of the loss that are trained along, such as ``logit_scale`` and ``logit_bias``: a positive one by its
+        logarithm. They start where the member's temperature, the settings or the defaults put them.
+    dtype : {"float32", "float64"}
+    """
+
+    loss: str
+    network: Network
+    steps: int
+    optimizer: Optimizer = field(default_factory=Adam)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    classes: int = 0
+    queue: int = 0
+    momentum: float | None = None
+    learn: tuple[str, ...] = ()
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("classes", 0), ("queue", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                msg = f"`{name}` must be an integer >= {least}, got {value!r}"
+                raise InputError(msg)
+        if self.momentum is not None and not 0 <= self.momentum <= 1:
+            msg = f"`momentum` must be between 0 and 1, or None, got {self.momentum!r}"
+            raise InputError(msg)
+        if self.dtype not in ("float32", "float64"):
+            msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """One member at one step, for those who watch: what went into the loss and what came out, before the update."""
+
+    step: int
+    member: int
+    inputs: Mapping[str, Any]
+    value: float
+    grads: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training leaves; leading axes are the members.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    members : tuple of Member
+    parameters : tuple of arrays
+        Of the network, the last sound ones of each member.
+    learned : mapping
+        Centers, class weights and scalars by name.
+    losses : (steps, E) array
+        NaN from the step on at which a member stopped.
+    stopped : tuple of (int, str) or None
+        For each member the step at which it diverged, and how.
+    """
+
+    recipe: Recipe
+    members: tuple[Member, ...]
+    parameters: Parameters
+    learned: Mapping[str, Array]
+    losses: Array
+    stopped: tuple[tuple[int, str] | None, ...]
+
+    def features(self, x: Array) -> Array:
+        """Features of samples (N, F) by every member, (E, N, D)."""
+        x = np.asarray(x, self.recipe.dtype)
+        return self.recipe.network(np.broadcast_to(x, (len(self.members), *x.shape)), *self.parameters)[0]

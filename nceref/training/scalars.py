@@ -1,0 +1,65 @@
+"""Scalars of a loss that are trained along with the encoder: temperatures, scales, biases.
+
+A positive one is trained by its logarithm, as in CLIP and SigLIP: no step can make it negative.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nceref import spec
+from nceref.errors import InputError
+from nceref.registry import unknown
+from nceref.training.supply import Member, heat
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """One scalar: its value is exp(weight) if it is `positive`, else the weight itself."""
+
+    name: str
+    positive: bool
+
+    def value(self, weight: Any) -> Any:
+        """From the trained weight to what the loss gets."""
+        return np.exp(weight) if self.positive else weight
+
+    def weight(self, value: float) -> float:
+        """The other way."""
+        return math.log(value) if self.positive else value
+
+    def slope(self, weight: Any, grad: Any) -> Any:
+        """The derivative by the weight, of that by the value."""
+        return grad * np.exp(weight) if self.positive else grad
+
+
+def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
+    """The scalars with these names.
+
+    Raises
+    ------
+    InputError
+        If the loss has no such scalar, or no gradient by it.
+    """
+    known = {p.name: p for p in loss.parameters if isinstance(p, spec.Scalar) and not p.constant}
+    for name in names:
+        if name not in known:
+            what = f"scalar of {loss.name} that can be learned"
+            raise unknown(what, name, tuple(known), f"nceref losses {loss.name}")
+    return tuple(Learned(name, known[name].low == 0) for name in dict.fromkeys(names))
+
+
+def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:
+    """The weight that a member starts from."""
+    default = next(p.default for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
+    value = {one.name: default, **heat(loss, member, settings), **settings}[one.name]
+    if not isinstance(value, int | float) or not (value > 0 or not one.positive):
+        msg = f"`{one.name}` of {loss.name} needs a number to start from; pass it in the settings, or a temperature"
+        raise InputError(msg)
+    return one.weight(value)
