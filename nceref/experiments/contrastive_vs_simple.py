@@ -140,6 +140,10 @@ PUBLISHED = Table(
     rows=_published,
 )
 
+READING = (
+    f"The other samples of the batch are the negatives; hard: the {HARDEST} most similar of them. Hard Simple is hard "
+    "InfoNCE at temperature 100, its limit."
+)
 CAPTION = (
     "Tolerance against uniformity, and both and the accuracies of probe and neighbors against the temperature of "
     "InfoNCE: means over seeds, with bars of one standard deviation. Open points: the simple loss."
@@ -159,8 +163,7 @@ EXPERIMENT = Experiment(
         "Data: 10 normal classes of 100 samples in 8 dimensions (means of deviation 1, samples of 0.8), mixed by a "
         "random tanh layer into 32 features; views: normal noise of 0.25, and 20 % of the features set to 0; 50 test "
         "samples of each class.",
-        f"{TRAINING} The other samples of the batch are the negatives; hard: the {HARDEST} most similar of them. Hard "
-        "Simple is hard InfoNCE at temperature 100, its limit.",
+        f"{TRAINING} {READING}",
     ),
     published=PUBLISHED,
     measures=contrast.MEASURES,

@@ -1,20 +1,13 @@
 """Supervised contrast, cross-entropy and PaCo on a long tail of handwritten digits."""
 
+from dataclasses import replace
 from functools import partial
 
-from nceref.analogues import pictures, tail
+from nceref.analogues import tail
 from nceref.analogues.samples import Samples, digits, long_tail
 from nceref.analogues.setting import Training
-from nceref.experiment import Experiment
-from nceref.experiments.long_tail import (
-    CAPTION,
-    CROSS_ENTROPY,
-    PUBLISHED,
-    READING,
-    SETTINGS,
-    SHOWN,
-    STATEMENTS,
-)
+from nceref.experiments import long_tail as drawn
+from nceref.experiments.long_tail import CROSS_ENTROPY, READING, SETTINGS
 
 COUNTS = long_tail(10, 120, 2)
 TRAINING = Training((64, 64, 64, 16), 64, 500, 3e-3)
@@ -25,7 +18,8 @@ def data(seed: int) -> Samples:
     return digits(seed, COUNTS)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    drawn.EXPERIMENT,
     name="long-tail-digits",
     title="Supervised contrast on a long tail, handwritten digits",
     about=(
@@ -35,14 +29,5 @@ EXPERIMENT = Experiment(
         "pixel, noise of 0.1 deviations. Some digits are harder than others, so head and tail differ for that as well.",
         f"{TRAINING} {READING}",
     ),
-    published=PUBLISHED,
-    measures=tail.MEASURES,
-    settings=tuple(s.name for s in SETTINGS),
-    statements=STATEMENTS,
     run=partial(tail.run, data=data, settings=SETTINGS, training=TRAINING, classifier=CROSS_ENTROPY),
-    draw=partial(pictures.tails, names=SHOWN),
-    caption=CAPTION,
-    seeds=3,
-    height=4.2,
-    claims=("PC-13", "PC-17", "PC-18", "PC-19"),
 )
