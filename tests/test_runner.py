@@ -82,23 +82,24 @@ def test_a_child_answers_like_this_process(path):
 
 
 def test_a_hang_is_one_case_and_the_others_still_run(path):
-    with child_of(path, "hangs_when_cold", timeout=0.5) as run:
+    # Seconds in which a busy machine answers for sure.
+    with child_of(path, "hangs_when_cold", timeout=3) as run:
         assert agrees(run(probe_of()))
         outcome = run(probe_of(**COLD))
         assert outcome.trouble == "hangs"
-        assert outcome.sentence == "does not return within 0.5 s (--timeout)"
+        assert outcome.sentence == "does not return within 3 s (--timeout)"
         assert agrees(run(probe_of()))
 
 
 def test_after_some_hangs_in_a_row_the_rest_is_not_waited_for(path, monkeypatch):
     monkeypatch.setattr(watch, "GIVE_UP", 2)
-    with child_of(path, "hangs_when_cold", timeout=0.2) as run:
+    with child_of(path, "hangs_when_cold", timeout=1) as run:
         assert {run(probe_of(**COLD)).trouble for _ in range(2)} == {"hangs"}
         start = time.perf_counter()
         outcome = run(probe_of(**COLD))
-        assert time.perf_counter() - start < 0.1
+        assert time.perf_counter() - start < 1
         assert outcome.trouble == "hangs"
-        assert outcome.sentence == "is not tried: 2 cases in a row: does not return within 0.2 s (--timeout)"
+        assert outcome.sentence == "is not tried: 2 cases in a row: does not return within 1 s (--timeout)"
 
 
 def test_a_death_tells_how_and_the_others_still_run(path):
