@@ -25,8 +25,8 @@ _FIRST, _EACH, _LAST = 1200, 90, 2500
 """Milliseconds that the frames of an animation stay."""
 
 
-def write(runs: Runs, out: str | os.PathLike[str], drawn: Callable[[int], Any] = int) -> list[Path]:
-    """Draw the start, all runs, and the first of them step by step, into a folder.
+def write(runs: Runs, out: str | os.PathLike[str], animated: int = 0, drawn: Callable[[int], Any] = int) -> list[Path]:
+    """Draw the start, all runs, and one of them step by step, into a folder.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def write(runs: Runs, out: str | os.PathLike[str], drawn: Callable[[int], Any] =
         Of one seed.
     out : path
         Created if it does not exist; every file replaces an older one in one step.
+    animated : int
+        The run that is animated, counted from 0.
     drawn : callable
         Is told the step of each frame of the animation once it is there.
 
@@ -48,7 +50,9 @@ def write(runs: Runs, out: str | os.PathLike[str], drawn: Callable[[int], Any] =
     for suffix in ("svg", "png"):
         content[f"quadrants-start.{suffix}"] = render(quadrants_start.FIGURE, start, suffix)
         content[f"quadrants.{suffix}"] = of_runs(quadrants.FIGURE, runs.runs, suffix)
-    content["quadrants.gif"] = animation(course(runs.setup), f"τ = {runs.runs[0].temperature:g}", drawn)
+    content["quadrants.gif"] = animation(
+        course(runs.setup, animated), f"τ = {runs.runs[animated].temperature:g}", drawn
+    )
     for name, drawing in content.items():
         files.replace(Path(out) / name, drawing)
     return [Path(out) / name for name in content]
@@ -62,25 +66,24 @@ def of_runs(figure: Figure, runs: Sequence[Run], suffix: str) -> bytes:
 
 
 def frames(setup: Setup) -> int:
-    """How many frames an animation of the first run has."""
+    """How many frames an animation has."""
     return 1 - (-setup.steps // _between(setup))
 
 
-def course(setup: Setup) -> list[tuple[int, Array]]:
-    """Steps and features of the first run, before the first step, at equal distances, and at the end."""
-    # No later run changes the indices of the first.
-    alone = replace(setup, seeds=setup.seeds[:1], temperatures=setup.temperatures[:1])
-    points = samples.draw(alone.seeds[0]).samples
+def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
+    """Steps and features of one run, before the first step, at equal distances, and at the end."""
+    # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
+    points = samples.draw(setup.seeds[0]).samples
     found: list[tuple[int, Array]] = []
 
     def note(state: State) -> None:
-        first, second = state.weights[:, 0]
+        first, second = state.weights[:, number]
         if state.done % _between(setup) == 0 or state.done == setup.steps:
             found.append((state.done, _through(points, first, second.T)))
 
-    start = batch.begin(alone)
+    start = batch.begin(setup)
     note(start)
-    batch.advance(alone, start, note)
+    batch.advance(setup, start, note)
     return found
 
 

@@ -147,15 +147,15 @@ def test_every_run_has_a_panel_and_nothing_else(published, count):
         assert axes.get_xlim() == axes.get_ylim() == (-1.1, 1.1)
 
 
-def test_an_animation_ends_with_the_features_of_its_run(published):
-    shown = quadrant_pictures.course(published.setup)
+@pytest.mark.parametrize("number", [0, 5])
+def test_an_animation_ends_with_the_features_of_its_run(published, number):
+    shown = quadrant_pictures.course(published.setup, number)
     assert len(shown) == quadrant_pictures.frames(published.setup) == 41
     assert [step for step, _ in shown[::20]] == [0, 5000, 10_000]
-    first = published.runs[0]
-    start = np.tanh(first.samples @ first.initial[0].T @ first.initial[1].T)
+    one = published.runs[number]
+    start = np.tanh(one.samples @ one.initial[0].T @ one.initial[1].T)
     assert np.abs(shown[0][1] - start).max() < 1e-6
-    # Alone, NumPy may order a sum in another way.
-    assert np.abs(shown[-1][1] - first.features).max() < 1e-5
+    np.testing.assert_array_equal(shown[-1][1], one.features)
 
 
 def test_long_runs_have_no_more_frames_than_can_be_watched():
@@ -170,6 +170,8 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
         (("--temperature", "nan"), "`temperatures` must be > 0"),
         (("--steps", "0"), "`steps` must be an integer >= 1, got 0"),
         (("--seed", "-1"), "`seed` must be an integer >= 0"),
+        (("--animate", "0.05"), "--animate draws into the folder of --out; name one"),
+        (("--animate", "0.3", "--out", "x"), "a run, 0.05, 0.99, 0.5, 0.05, 0.01, 0.001, got 0.3"),
         (("--resume", "nowhere.npz"), "cannot read nowhere.npz"),
         (("--resume", "file"), "file is no saved run: damaged"),
         (("--resume", "file", "--steps", "3"), "leave --steps out"),

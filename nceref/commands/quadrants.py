@@ -11,7 +11,7 @@ from nceref.errors import InputError
 
 _EPILOG = """\b
 Examples
-  nceref quadrants --out pictures
+  nceref quadrants --out pictures --animate 0.01
   nceref quadrants --confounder
   nceref quadrants --temperature 0.1 --temperature 0.01 --seed 3
   nceref quadrants --steps 1000000 --save long.npz
@@ -27,17 +27,21 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
 @click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
 @click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
+@click.option("--animate", metavar="T", type=float, help="The run that the animation shows.  [default: the first]")
 @click.option("--json", "json_file", metavar="FILE", help="Write the runs as JSON; - prints it.")
 @click.option("--save", metavar="FILE", help="Save the state, also when interrupted (.npz).")
 @click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
 @click.pass_context
-def quadrants(context: click.Context, /, out: str | None, json_file: str | None, **given: Any) -> None:
+def quadrants(
+    context: click.Context, /, out: str | None, animate: float | None, json_file: str | None, **given: Any
+) -> None:
     """Train the encoder of source 003 on its 100 points, and say what its statements are worth.
 
     By default the six published runs. Samples, weights and indices are those of the original program for any seed.
     The exit status is 1 if a run diverges.
     """
     setup = _setup(context, given)
+    animated = _number(setup, animate, out)
     _must_be_writable(out, {"--json": json_file, "--save": given["save"], "--resume": given["resume"]})
     runs, beside = _trained(setup, given)
     if json_file is not None:
@@ -45,7 +49,7 @@ def quadrants(context: click.Context, /, out: str | None, json_file: str | None,
     if json_file != "-":
         _print(runs, beside)
     if out is not None:
-        _draw(runs, out, quiet=json_file == "-")
+        _draw(runs, out, animated, quiet=json_file == "-")
     if any(run.stopped for run in runs.runs):
         context.exit(FINDING)
 
@@ -66,6 +70,20 @@ def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
         msg = f"--resume shows one seed, and {given['resume']} holds {len(setup.seeds)}; resume it from Python"
         raise click.UsageError(msg)
     return setup
+
+
+def _number(setup: Any, temperature: float | None, out: str | None) -> int:
+    """Which run is animated."""
+    if temperature is None:
+        return 0
+    if out is None:
+        msg = "--animate draws into the folder of --out; name one"
+        raise click.UsageError(msg)
+    if temperature not in setup.temperatures:
+        known = ", ".join(f"{t:g}" for t in setup.temperatures)
+        msg = f"--animate must be the temperature of a run, {known}, got {temperature:g}"
+        raise click.UsageError(msg)
+    return int(setup.temperatures.index(temperature))
 
 
 def _must_be_writable(out: str | None, paths: Mapping[str, str | None]) -> None:
@@ -139,13 +157,13 @@ def _print(runs: Any, beside: Any) -> None:
     click.echo(quadrant_pages.text(runs, beside, **screen()), nl=False)
 
 
-def _draw(runs: Any, out: str, *, quiet: bool) -> None:
+def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:
     from types import SimpleNamespace
 
     from nceref import quadrant_pictures
     from nceref.terminal import progress
 
     with progress(quadrant_pictures.frames(runs.setup)) as bar:
-        paths = quadrant_pictures.write(runs, out, drawn=lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
+        paths = quadrant_pictures.write(runs, out, animated, lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
     if not quiet:
         click.echo("\n" + "\n".join(map(str, paths)))
