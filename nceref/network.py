@@ -46,6 +46,9 @@ class Linear:
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
         """(..., N, inputs) to (..., N, outputs)."""
+        if x.shape[-1] != self.inputs:
+            msg = f"rows of shape {x.shape} do not go into {self}; they must have {self.inputs} features"
+            raise InputError(msg)
         W = parameters[0]
         value = x @ np.swapaxes(W, -1, -2)
         if self.bias:
@@ -78,7 +81,7 @@ class ReLU:
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
         """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
-        on = x.real > 0
+        on = ~(x.real <= 0)  # NaN stays NaN
         return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
 
 
@@ -167,6 +170,12 @@ def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> P
 
 
 def _drawn(network: Network, rng: np.random.Generator) -> list[Array]:
-    # The first shape of a layer is (outputs, inputs); its bias has the same range.
-    bounds = [layer.shapes[0][1] ** -0.5 for layer in network.layers for _ in layer.shapes]
-    return [rng.uniform(-bound, bound, shape) for bound, shape in zip(bounds, network.shapes, strict=True)]
+    drawn = []
+    for layer in network.layers:
+        if isinstance(layer, Network):
+            drawn += _drawn(layer, rng)
+        elif layer.shapes:
+            # The first shape of a layer is (outputs, inputs); its bias has the same range.
+            bound = layer.shapes[0][-1] ** -0.5
+            drawn += [rng.uniform(-bound, bound, shape) for shape in layer.shapes]
+    return drawn

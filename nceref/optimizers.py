@@ -46,13 +46,14 @@ class SGD:
 
     def start(self, parameters: Parameters) -> State:
         """No velocity yet."""
+        _check_members(self.rate, parameters)
         return (tuple(np.zeros_like(w) for w in parameters),) if self.momentum else ()
 
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
         """One step down the slope, or down the velocity."""
         velocity = gradients
         if self.momentum:
-            velocity = tuple(self.momentum * v + g for v, g in zip(state[0], gradients, strict=True))
+            velocity = tuple(float(self.momentum) * v + g for v, g in zip(state[0], gradients, strict=True))
             state = (velocity,)
         moved = (w - _shaped(self.rate, w) * v for w, v in zip(parameters, velocity, strict=True))
         return tuple(moved), state
@@ -87,29 +88,40 @@ class Adam:
 
     def start(self, parameters: Parameters) -> State:
         """Both means are 0."""
+        _check_members(self.rate, parameters)
         return tuple(tuple(np.zeros_like(w) for w in parameters) for _ in range(2))
 
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
         """One step of about the rate in every entry."""
-        means = tuple(self.first * m + (1 - self.first) * g for m, g in zip(state[0], gradients, strict=True))
-        squares = tuple(self.second * v + (1 - self.second) * g * g for v, g in zip(state[1], gradients, strict=True))
-        root, start = (1 - self.second**count) ** 0.5, 1 - self.first**count
+        # NumPy's own scalars would turn float32 into float64.
+        first, second, epsilon = float(self.first), float(self.second), float(self.epsilon)
+        means = tuple(first * m + (1 - first) * g for m, g in zip(state[0], gradients, strict=True))
+        squares = tuple(second * v + (1 - second) * g * g for v, g in zip(state[1], gradients, strict=True))
+        root, start = (1 - second**count) ** 0.5, 1 - first**count
         moved = (
-            w - _shaped(self.rate, w) / start * m / (np.sqrt(v) / root + self.epsilon)
+            w - _shaped(self.rate, w) / start * m / (np.sqrt(v) / root + epsilon)
             for w, m, v in zip(parameters, means, squares, strict=True)
         )
         return tuple(moved), (means, squares)
 
 
-def _shaped(rate: Rate, w: Array) -> Array | float:
+def _shaped(rate: Rate, w: Array) -> Array:
     """The rate as it multiplies parameters with a leading axis of members, in their dtype."""
-    return rate if isinstance(rate, float | int) else np.asarray(rate, w.dtype).reshape(-1, *[1] * (w.ndim - 1))
+    rates = np.asarray(rate, w.dtype)
+    return rates.reshape(-1, *[1] * (w.ndim - 1)) if rates.ndim else rates
 
 
 def _check_rate(rate: Rate) -> None:
-    rates = np.atleast_1d(np.asarray(rate, np.float64))
-    if not np.all(np.isfinite(rates) & (rates > 0)):
-        msg = f"`rate` must be > 0 and finite, got {rate!r}"
+    rates = np.atleast_1d(np.asarray(rate))
+    if rates.dtype.kind not in "iuf" or not rates.size or not np.all(np.isfinite(rates) & (rates > 0)):
+        msg = f"`rate` must be > 0 and finite, got {rate!r}; give one number, or one for each member"
+        raise InputError(msg)
+
+
+def _check_members(rate: Rate, parameters: Parameters) -> None:
+    members = len(parameters[0])
+    if np.ndim(rate) and np.shape(rate) != (members,):
+        msg = f"`rate` must be one number, or one for each of {members} members, got {rate!r}"
         raise InputError(msg)
 
 

@@ -88,6 +88,26 @@ def test_relu_at_0_has_slope_0():
     assert pull(np.ones((1, 3)))[0].tolist() == [[0.0, 0.0, 1.0]]
 
 
+def test_relu_passes_nan_on():
+    value, pull = ReLU()(np.array([[np.nan, -1.0, 2.0]]))
+    np.testing.assert_array_equal(value, [[np.nan, 0.0, 2.0]])
+    np.testing.assert_array_equal(pull(np.ones((1, 3)))[0], [[1.0, 0.0, 1.0]])
+
+
+def test_layers_inside_a_network_inside_a_network_keep_their_range():
+    inner = mlp((100, 4, 50), bias=False)
+    found = initial(Network((inner, Linear(50, 2, bias=False))), (0, 1))
+    flat = initial(Network((*inner.layers, Linear(50, 2, bias=False))), (0, 1))
+    for a, b in zip(found, flat, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert np.abs(found[1]).max() > 0.4
+
+
+def test_rows_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match=r"rows of shape \(1, 5, 4\) do not go into Linear\(inputs=3"):
+        Linear(3, 2)(np.zeros((1, 5, 4)), np.zeros((1, 2, 3)), np.zeros((1, 2)))
+
+
 def test_initial_weights_depend_on_the_seed_alone_and_keep_their_range():
     network = mlp((4, 9, 2))
     both = initial(network, (5, 6))
@@ -154,6 +174,9 @@ def test_a_rate_for_each_member(optimizer):
     ("make", "message"),
     [
         (lambda: SGD(0.0), "`rate` must be > 0 and finite, got 0.0"),
+        (lambda: SGD(()), r"`rate` must be > 0 and finite, got \(\)"),
+        (lambda: SGD("0.1"), "`rate` must be > 0 and finite, got '0.1'"),
+        (lambda: Adam((0.1, 0.2)).start((np.zeros((3, 2)),)), r"for each of 3 members, got \(0.1, 0.2\)"),
         (lambda: SGD((0.1, float("nan"))), "`rate` must be > 0"),
         (lambda: SGD(momentum=1.0), "`momentum` must be >= 0 and < 1, got 1.0"),
         (lambda: Adam(second=-0.1), "`second` must be >= 0 and < 1, got -0.1"),

@@ -43,11 +43,11 @@ def batches_for(name):
 def recipe(name, steps=40, **more):
     given = {p.name for p in nceref.get_loss(name).parameters}
     settings = {key: value for key, value in SETTINGS.items() if key in given}
-    needs = {"queue": 16} if name == "moco" else {}
+    needs = {"queue": 16} if name == "moco" else {"classes": CLASSES} if given & {"centers", "class_weights"} else {}
     if name == "nce":
         needs = {"network": mlp((6, 16, 1), activation=Tanh)}
     return Recipe(
-        name, **{"network": NETWORK, "optimizer": Adam(1e-2), "settings": settings, "classes": CLASSES} | needs | more,
+        name, **{"network": NETWORK, "optimizer": Adam(1e-2), "settings": settings} | needs | more,
         steps=steps,
     )  # fmt: skip
 
@@ -68,12 +68,12 @@ def test_every_loss_trains_an_encoder(loss_name):
 @pytest.mark.parametrize("name", ["cross_entropy", "arcface"])
 def test_a_step_follows_the_gradient_of_the_whole_program(name):
     """One step of plain descent moves weight and center by -rate times the derivative, found by differences."""
-    settings = {"scale": 2.0, "margin": 0.1} if name == "arcface" else {}
+    settings, classes = ({"scale": 2.0, "margin": 0.1}, CLASSES) if name == "arcface" else ({}, 0)
     rate, h = 1e-3, 1e-6
     batch = views(np.random.default_rng([3, 1]), count=1)
-    one = Recipe(name, NETWORK, 1, SGD(rate), settings=settings, classes=CLASSES)
+    one = Recipe(name, NETWORK, 1, SGD(rate), settings=settings, classes=classes)
     after = train(one, [Member(3)], lambda rng: views(rng, count=1))
-    before = train(Recipe(name, NETWORK, 1, SGD(1e-300), settings=settings, classes=CLASSES), [Member(3)],
+    before = train(Recipe(name, NETWORK, 1, SGD(1e-300), settings=settings, classes=classes), [Member(3)],
                    lambda rng: views(rng, count=1))  # fmt: skip
 
     def value(parameters, learned):
@@ -232,6 +232,67 @@ def test_weights_that_leave_the_range_are_not_kept():
     assert all(np.isfinite(w).all() for w in trained.parameters)
 
 
+def with_a_zero_row(rng):
+    """A batch whose first row is 0 once in ten times."""
+    batch = views(rng)
+    batch.views[0][0] *= rng.random() > 0.1
+    return batch
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_row_without_a_direction_stops_one_member_and_no_other(normalize):
+    one = Recipe("info_nce", mlp((6, 4), bias=False, normalize=normalize), 8, SGD(1e-3))
+    # In the first batch it would be refused.
+    begin = {seed: with_a_zero_row(np.random.default_rng([seed, 1])).views[0][0] for seed in range(9)}
+    members = [Member(seed, 0.2) for seed, row in begin.items() if row.any()]
+    trained = train(one, members, with_a_zero_row)
+    assert None in trained.stopped
+    (step, why) = next(filter(None, trained.stopped))
+    assert 1 < step <= 8
+    assert "zero" in why
+    for e, member in enumerate(members):
+        alone = train(one, [member], with_a_zero_row)
+        assert alone.stopped[0] == trained.stopped[e]
+        np.testing.assert_array_equal(alone.losses[:, 0], trained.losses[:, e])
+        np.testing.assert_array_equal(alone.parameters[0][0], trained.parameters[0][e])
+
+
+def test_the_last_update_counts_only_if_the_encoder_survives_it():
+    def one(steps):
+        return Recipe("simple", mlp((6, 5, 4)), steps, SGD(1e200), settings={"normalize": "none"})
+
+    once, twice = (train(one(steps), [Member(1)], views) for steps in (1, 2))
+    assert once.stopped == twice.stopped == ((2, "the features are infinite or NaN"),)
+    for a, b in zip(once.parameters, twice.parameters, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_means_of_the_optimizer_that_overflow_stop_a_member():
+    def large(rng):
+        return Batch(tuple(1e82 * view for view in views(rng).views))
+
+    trained = train(Recipe("simple", mlp((6, 5, 4)), 3, settings={"normalize": "none"}), [Member(0)], large)
+    assert trained.stopped == ((1, "the optimizer's means are infinite or NaN"),)
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64])
+def test_numpy_s_own_numbers_do_not_change_the_dtype(number):
+    for optimizer in (SGD(number(0.1), number(0.9)), Adam(number(0.1), epsilon=number(1e-8))):
+        trained = train(recipe("info_nce", 2, dtype="float32", optimizer=optimizer), [Member(0, 0.2)], views)
+        assert {w.dtype for w in trained.parameters} == {np.dtype("float32")}
+
+
+def changing(change):
+    """Batches that are changed from the third on."""
+    drawn = []
+
+    def draw(rng):
+        drawn.append(views(rng))
+        return change(drawn[-1]) if len(drawn) > 2 else drawn[-1]
+
+    return draw
+
+
 def test_training_ends_when_all_have_stopped():
     steps = []
     trained = train(Recipe("info_nce", mlp((6, 5, 4)), 50, SGD(1e200)), [Member(0, 0.2)], views, noted=steps.append)
@@ -252,6 +313,31 @@ def test_training_ends_when_all_have_stopped():
         (lambda: train(Recipe("dcl", NETWORK, 1), [Member(0, 1.0)], lambda r: views(r, count=1)), "draw two"),
         (lambda: train(recipe("paco"), [Member(0, 1.0)], lambda r: views(r, labeled=False)), "draw labeled ones"),
         (lambda: train(recipe("dcl"), [], views), "`members` must not be empty"),
+        (lambda: train(recipe("dcl"), iter([]), views), "`members` must not be empty"),
+        (lambda: train(recipe("dcl"), [Member(0, 1.0)], lambda r: views(r, count=3)), "the batches have 3; draw two"),
+        (lambda: train(recipe("info_nce"), [Member(0, 1.0)], lambda r: data_and_noise(r)), r"got \[12, 24\] rows"),
+        (lambda: train(recipe("supcon_out", queue=9), [Member(0, 1.0)], lambda r: views(r, False)), "labels, but"),
+        (
+            lambda: train(recipe("dcl"), [Member(0, 1.0)], changing(lambda b: Batch((b.views[0][:5], b.views[1][:5])))),
+            r"all batches must have the same shapes, got \(\(5, 6\), ",
+        ),
+        (lambda: train(recipe("dcl"), [Member(0, 1.0)], changing(lambda b: Batch(b.views))), "'no labels'"),
+        (lambda: train(recipe("dcl", classes=3), [Member(0, 1.0)], views), "leave `classes` out, got 3"),
+        (
+            lambda: train(recipe("dcl", settings={"normalise": "l2"}), [Member(0, 1.0)], views),
+            "no argument of dcl that can be set named 'normalise'; did you mean 'normalize'",
+        ),
+        (lambda: train(recipe("dcl", network=mlp((5, 4))), [Member(0, 1.0)], views), "they must have 5 features"),
+        (lambda: train(recipe("dcl", optimizer=SGD((0.1, 0.2))), [Member(0, 1.0)], views), "each of 1 members"),
+        (lambda: Batch(()), "at least one array"),
+        (lambda: Batch((np.zeros((0, 6)),)), r"N, F >= 1, got shape \(0, 6\) for view 0"),
+        (lambda: Batch((np.zeros(6),)), r"got shape \(6,\) for view 0"),
+        (lambda: Batch((np.full((2, 3), np.nan),)), "must be finite real numbers, view 0 is not"),
+        (lambda: Batch((np.zeros((2, 3)),), np.zeros(3, int)), r"`labels` must be of shape \(2,\)"),
+        (
+            lambda: train(recipe("dcl", 1), [Member(0, 1.0)], views).features(np.zeros(6)),
+            r"`x` must be of shape \(N, F\), got \(6,\)",
+        ),
         (lambda: train(recipe("nce"), [Member(0)], views), "cannot supply `data_log_noise` of nce .*`given` of every"),
         (lambda: train(recipe("nce", network=NETWORK), [Member(0)], data_and_noise), "give the network 1 output"),
         (

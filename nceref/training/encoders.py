@@ -7,11 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref.network import Network, Parameters
-from nceref.training.supply import Batch
+from nceref.training.batch import Batch
 
 Array = npt.NDArray[Any]
-Encoded = tuple[Array, Callable[[Array], Parameters]]
-"""Features of all members, (E, rows, D), view after view, and the gradient by the weights of one by them."""
+Pull = Callable[[Array], Parameters]
+"""From the gradient by the features to that by the weights."""
+Encoded = tuple[Array, Pull]
+"""Features of all members, (E, rows, D), view after view."""
 
 
 def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nceref.errors import InputError
 from nceref.network import Network, Parameters
 from nceref.optimizers import Adam, Optimizer
-from nceref.training.supply import Member
+from nceref.training.batch import Member
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("classes", 0), ("queue", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 msg = f"`{name}` must be an integer >= {least}, got {value!r}"
                 raise InputError(msg)
         if self.momentum is not None and not 0 <= self.momentum <= 1:
@@ -70,7 +70,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """One member at one step, for those who watch: what went into the loss and what came out, before the update."""
+    """One member at one step, for those who watch and change nothing: what went into the loss, and what came out."""
 
     step: int
     member: int
@@ -92,9 +92,9 @@ class Trained:
     learned : mapping
         Centers, class weights and scalars by name.
     losses : (steps, E) array
-        NaN from the step on at which a member stopped.
+        NaN for a member that has stopped.
     stopped : tuple of (int, str) or None
-        For each member the step at which it diverged, and how.
+        For each member the step at which it diverged, and how; recipe.steps + 1 if the last update did it.
     """
 
     recipe: Recipe
@@ -107,4 +107,7 @@ class Trained:
     def features(self, x: Array) -> Array:
         """Features of samples (N, F) by every member, (E, N, D)."""
         x = np.asarray(x, self.recipe.dtype)
+        if x.ndim != 2:
+            msg = f"`x` must be of shape (N, F), got {x.shape}"
+            raise InputError(msg)
         return self.recipe.network(np.broadcast_to(x, (len(self.members), *x.shape)), *self.parameters)[0]

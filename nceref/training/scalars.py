@@ -14,7 +14,8 @@ import numpy.typing as npt
 from nceref import spec
 from nceref.errors import InputError
 from nceref.registry import unknown
-from nceref.training.supply import Member, heat
+from nceref.training.batch import Member
+from nceref.training.supply import heat
 
 Array = npt.NDArray[Any]
 

@@ -1,4 +1,7 @@
-"""What a loss wants, read from its declaration, and where the trainer gets it: views, labels, centers, a queue."""
+"""What a loss wants, read from its declaration, and where the trainer gets it: views, labels, centers, a queue.
+
+A loss with one input gets the rows of all views as one set: for uniformity, the views of a sample repel each other too.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,46 +12,13 @@ import numpy.typing as npt
 
 from nceref import spec
 from nceref.errors import InputError
+from nceref.registry import unknown
+from nceref.training.batch import Batch, Member
 
 Array = npt.NDArray[Any]
 
 INVERSE = ("logit_scale", "scale")
 """Scalars that multiply: they get 1 / temperature."""
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What is drawn for one step.
-
-    Attributes
-    ----------
-    views : tuple of arrays
-        One or more, each (N, F), row by row of the same samples; for a loss over data and noise, one of each.
-    labels : array of int, optional
-        Of the samples.
-    given : mapping
-        Further arguments of the loss that belong to these samples, such as the log-density of the noise.
-    """
-
-    views: tuple[Array, ...]
-    labels: Array | None = None
-    given: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Member:
-    """One of an ensemble: its seed draws weights and batches; without a temperature the loss gets none."""
-
-    seed: int
-    temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            msg = f"`temperature` must be > 0 and finite, got {self.temperature!r}"
-            raise InputError(msg)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            msg = f"`seed` must be an integer >= 0, got {self.seed!r}"
-            raise InputError(msg)
 
 
 @dataclass(frozen=True)
@@ -93,7 +63,7 @@ class Supply:
             views = tuple(self._numbers(v) for v in views)
         found = dict(self.given) | heat(self.loss, member, self.given)
         if self.pair:
-            rows: dict[str, Any] = dict(zip(self.pair, views, strict=False)) | self._labels(batch.labels, 1)
+            rows: dict[str, Any] = dict(zip(self.pair, views, strict=True)) | self._labels(batch.labels, 1)
         elif self.stacked and len(views) > 1:
             rows = {self.single: np.stack(views, axis=1)} | self._labels(batch.labels, 1)
         else:
@@ -103,10 +73,8 @@ class Supply:
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
         if self.pair:
-            parts = [
-                np.reshape(grads.get(k, np.zeros_like(v)), v.shape) for k, v in zip(self.pair, views, strict=False)
-            ]
-            return np.concatenate([*parts, *(np.zeros_like(v) for v in views[2:])])
+            pairs = zip(self.pair, views, strict=True)
+            return np.concatenate([np.reshape(grads.get(name, np.zeros_like(v)), v.shape) for name, v in pairs])
         g = grads[self.single]
         return np.concatenate(list(np.swapaxes(g, 0, 1))) if g.ndim == 3 else g
 
@@ -121,12 +89,15 @@ class Supply:
 
     def check(self, batch: Batch) -> None:
         """Whether a batch has what the loss needs of it."""
-        name = self.loss.name
-        if self.pair and len(batch.views) < 2:
-            msg = f"{name} compares two views of each sample, the batches have {len(batch.views)}; draw two"
+        name, count = self.loss.name, len(batch.views)
+        if self.pair and count != 2:
+            msg = f"{name} compares two views of each sample, the batches have {count}; draw two"
             raise InputError(msg)
-        if self.labels in self.missing and batch.labels is None:
-            msg = f"{name} needs `{self.labels}`, but the batches have no labels; draw labeled ones"
+        if not self.flat and len({*map(len, batch.views)}) > 1:
+            msg = f"the views of {name} must be of the same samples, got {[*map(len, batch.views)]} rows"
+            raise InputError(msg)
+        if batch.labels is None and (self.labels in self.missing or self.queue_labels):
+            msg = f"{name} needs labels, but the batches have none; draw labeled ones"
             raise InputError(msg)
         for p in self.loss.parameters:
             if p.name in self.missing and p.name not in (self.labels, *batch.given):
@@ -149,8 +120,12 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     Raises
     ------
     InputError
-        If no input of the loss takes features, or a queue is missing or not wanted.
+        If the loss has no such arguments, no input that takes features, or a queue is missing or not wanted.
     """
+    for name in settings:
+        if name not in (known := tuple(p.name for p in loss.parameters)):
+            what = f"argument of {loss.name} that can be set"
+            raise unknown(what, name, known, f"nceref losses {loss.name}")
     rows = tuple(p for p in loss.parameters if _is_rows(p) and p.name not in settings)
     if not rows:
         msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"

@@ -1,6 +1,7 @@
 """The steps: every member of an ensemble draws a batch, the network runs once for all, the loss once for each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from nceref import losses
 from nceref.errors import InputError
 from nceref.network import Parameters, initial
 from nceref.training import scalars
-from nceref.training.encoders import Encoded, encoded, encoded_with_keys, followed, views
+from nceref.training.batch import Batch, Member
+from nceref.training.encoders import Encoded, Pull, encoded, encoded_with_keys, followed, views
+from nceref.training.queue import Queue
 from nceref.training.recipe import Moment, Recipe, Trained
-from nceref.training.supply import Batch, Member, Supply, supply
+from nceref.training.supply import Supply, supply
 
 Array = npt.NDArray[Any]
 Draw = Callable[[np.random.Generator], Batch]
@@ -38,16 +41,14 @@ def train(
     noted : callable, optional
         Is told the number of each step when it is done.
     watch : callable, optional
-        Is told a `Moment` for each member and step.
+        Is told a `Moment` for each step of each member that goes on.
 
     Raises
     ------
     InputError
-        If the loss cannot be supplied, or refuses the first batch. A member that diverges later is stopped instead.
+        If the loss cannot be supplied, or a batch is none; or if the first step of a member is refused. A member that
+        diverges later is stopped instead.
     """
-    if not members:
-        msg = "`members` must not be empty: name at least one seed"
-        raise InputError(msg)
     run = _Run(recipe, tuple(members), draw, watch)
     # What overflows is found by looking at the results.
     with np.errstate(all="ignore"):
@@ -57,6 +58,7 @@ def train(
                 noted(step)
             if all(run.stopped):
                 break
+        run.close()
     return Trained(recipe, run.members, *run.split(run.good), run.losses, tuple(run.stopped))
 
 
@@ -66,18 +68,23 @@ class _Run:
     def __init__(
         self, recipe: Recipe, members: tuple[Member, ...], draw: Draw, watch: Callable[[Moment], Any] | None
     ) -> None:
+        if not members:
+            msg = "`members` must not be empty: name at least one seed"
+            raise InputError(msg)
         self.recipe, self.members, self.draw, self.watch = recipe, members, draw, watch
         self.loss = losses.get_loss(recipe.loss)
         self.supply: Supply = supply(self.loss.declaration, recipe.settings, recipe.queue)
         self.scalars = scalars.learned(self.loss.declaration, recipe.learn)
         self.generators = [np.random.default_rng([m.seed, 1]) for m in members]
+        self.stopped: list[tuple[int, str] | None] = [None] * len(members)
+        self.shapes: tuple[Any, ...] = ()
         self.parameters: Parameters = initial(recipe.network, [m.seed for m in members], recipe.dtype)
         self.slow, self.own = self.parameters, len(self.parameters)
-        self.queues: list[tuple[Array, Array | None]] = self._filled_queues()
+        self.batches: dict[int, Batch] = {}
+        self.queues = self._filled_queues()
         self.parameters += self._centers() + self._weights_of_scalars()
         self.good, self.memory = self.parameters, recipe.optimizer.start(self.parameters)
         self.losses = np.full((recipe.steps, len(members)), np.nan)
-        self.stopped: list[tuple[int, str] | None] = [None] * len(members)
 
     def split(self, parameters: Parameters) -> tuple[Parameters, dict[str, Array]]:
         """Those of the network, and those of the loss by name."""
@@ -87,29 +94,64 @@ class _Run:
 
     def step(self, number: int) -> None:
         """One step of every member that has not stopped."""
-        batches = [self._drawn(generator) for generator in self.generators]
-        features, pull = self._encoded(batches)
+        self.batches = {e: self._drawn(self.generators[e]) for e in self._going()}
+        going, features, pull = self._features(number)
         by_features = np.zeros_like(features)
-        by_learned = tuple(np.zeros_like(w) for w in self.parameters[self.own :])
-        for e, batch in enumerate(batches):
-            if self.stopped[e] is None:
-                grads = self._grads(number, e, batch, features[e])
-                if grads is not None:
-                    by_features[e] = self.supply.by_features(grads, views(features[e], batch))
-                    for g, found in zip(by_learned, self._by_learned(e, grads), strict=True):
-                        g[e] = found
-        moved, self.memory = self.recipe.optimizer.step(
-            self.parameters, (*pull(by_features), *by_learned), self.memory, number
-        )
-        self._keep(number, moved)
-        if self.recipe.momentum is not None:
-            self.slow = followed(self.slow, self.parameters[: self.own], self.recipe.momentum)
+        gradients = tuple(np.zeros_like(w) for w in self.parameters)
+        for i, e in enumerate(going):
+            grads = self._grads(number, e, features[i])
+            if grads is not None:
+                by_features[i] = self.supply.by_features(grads, views(features[i], self.batches[e]))
+                for g, found in zip(gradients[self.own :], self._by_learned(e, grads), strict=True):
+                    g[e] = found
+        for g, found in zip(gradients, pull(by_features), strict=False):
+            g[going] = found
+        self._move(number, gradients)
 
-    def _grads(self, number: int, e: int, batch: Batch, features: Array) -> Mapping[str, Array] | None:
+    def close(self) -> None:
+        """The last update counts for those members that have features after it."""
+        self._features(self.recipe.steps + 1)
+        self.good = _chosen(self._going(), self.parameters, self.good)
+
+    def _going(self) -> list[int]:
+        return [e for e, stop in enumerate(self.stopped) if stop is None]
+
+    def _features(self, number: int) -> tuple[list[int], Array, Pull]:
+        """Features of the members that go on, one after another; a member that has none stops."""
+        while going := self._going():
+            try:
+                features, pull = self._encoded(going)
+            except InputError:
+                refused = 0 if number == 1 else sum(self._refused(number, e) for e in going)
+                if not refused:
+                    raise
+                continue
+            for i, e in enumerate(going):
+                if not np.isfinite(features[i]).all():
+                    self.stopped[e] = number, "the features are infinite or NaN"
+            return going, features, pull
+        return [], np.empty((0, 0, 0)), lambda g: ()
+
+    def _refused(self, number: int, e: int) -> bool:
+        """Whether the network refuses this member, which stops then."""
+        try:
+            self._encoded([e])
+        except InputError as error:
+            self.stopped[e] = number, str(error)
+        return self.stopped[e] is not None
+
+    def _encoded(self, members: list[int]) -> Encoded:
+        batches, network, dtype = [self.batches[e] for e in members], self.recipe.network, self.recipe.dtype
+        weights = _of(self.parameters[: self.own], members)
+        if self.recipe.momentum is None:
+            return encoded(network, weights, batches, dtype)
+        return encoded_with_keys(network, weights, _of(self.slow, members), batches, dtype)
+
+    def _grads(self, number: int, e: int, features: Array) -> Mapping[str, Array] | None:
         """Gradients of the loss for a member, or None, and it stops."""
-        if not np.isfinite(features).all():
-            self.stopped[e] = number, "the features are infinite or NaN"
+        if self.stopped[e] is not None:
             return None
+        batch = self.batches[e]
         inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
         _, learned = self.split(self.parameters)
         inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
@@ -123,7 +165,7 @@ class _Run:
         self.losses[number - 1, e] = value
         if self.watch is not None:
             self.watch(Moment(number, e, inputs, value, grads))
-        self._remember(e, batch, features)
+        self._remember(e, features)
         return dict(grads)
 
     def _by_learned(self, e: int, grads: Mapping[str, Array]) -> list[Array]:
@@ -132,45 +174,47 @@ class _Run:
         slopes = (one.slope(w[e], grads[one.name]) for one, w in zip(self.scalars, weights, strict=True))
         return [*(grads[name] for name in self.supply.learned), *slopes]
 
-    def _keep(self, number: int, moved: Parameters) -> None:
-        """Go on to the moved parameters, member by member: good are those that the loss could be taken of."""
-        for e, stop in enumerate(self.stopped):
-            if stop is None and not all(np.isfinite(w[e]).all() for w in moved):
-                self.stopped[e] = number, "the parameters are infinite or NaN"
-                self.good = _chosen(e, self.parameters, self.good)
-        going = np.array([stop is None for stop in self.stopped])
-        last = number == self.recipe.steps
-        self.good = _merged(going, moved if last else self.parameters, self.good)
-        self.parameters = _merged(going, moved, self.good)
+    def _move(self, number: int, gradients: Parameters) -> None:
+        """Go on to new parameters, member by member: good are the old ones, which the loss could be taken of."""
+        self.good = _chosen(self._going(), self.parameters, self.good)
+        moved, self.memory = self.recipe.optimizer.step(self.parameters, gradients, self.memory, number)
+        for e in self._going():
+            for what, arrays in (("parameters", moved), ("optimizer's means", chain(*self.memory))):
+                if not all(np.isfinite(w[e]).all() for w in arrays):
+                    self.stopped[e] = number, f"the {what} are infinite or NaN"
+        self.parameters = _chosen(self._going(), moved, self.good)
+        if self.recipe.momentum is not None:
+            self.slow = followed(self.slow, self.parameters[: self.own], self.recipe.momentum)
 
     def _drawn(self, generator: np.random.Generator) -> Batch:
         batch = self.draw(generator)
         self.supply.check(batch)
-        return batch
-
-    def _encoded(self, batches: Sequence[Batch]) -> Encoded:
-        network, weights, dtype = self.recipe.network, self.parameters[: self.own], self.recipe.dtype
-        if self.recipe.momentum is None:
-            return encoded(network, weights, batches, dtype)
-        if len(batches[0].views) < 2:
+        if self.recipe.momentum is not None and len(batch.views) < 2:
             msg = "`momentum` is for the keys, the last of two or more views, but the batches have one; draw two"
             raise InputError(msg)
-        return encoded_with_keys(network, weights, self.slow, batches, dtype)
+        self.shapes = self.shapes or batch.shapes
+        if batch.shapes != self.shapes:
+            msg = f"all batches must have the same shapes, got {batch.shapes} after {self.shapes}"
+            raise InputError(msg)
+        return batch
 
     def _centers(self) -> Parameters:
         """A row for each class, drawn as the rows of a linear layer are."""
-        if not self.supply.learned:
-            return ()
-        if self.recipe.classes < 1:
-            names = ", ".join(f"`{name}`" for name in self.supply.learned)
+        names, classes = ", ".join(f"`{name}`" for name in self.supply.learned), self.recipe.classes
+        if not names and classes:
+            msg = f"{self.recipe.loss} learns nothing for each class; leave `classes` out, got {classes}"
+            raise InputError(msg)
+        if names and not classes:
             msg = f"{self.recipe.loss} learns {names}, a row for each class; say how many `classes` there are"
             raise InputError(msg)
-        rows, _ = self._encoded([self._drawn(np.random.default_rng([m.seed, 2])) for m in self.members])
-        width = rows.shape[-1]
+        if not names:
+            return ()
+        self.batches = {e: self._drawn(np.random.default_rng([m.seed, 2])) for e, m in enumerate(self.members)}
+        width = self._encoded(self._going())[0].shape[-1]
         generators = [np.random.default_rng([m.seed, 3]) for m in self.members]
-        shape, bound = (self.recipe.classes, width), width**-0.5
+        bound = width**-0.5
         return tuple(
-            np.stack([g.uniform(-bound, bound, shape) for g in generators]).astype(self.recipe.dtype)
+            np.stack([g.uniform(-bound, bound, (classes, width)) for g in generators]).astype(self.recipe.dtype)
             for _ in self.supply.learned
         )
 
@@ -182,41 +226,37 @@ class _Run:
             for one in self.scalars
         )
 
-    def _filled_queues(self) -> list[tuple[Array, Array | None]]:
+    def _filled_queues(self) -> list[Queue]:
         """Features of batches that are drawn for this, before the first step."""
-        self.queues = [(np.empty((0, 0)), None)] * len(self.members)
-        while self.recipe.queue and len(self.queues[0][0]) < self.recipe.queue:
-            batches = [self._drawn(generator) for generator in self.generators]
-            features, _ = self._encoded(batches)
-            for e, batch in enumerate(batches):
-                self._remember(e, batch, features[e])
+        self.queues = [Queue(self.recipe.queue)] * len(self.members)
+        while not self.queues[0].full:
+            self.batches = {e: self._drawn(generator) for e, generator in enumerate(self.generators)}
+            features, _ = self._encoded(self._going())
+            for e in self._going():
+                self._remember(e, features[e])
         return self.queues
 
-    def _remember(self, e: int, batch: Batch, features: Array) -> None:
+    def _remember(self, e: int, features: Array) -> None:
         """Put the features of the last view in front of the queue."""
-        if not self.recipe.queue:
-            return
-        new, (rows, labels) = views(features, batch)[-1], self.queues[e]
-        rows = np.concatenate([new, rows.reshape(-1, new.shape[1])])[: self.recipe.queue]
-        if batch.labels is not None:
-            labels = np.concatenate([batch.labels, *([] if labels is None else [labels])])[: self.recipe.queue]
-        self.queues[e] = rows, labels
+        batch = self.batches[e]
+        if self.recipe.queue:
+            self.queues[e] = self.queues[e].pushed(views(features, batch)[-1], batch.labels)
 
-    def _queued(self, e: int) -> dict[str, Array]:
-        rows, labels = self.queues[e]
-        found = {self.supply.queue: rows} if self.supply.queue else {}
-        if self.supply.queue_labels and labels is not None:
-            found[self.supply.queue_labels] = labels
-        return found
+    def _queued(self, e: int) -> dict[str, Any]:
+        names, queue = (self.supply.queue, self.supply.queue_labels), self.queues[e]
+        return {name: held for name, held in zip(names, (queue.rows, queue.labels), strict=True) if name}
 
 
-def _merged(going: Array, new: Parameters, old: Parameters) -> Parameters:
-    """New parameters for those members that go on."""
-    if going.all():
+def _of(parameters: Parameters, members: list[int]) -> Parameters:
+    """Those of some members."""
+    return parameters if len(members) == len(parameters[0]) else tuple(w[members] for w in parameters)
+
+
+def _chosen(members: list[int], new: Parameters, old: Parameters) -> Parameters:
+    """New parameters for some members, old ones for the others."""
+    if len(members) == len(old[0]):
         return new
-    return tuple(np.where(going.reshape(-1, *[1] * (w.ndim - 1)), w, v) for w, v in zip(new, old, strict=True))
-
-
-def _chosen(e: int, new: Parameters, old: Parameters) -> Parameters:
-    """New parameters for one member."""
-    return _merged(np.arange(len(new[0])) == e, new, old)
+    merged = tuple(w.copy() for w in old)
+    for w, v in zip(merged, new, strict=True):
+        w[members] = v[members]
+    return merged
