@@ -10,7 +10,6 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from nceref import files, pages, report
-from nceref.errors import InputError
 from nceref.experiment import PARTLY, REVERSED, RULE, SHOWN, UNSEEN, Experiment, Finding, Measure, Results, judge
 from nceref.figure import Figure, render
 from nceref.registry import discover, unknown
@@ -177,19 +176,3 @@ def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) 
         path = Path(out) / f"{experiment.name}.{suffix}"
         files.replace(path, content)
         yield path
-
-
-def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that cannot be written to, before anything is computed for it.
-
-    Raises
-    ------
-    InputError
-        If it, or the folder that it would be made in, is not a folder or not open to writing.
-    """
-    path = Path(folder)
-    there = next(p for p in (path, *path.absolute().parents) if p.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "is not a folder" if not there.is_dir() else "cannot be written to"
-        msg = f"{there} {why}; name another folder for {path}"
-        raise InputError(msg)

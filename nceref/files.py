@@ -1,7 +1,14 @@
 """Writing files: in one step, or not at all."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from nceref.errors import InputError
+
+STANDARD_OUTPUT = "-"
+"""As the name of a file."""
 
 
 def replace(path: str | os.PathLike[str], content: bytes) -> None:
@@ -30,3 +37,48 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str | None]) -> None:
+    """Try every place before the work begins, not after it.
+
+    Parameters
+    ----------
+    folders, files : mappings
+        What is asked for, by option; None: nothing, ``-``: standard output. Folders are created.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written, or two options name the same file.
+    """
+    named = {option: path for option, path in files.items() if path is not None and path != STANDARD_OUTPUT}
+    seen: dict[str, str] = {}
+    for option, path in named.items():
+        other = seen.setdefault(os.path.realpath(path), option)
+        if other != option:
+            msg = f"{other} and {option} are the same file, {path}; name two"
+            raise InputError(msg)
+    for option, folder in folders.items():
+        if folder is not None:
+            _try(option, Path(folder), folder=True)
+    for option, path in named.items():
+        _try(option, Path(path), folder=False)
+
+
+def _try(option: str, path: Path, *, folder: bool) -> None:
+    # Devices and pipes are what they are.
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return
+    place = path if folder else path.parent
+    try:
+        if path.exists() and path.is_dir() != folder:
+            raise OSError(None, f"it is a {'file' if folder else 'folder'}")
+        if place.is_file():
+            raise NotADirectoryError(None, "not a directory")
+        place.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        msg = f"cannot write {option} {path}: {(error.strerror or str(error)).lower()}; choose another place"
+        raise InputError(msg) from None

@@ -54,6 +54,8 @@ def text(runs: Runs, beside: Runs | None = None, *, width: int = pages.WIDTH, co
         page.print(sentence, style="yellow")
     if beside is not None:
         _compare(page, runs, beside)
+        for sentence in _warnings(beside):
+            page.print(f"With the published rate: {sentence}", style="yellow")
     _statements(page, runs)
     if beside is None:
         page.print("\nWith the learning rate over the temperature held fixed: nceref quadrants --confounder")
@@ -131,7 +133,7 @@ def _compare(page: "Console", held: Runs, published: Runs) -> None:
 
 def _statements(page: "Console", runs: Runs) -> None:
     """Each published statement with its verdict in the ledger, and what these runs show of it."""
-    page.print("\nPublished statements, their verdicts, and these runs", style="bold")
+    page.print("\nPublished statements, their verdicts (nceref claims), and these runs", style="bold")
     shown = prove.chosen(CLAIMS)
     verdicts = claim_pages.verdicts(shown)
     for claim in shown:
@@ -143,9 +145,9 @@ def _statements(page: "Console", runs: Runs) -> None:
 def _more_even(runs: tuple[Run, ...]) -> str:
     """Which runs end more evenly than they start, on the circle and in the square."""
     start = findings.untrained(runs[0])
-    square = [_tau(run) for run in runs if run.statistics.square_distance < start.square_distance]
-    circle = [_tau(run) for run in runs if run.statistics.uniformity < start.uniformity]
-    return f"More even than at the start, in the square: {_listed(square)}; on the circle: {_listed(circle)}."
+    square = _counted(runs, lambda run: run.statistics.square_distance < start.square_distance)
+    circle = _counted(runs, lambda run: run.statistics.uniformity < start.uniformity)
+    return f"More even than at the start, in the square: {square}; on the circle: {circle}."
 
 
 def _corners(runs: tuple[Run, ...]) -> str:
@@ -154,8 +156,10 @@ def _corners(runs: tuple[Run, ...]) -> str:
     found = findings.corners(run.features)
     where = [f"{n} at ({x:g}, {y:g})" for n, (x, y) in zip(found.counts, samples.SIGNS, strict=True) if n]
     told = f"At {_tau(run)}: {', '.join([*where, f'{found.elsewhere} elsewhere'])}."
+    if run.temperature > batch.PUBLISHED[-1]:
+        return f"{told} It takes a run at {batch.PUBLISHED[-1]:g}."
     if not found.hold_nearly_all:
-        return f"{told} They are not in corners here."
+        return f"{told} That is not nearly all in corners."
     return told + (" Opposite corners hold alike, as the encoder is odd." if found.are_opposite else "")
 
 
@@ -177,11 +181,10 @@ def _contrast(runs: tuple[Run, ...]) -> str:
 
 def _moderate(runs: tuple[Run, ...]) -> str:
     """Which temperature is the most even, on either measure."""
-    found = findings.by_temperature(runs)
-    if len(found) < 2:
+    if len({run.temperature for run in runs}) < 2:
         return "One temperature tells nothing of this."
-    square = min(found, key=lambda run: run.statistics.square_distance)
-    circle = min(found, key=lambda run: run.statistics.uniformity)
+    square = min(runs, key=lambda run: run.statistics.square_distance)
+    circle = min(runs, key=lambda run: run.statistics.uniformity)
     return (
         f"Most even in the square: {_tau(square)} (distance {square.statistics.square_distance:.3f}); on the circle, "
         f"which is all that the loss sees: {_tau(circle)} ({circle.statistics.uniformity:.3f})."
@@ -190,6 +193,16 @@ def _moderate(runs: tuple[Run, ...]) -> str:
 
 def _tau(run: Run) -> str:
     return f"{run.temperature:g}"
+
+
+def _counted(runs: tuple[Run, ...], holds: Callable[[Run], bool]) -> str:
+    """The temperatures at which it holds, each once; where it holds for some of equal ones only, for how many."""
+    found = []
+    for tau in dict.fromkeys(map(_tau, runs)):
+        answers = [holds(run) for run in runs if _tau(run) == tau]
+        if any(answers):
+            found.append(tau if all(answers) else f"{tau} ({sum(answers)} of {len(answers)} runs)")
+    return ", ".join(found) or "none"
 
 
 def _listed(names: Sequence[str]) -> str:

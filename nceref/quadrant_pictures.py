@@ -78,8 +78,9 @@ def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
 
     def note(state: State) -> None:
         first, second = state.weights[:, number]
+        stopped = int(state.stopped[number])
         if state.done % _between(setup) == 0 or state.done == setup.steps:
-            found.append((state.done, _through(points, first, second.T)))
+            found.append((stopped - 1 if stopped else state.done, _through(points, first, second.T)))
 
     start = batch.begin(setup)
     note(start)

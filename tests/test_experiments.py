@@ -247,7 +247,7 @@ def test_the_command_lists_and_runs(tmp_path, monkeypatch):
     [
         (["long-tial"], "did you mean 'long-tail"),
         (["long-tail", "--seeds", "0"], "`seeds` must be an integer >= 1, got 0"),
-        (["long-tail", "--out", "{file}/sub"], "is not a folder"),
+        (["long-tail", "--out", "{file}/sub"], "not a directory; choose another place"),
         (["--seeds", "2"], "need the NAME of an experiment"),
     ],
 )

@@ -59,18 +59,25 @@ def test_each_statement_stands_beside_its_verdict_and_what_the_runs_show(publish
     assert "QT-10 at 0.001 the points sit at (-1, 1) and (-1, -1): wrong At 0.001:" in page
     assert "Opposite corners hold alike" in page
     assert "From tau = 0.99 to 0.01 the cosine within classes rises each time, while rate / temperature grows" in page
-    assert "Most even in the square: 0.05 (distance 0.020); on the circle, which is all that the loss sees:" in page
+    assert "Most even in the square: 0.05 (distance 0.017); on the circle, which is all that the loss sees:" in page
     assert re.search(r"Run 6 \(tau = 0\.001\): by step [\d,]+ a change of one ulp has grown above 0\.001", page)
     assert "Run 5" not in page
 
 
 def test_what_is_shown_follows_the_runs(published, held):
     page = " ".join(quadrant_pages.text(held, published).split())
-    assert "They are not in corners here" in page
+    assert "That is not nearly all in corners." in page
     assert "does not rise each time, with the same step sizes" in page
     assert "merged" not in page
     alone = replace(published, runs=published.runs[:1])
     assert "It takes two temperatures" in quadrant_pages.text(alone)
+    assert "It takes a run at 0.001." in quadrant_pages.text(alone)
+    two = (
+        published.runs[0],
+        replace(published.runs[3], W1=published.runs[3].initial[0], W2=published.runs[3].initial[1]),
+    )
+    some = " ".join(quadrant_pages.text(replace(published, runs=two)).split())
+    assert "in the square: 0.05 (1 of 2 runs)" in some
 
 
 def test_a_diverged_run_is_named_and_is_a_finding(run, monkeypatch):
@@ -79,6 +86,14 @@ def test_a_diverged_run_is_named_and_is_a_finding(run, monkeypatch):
         status, out, _ = run("--temperature", "0.05", "--steps", "2")
     assert status == 1
     assert "Run 1 (tau = 0.05) diverged at step 1; what is shown is the state before it." in out
+
+
+def test_a_diverged_run_beside_is_named_and_is_a_finding(run):
+    """Only the run with the published rate leaves its range."""
+    status, out, _ = run("--temperature", "1e-30", "--steps", "300", "--confounder")
+    assert status == 1
+    assert "With the published rate: Run 1 (tau = 1e-30) diverged at step" in " ".join(out.split())
+    assert "\nRun 1" not in out
 
 
 def test_corners_are_counted_and_opposite_ones_compared():
@@ -168,10 +183,12 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
     [
         (("--temperature", "0"), "`temperatures` must be > 0"),
         (("--temperature", "nan"), "`temperatures` must be > 0"),
-        (("--steps", "0"), "`steps` must be an integer >= 1, got 0"),
+        (("--steps", "0"), "`steps` must be an integer from 1 to 10,000,000, got 0"),
         (("--seed", "-1"), "`seed` must be an integer >= 0"),
         (("--animate", "0.05"), "--animate draws into the folder of --out; name one"),
         (("--animate", "0.3", "--out", "x"), "a run, 0.05, 0.99, 0.5, 0.05, 0.01, 0.001, got 0.3"),
+        (("--steps", "1000000000000"), "`steps` must be an integer from 1 to 10,000,000"),
+        (("--save", "a.npz", "--json", "./a.npz"), "--json and --save are the same file, a.npz; name two"),
         (("--resume", "nowhere.npz"), "cannot read nowhere.npz"),
         (("--resume", "file"), "file is no saved run: damaged"),
         (("--resume", "file", "--steps", "3"), "leave --steps out"),

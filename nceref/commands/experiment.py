@@ -16,11 +16,8 @@ def experiment(name: str | None, seeds: int | None, json_file: str | None, out: 
     The data are drawn, or the handwritten digits of scikit-learn: pip install 'nceref[experiments]'. A run takes less
     than a minute, and prints the same on the same platform.
     """
-    from pathlib import Path
-
-    from nceref import experiment_pages, report
+    from nceref import experiment_pages, files, report
     from nceref.experiment import run
-    from nceref.files import replace
     from nceref.terminal import progress, screen
 
     if name is None:
@@ -30,10 +27,7 @@ def experiment(name: str | None, seeds: int | None, json_file: str | None, out: 
         click.echo(report.names(experiment_pages.experiments().values(), **screen()), nl=False)
         return
     chosen = experiment_pages.chosen(name)
-    for folder in [out] if out else []:
-        experiment_pages.check_folder(folder)
-    if json_file and json_file != "-":
-        experiment_pages.check_folder(Path(json_file).parent)
+    files.must_be_writable({"--out": out}, {"--json": json_file})
     with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as noted:
         results = run(chosen, seeds, noted)
     if json_file == "-":
@@ -41,6 +35,6 @@ def experiment(name: str | None, seeds: int | None, json_file: str | None, out: 
     else:
         click.echo(experiment_pages.text(chosen, results, **screen()), nl=False)
     if json_file and json_file != "-":
-        replace(json_file, experiment_pages.to_json(chosen, results).encode())
+        files.replace(json_file, experiment_pages.to_json(chosen, results).encode())
     for path in experiment_pages.save(chosen, results, out) if out else ():
         click.echo(path, err=True)

@@ -7,7 +7,6 @@ import click
 from click.core import ParameterSource
 
 from nceref.commands import FINDING, echo_json
-from nceref.errors import InputError
 
 _EPILOG = """\b
 Examples
@@ -37,12 +36,16 @@ def quadrants(
 ) -> None:
     """Train the encoder of source 003 on its 100 points, and say what its statements are worth.
 
-    By default the six published runs. Samples, weights and indices are those of the original program for any seed.
-    The exit status is 1 if a run diverges.
+    By default the six published runs. Samples, weights and indices are those of the original program for any seed;
+    which indices a run gets depends on how many steps were drawn before it, so that a temperature alone is another
+    run. The exit status is 1 if a run diverges.
     """
+    from nceref import files
+
     setup = _setup(context, given)
     animated = _number(setup, animate, out)
-    _must_be_writable(out, {"--json": json_file, "--save": given["save"], "--resume": given["resume"]})
+    wanted = {"--json": json_file, "--save": given["save"], "--resume": given["resume"]}
+    files.must_be_writable({"--out": out}, wanted)
     runs, beside = _trained(setup, given)
     if json_file is not None:
         _write_json(runs, json_file)
@@ -50,7 +53,7 @@ def quadrants(
         _print(runs, beside)
     if out is not None:
         _draw(runs, out, animated, quiet=json_file == "-")
-    if any(run.stopped for run in runs.runs):
+    if any(run.stopped for found in (runs, beside) if found is not None for run in found.runs):
         context.exit(FINDING)
 
 
@@ -84,29 +87,6 @@ def _number(setup: Any, temperature: float | None, out: str | None) -> int:
         msg = f"--animate must be the temperature of a run, {known}, got {temperature:g}"
         raise click.UsageError(msg)
     return int(setup.temperatures.index(temperature))
-
-
-def _must_be_writable(out: str | None, paths: Mapping[str, str | None]) -> None:
-    """Try every place before the training begins, not after it."""
-    from pathlib import Path
-    from tempfile import TemporaryFile
-
-    places = {} if out is None else {"--out": (out, Path(out))}
-    # Devices and pipes are what they are; - is standard output.
-    files = {option: Path(path) for option, path in paths.items() if path not in (None, "-")}
-    places |= {o: (str(p), p.parent) for o, p in files.items() if p.is_file() or p.is_dir() or not p.exists()}
-    for option, (name, folder) in places.items():
-        try:
-            if Path(name).exists() and Path(name).is_dir() != (option == "--out"):
-                raise OSError(None, f"it is a {'file' if option == '--out' else 'folder'}")
-            if folder.is_file():
-                raise NotADirectoryError(None, "not a directory")
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            msg = f"cannot write {option} {name}: {(error.strerror or str(error)).lower()}; choose another place"
-            raise InputError(msg) from None
 
 
 def _trained(setup: Any, given: Mapping[str, Any]) -> Any:

@@ -24,6 +24,8 @@ PER_TEMPERATURE = 0.006
 CHECKPOINT = 500
 """The step after which even a chaotic run still agrees with the framework's."""
 BLOCK = 250
+_MOST = 10_000_000
+"""Steps; the indices of more do not fit into memory."""
 _SHORTEST = 2**0.5 * plain.CLAMP
 """Of |f0| |f|. Features are at most 2**0.5 long: above it no length is clamped."""
 
@@ -59,8 +61,8 @@ class Setup:
             if not 1e-37 <= t <= 1e37:
                 msg = f"`temperatures` must be > 0, from 1e-37 to 1e37, got {t!r}"
                 raise InputError(msg)
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            msg = f"`steps` must be an integer >= 1, got {self.steps!r}"
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST:
+            msg = f"`steps` must be an integer from 1 to {_MOST:,}, got {self.steps!r}"
             raise InputError(msg)
         if self.dtype not in ("float32", "float64"):
             msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"
@@ -150,7 +152,8 @@ def _block(setup: Setup, state: State, x: Array) -> State:
     weights, both = np.take(state.weights, alive, axis=1), np.take(x, alive % runs, axis=1)
     logits, lengths = fused.advance(weights, both, heat, rate)
     stopped = state.stopped.copy()
-    if not (np.isfinite(weights).all() and np.isfinite(logits).all() and (lengths >= _SHORTEST).all()):
+    parameters = weights[0], np.swapaxes(weights[1], 1, 2)
+    if not (plain.in_range(parameters).all() and np.isfinite(logits).all() and (lengths >= _SHORTEST).all()):
         weights, logits, at = _carefully(np.take(state.weights, alive, axis=1), both, heat, rate)
         stopped[alive] = np.where(at > 0, state.done + at, 0)
     merged = state.weights.copy()
@@ -165,7 +168,7 @@ def _block(setup: Setup, state: State, x: Array) -> State:
 
 
 def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[Array, Array, Array]:
-    """The same steps one by one: a run stops before the step that makes its weights or logits infinite or NaN."""
+    """The same steps one by one: a run stops before the step that takes its weights or logits out of their range."""
     parameters: tuple[Array, ...] = (weights[0], np.swapaxes(weights[1], 1, 2))
     logits = np.full((*x.shape[:2], fused.CANDIDATES), np.nan, x.dtype)
     at = np.zeros(x.shape[1], np.int64)
@@ -173,7 +176,7 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
         for number, batch in enumerate(x, 1):
             moved, found = plain.step(parameters, batch, temperature, rate)
             sound = np.isfinite(found).all(axis=1)
-            sound &= np.logical_and.reduce([np.isfinite(w).all(axis=(1, 2)) for w in moved])
+            sound &= plain.in_range(moved)
             at[~sound & (at == 0)] = number
             going = at == 0
             logits[number - 1, going] = found[going]
@@ -196,5 +199,7 @@ def _hits(logits: Array) -> Array:
 
 def _nudged(weights: Array) -> Array:
     """Every weight one unit in the last place away, up and down in turns."""
-    up = np.indices(weights.shape).sum(axis=0) % 2 == 0
+    # The same pattern in every run, wherever it stands in the batch.
+    layer, _, row, column = np.indices(weights.shape)
+    up = (layer + row + column) % 2 == 0
     return np.asarray(np.nextafter(weights, np.where(up, np.inf, -np.inf).astype(weights.dtype)))

@@ -49,6 +49,13 @@ def step(parameters: tuple[Array, ...], x: Array, temperature: Array, rate: Arra
     return tuple(w - rates * g for w, g in zip(parameters, gradients, strict=True)), logits
 
 
+def in_range(parameters: tuple[Array, ...]) -> Array:
+    """Whether no product of the two layers overflows, (R,): else features depend on the order in which one sums."""
+    first, second = map(np.abs, parameters)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.isfinite(second @ first).all(axis=(1, 2)))
+
+
 def cosine(a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """Cosines of (R, 1, D) and (R, K, D) rows, (R, K); a row shorter than `CLAMP` is divided by that instead.
 

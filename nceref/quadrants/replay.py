@@ -9,6 +9,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ Array = npt.NDArray[Any]
 Noted = Callable[[int], Any]
 """Is told the number of steps that are done."""
 
+_BETWEEN = 10
+"""Seconds from one saved state to the next."""
 LIMIT = 1e-3
 """Of the growth of one unit in the last place, below which two programs can be compared."""
 
@@ -125,7 +128,8 @@ def run(
     noted : callable, optional
         Is told the number of steps that are done, every 250.
     save : path, optional
-        Where to save the state at the end, or when the run is interrupted: `resume` goes on from there.
+        Where to save the state, every ten seconds, at the end and when the run is interrupted: `resume` goes on from
+        there.
 
     Raises
     ------
@@ -156,10 +160,14 @@ def saved(path: str | os.PathLike[str]) -> Runs:
 
 
 def _finished(setup: Setup, state: State, noted: Noted | None, save: str | os.PathLike[str] | None) -> Runs:
-    last = [state]
+    last, saved_at = [state], [monotonic()]
 
     def note(new: State) -> None:
         last[0] = new
+        # Not every way to end a process can be seen coming.
+        if save is not None and monotonic() - saved_at[0] > _BETWEEN:
+            storage.save(save, setup, new)
+            saved_at[0] = monotonic()
         if noted is not None:
             noted(new.done)
 

@@ -14,6 +14,8 @@ Array = npt.NDArray[Any]
 
 WINDOW = 1000
 """Steps at each end that the loss is averaged over."""
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Of a cosine: features that saturate are equal, their cosines nearly so."""
 _SIDE = 40
 """Of the lattice that stands for the uniform law on the square."""
 
@@ -37,7 +39,7 @@ class Statistics:
     radius : float
         Mean length.
     neighbor_accuracy : float
-        Share whose nearest other feature by cosine has the same class.
+        Share whose nearest other feature by cosine has the same class; of several equally near ones, the share of them.
     """
 
     std: tuple[float, float]
@@ -75,6 +77,7 @@ def of_features(features: Array) -> Statistics:
     first, second = np.nonzero(np.triu(same, 1))
     cosine = _cosines(f, length)
     apart = cosine - 4 * np.eye(len(f))
+    nearest = apart >= apart.max(axis=1, keepdims=True) - _ROUNDING
     along_x, along_y = (float(s) for s in f.std(axis=0))
     return Statistics(
         std=(along_x, along_y),
@@ -84,7 +87,7 @@ def of_features(features: Array) -> Statistics:
         cosine_between=float(cosine[~same].mean()),
         square_distance=square_distance(f),
         radius=float(length.mean()),
-        neighbor_accuracy=float(np.mean(LABELS[apart.argmax(axis=1)] == LABELS)),
+        neighbor_accuracy=float(np.mean(same.mean(axis=1, where=nearest))),
     )
 
 
