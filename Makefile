@@ -9,7 +9,7 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers lint types prove score generate check bench peers audit clean
+.PHONY: help tables test test-peers lint types prove score generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
+	@echo "make experiments  run all experiments, rewrite docs/experiments"
 	@echo "make clean     remove .venv and caches"
 
 tables: $(VENV)/installed
@@ -46,6 +47,14 @@ test: $(VENV)/installed-test
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/peers tests/test_readme.py tests/test_targets.py tests/test_frameworks.py \
 		tests/test_quadrants.py
+
+# Pages, records and figures of six seeds each; takes three minutes.
+experiments: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[experiments]"
+	for name in contrastive-vs-simple contrastive-vs-simple-digits long-tail long-tail-digits; do \
+		$(BIN)/nceref experiment $$name --out docs/experiments > /dev/null || exit 1; \
+	done
+	rm docs/experiments/*.png
 
 audit: $(VENV)/installed-peers
 	$(BIN)/python -c "from nceref import audit; audit.update('docs/audit.md')"

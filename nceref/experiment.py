@@ -1,38 +1,45 @@
 """What an experiment is: its settings, what was published, and statements that the results decide by one rule.
 
 A published result that needs data and machines of another size has an analogue here: the same losses on small data.
-Whether a published statement shows up is computed. A contrast is a weighted sum of one measure over settings, taken
-seed by seed; it stands if its mean over the seeds is above its standard deviation, and is reversed if it is below minus
-that.
+Whether a statement shows up is computed. A contrast is a weighted sum of one measure over settings, taken seed by seed;
+it stands if the 95 % interval of its mean lies above 0, and is reversed if it lies below.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
 from nceref.errors import InputError
 from nceref.spec import Table
 
+FIRST_SEED = 1000
+"""Seeds below it were looked at while sizes and rates were chosen."""
 SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show up", "reversed"
 UNDECIDED = "one seed: no spread, no verdict"
+LEVEL = 0.95
 RULE = (
-    "Rule: a contrast is taken seed by seed; it stands if its mean exceeds its standard deviation over the seeds, and "
-    "is reversed if minus its mean does. A statement shows up if all its contrasts stand, in part if some do, and is "
-    "reversed if all are. A statement of equality shows up if no contrast stands or is reversed. By chance alone a "
-    "contrast stands in about one of nine cases with three seeds, in one of twenty-two with five. Sizes and rates were "
-    "chosen on seeds 0 and 1, so other seeds are the better witnesses: see the README."
+    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of its mean (Student's t). It stands "
+    "if the interval lies above 0, and is reversed if it lies below. A statement shows up if all its contrasts stand, "
+    "in part if some do, and is reversed if all are. A statement of equality names a margin, and shows up if all "
+    "intervals lie within it. Of {count} contrasts, {chance:.1g} would stand or be reversed by chance alone."
 )
+"""For the number of contrasts, and how many of them chance decides."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number for each setting and seed; `digits` are printed, or it has no column and serves statements only."""
+    """A number for each setting and seed; `table` is the title of the table that it is a column of, if of any."""
 
     name: str
     meaning: str
     digits: int = 3
-    printed: bool = True
+    table: str = "Measured"
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,10 @@ class Contrast:
         """The contrast of each seed."""
         rows = [[w * x for x in results.values[name][self.measure]] for name, w in self.weights.items()]
         return tuple(map(sum, zip(*rows, strict=True)))
+
+    def __str__(self) -> str:
+        terms = [f"{'-' if w < 0 else '+'} {'' if abs(w) == 1 else f'{abs(w):g} '}{n}" for n, w in self.weights.items()]
+        return f"{self.measure}: {' '.join(terms).removeprefix('+ ')}"
 
 
 def difference(measure: str, higher: str, lower: str) -> Contrast:
@@ -64,19 +75,19 @@ class Statement:
     source : str
         Where it stands, with published numbers if it has any.
     contrasts : tuple of Contrast
-    equal : bool
-        The sentence says that the contrasts vanish.
+    margin : float, optional
+        The sentence says that the contrasts vanish: up to this size.
     """
 
     text: str
     source: str
     contrasts: tuple[Contrast, ...]
-    equal: bool = False
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A statement and what the results say: mean and spread of each contrast, and the verdict."""
+    """A statement and what the results say: mean of each contrast with half of its interval, and the verdict."""
 
     statement: Statement
     numbers: tuple[tuple[float, float], ...]
@@ -135,7 +146,7 @@ class Experiment:
         `draw(canvas, results)` puts the figure on an empty matplotlib canvas.
     caption : str
     seeds : int
-        How many it takes by default.
+        How many it takes by default, from `FIRST_SEED` on.
     height : float
         Of the figure, inches.
     claims : tuple of str
@@ -168,43 +179,99 @@ def judge(statement: Statement, results: Results) -> Finding:
     found = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:
         return Finding(statement, tuple((x[0], float("nan")) for x in found), UNDECIDED)
-    numbers = tuple((fmean(x), stdev(x)) for x in found)
-    return Finding(statement, numbers, _verdict(numbers, statement.equal))
+    numbers = tuple((fmean(x), half_interval(x)) for x in found)
+    return Finding(statement, numbers, _verdict(numbers, statement.margin))
 
 
-def _verdict(numbers: Sequence[tuple[float, float]], equal: bool) -> str:
-    up = sum(mean > spread for mean, spread in numbers)
-    down = sum(-mean > spread for mean, spread in numbers)
-    if equal:
-        return UNSEEN if up + down == len(numbers) else PARTLY if up + down else SHOWN
+def half_interval(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of the mean of two or more values, by Student's t."""
+    from scipy.special import stdtrit
+
+    count = len(values)
+    return float(stdtrit(count - 1, (1 + LEVEL) / 2)) * stdev(values) / math.sqrt(count)
+
+
+def _verdict(numbers: Sequence[tuple[float, float]], margin: float | None) -> str:
+    if margin is not None:
+        within = sum(abs(mean) + half < margin for mean, half in numbers)
+        return SHOWN if within == len(numbers) else PARTLY if within else UNSEEN
+    up = sum(mean > half for mean, half in numbers)
+    down = sum(-mean > half for mean, half in numbers)
     if up == len(numbers):
         return SHOWN
     return REVERSED if down == len(numbers) else PARTLY if up else UNSEEN
 
 
-def run(experiment: Experiment, seeds: int | None = None, noted: Noted = lambda job: job) -> Results:
-    """Run an experiment, on one thread: its sums have the same order every time.
+def run(
+    experiment: Experiment, seeds: int | None = None, noted: Noted = lambda job: job, *,
+    first: int = FIRST_SEED, processes: int = 1,
+) -> Results:  # fmt: skip
+    """Run an experiment, each seed on one thread: its sums have the same order every time.
 
     Parameters
     ----------
     experiment : Experiment
     seeds : int, optional
-        Take seeds 0 to seeds - 1; None: as many as it takes by default.
+        How many; None: as many as it takes by default.
     noted : callable, optional
-        Is told each job that is done.
+        Is told each job that is done; with several processes once a seed is done.
+    first : int
+        The first seed; the others follow it.
+    processes : int
+        Seeds that are run at the same time. Each process imports the main module anew, so a script that asks for
+        several must have its work below ``if __name__ == "__main__"``.
 
     Raises
     ------
     InputError
         If there is no seed.
     """
-    from threadpoolctl import threadpool_limits
-
-    from nceref.settings import config
-
     count = experiment.seeds if seeds is None else seeds
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         msg = f"`seeds` must be an integer >= 1, got {seeds!r}; with 1 there is no spread and no verdict"
         raise InputError(msg)
+    if isinstance(first, bool) or not isinstance(first, int) or first < 0:
+        msg = f"`first` must be an integer >= 0, got {first!r}"
+        raise InputError(msg)
+    chosen = range(first, first + count)
+    if min(processes, count) == 1:
+        return _joined([_one(experiment.run, noted, seed) for seed in chosen])
+    found = []
+    with _workers(min(processes, count)) as pool:
+        for results in pool.imap(partial(_one, experiment.run, _unnoted), chosen):
+            found.append(results)
+            for name in experiment.settings:
+                noted(Job(f"{name}, seed {results.seeds[0]}"))
+    return _joined(found)
+
+
+def _one(run: Callable[[Sequence[int], Noted], Results], noted: Noted, seed: int) -> Results:
+    from threadpoolctl import threadpool_limits
+
+    from nceref.settings import config
+
     with config(threads=1), threadpool_limits(1, user_api="blas"):
-        return experiment.run(range(count), noted)
+        return run((seed,), noted)
+
+
+def _unnoted(job: Job) -> None:
+    """What is done in another process is told when all of a seed is done."""
+
+
+@contextmanager
+def _workers(count: int) -> Iterator[Any]:
+    """Fresh processes, which end at once when the work is interrupted."""
+    ignored = signal.SIGINT, signal.SIG_IGN
+    with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:
+        yield pool
+
+
+def _joined(parts: Sequence[Results]) -> Results:
+    """The results of several seeds as those of one run."""
+    first = parts[0]
+    values = {
+        name: {m: tuple(x for part in parts for x in part.values[name][m]) for m in rows}
+        for name, rows in first.values.items()
+    }
+    curves = {name: tuple(x for part in parts for x in part.curves[name]) for name in first.curves}
+    return Results(tuple(seed for part in parts for seed in part.seeds), values, first.classes, curves)

@@ -10,7 +10,20 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from nceref import files, pages, report
-from nceref.experiment import PARTLY, REVERSED, RULE, SHOWN, UNSEEN, Experiment, Finding, Measure, Results, judge
+from nceref.experiment import (
+    FIRST_SEED,
+    LEVEL,
+    PARTLY,
+    REVERSED,
+    RULE,
+    SHOWN,
+    UNSEEN,
+    Experiment,
+    Finding,
+    Measure,
+    Results,
+    judge,
+)
 from nceref.figure import Figure, render
 from nceref.registry import discover, unknown
 from nceref.spec import Table
@@ -19,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FIGURES = ("svg", "png")
+_ROOM = len("+0.000±0.000")
 _COLORS = {SHOWN: "green", PARTLY: "yellow", UNSEEN: "yellow", REVERSED: "red"}
 
 
@@ -38,12 +52,20 @@ def chosen(name: str) -> Experiment:
 
 def command(experiment: Experiment, results: Results) -> str:
     """What prints these results again."""
-    return shlex.join(["nceref", "experiment", experiment.name, "--seeds", str(len(results.seeds))])
+    words = ["nceref", "experiment", experiment.name, "--seeds", str(len(results.seeds))]
+    first = results.seeds[0]
+    return shlex.join(words if first == FIRST_SEED else [*words, "--first-seed", str(first)])
 
 
-def measured(experiment: Experiment, results: Results) -> Table:
-    """The table: mean and standard deviation over the seeds."""
-    columns = [m for m in experiment.measures if m.printed]
+def measured(experiment: Experiment, results: Results) -> list[Table]:
+    """The tables: mean and standard deviation over the seeds."""
+    return [
+        _table(experiment, results, title) for title in dict.fromkeys(m.table for m in experiment.measures if m.table)
+    ]
+
+
+def _table(experiment: Experiment, results: Results, title: str) -> Table:
+    columns = [m for m in experiment.measures if m.table == title]
 
     def rows() -> list[dict[str, Any]]:
         return [
@@ -51,10 +73,10 @@ def measured(experiment: Experiment, results: Results) -> Table:
             for name in experiment.settings
         ]
 
-    last = results.seeds[-1]
-    seeds = f"seeds 0 to {last}, mean ± standard deviation" if last else "seed 0 alone, no spread"
-    source = f"{seeds}; {command(experiment, results)}"
-    return Table("measured", "Measured", source, ("loss", *(m.name for m in columns)), rows)
+    seeds = results.seeds
+    source = f"seeds {seeds[0]} to {seeds[-1]}, mean ± standard deviation" if seeds[1:] else f"seed {seeds[0]} alone"
+    source += f"; {command(experiment, results)}"
+    return Table(title.partition(":")[0].lower(), title, source, ("loss", *(m.name for m in columns)), rows)
 
 
 def _with_spread(values: Sequence[float], measure: Measure) -> str:
@@ -83,39 +105,45 @@ def text(experiment: Experiment, results: Results, *, width: int = pages.WIDTH, 
     for sentence in experiment.about:
         page.print(sentence)
     opening = pages.clean(paper)
-    tables = [report.text(t, width=width, color=color) for t in (measured(experiment, results), experiment.published)]
-    return "\n".join((opening, tables[0] + _meanings(experiment, width, color), tables[1],
+    tables = [report.text(t, width=width, color=color) for t in measured(experiment, results)]
+    published = report.text(experiment.published, width=width, color=color)
+    return "\n".join((opening, *tables, _meanings(experiment, width, color), published,
                       _conclusions(experiment, results, width, color)))  # fmt: skip
 
 
 def _meanings(experiment: Experiment, width: int, color: bool) -> str:
     page, paper = pages.page(width, color)
-    shown = [(m.name, m.meaning) for m in experiment.measures if m.printed]
-    page.print()
+    shown = [(m.name, m.meaning) for m in experiment.measures]
     pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("", "dim"))
     return pages.clean(paper)
 
 
 def _conclusions(experiment: Experiment, results: Results, width: int, color: bool) -> str:
     page, paper = pages.page(width, color)
-    page.print("Which published statements show up here", style="bold")
-    page.print(f"{RULE}\n", style="dim")
+    page.print("Statements, published or not, and whether they show up here", style="bold")
+    page.print(f"{_rule(experiment)}\n", style="dim")
     for statement in experiment.statements:
         _conclude(page, judge(statement, results))
     return pages.clean(paper)
+
+
+def _rule(experiment: Experiment) -> str:
+    count = sum(len(statement.contrasts) for statement in experiment.statements)
+    return RULE.format(count=count, chance=count * (1 - LEVEL))
 
 
 def _conclude(page: "Console", finding: Finding) -> None:
     statement, style = finding.statement, _COLORS.get(finding.verdict, "dim")
     page.print(finding.verdict, style=style)
     pages.stack(page, [(statement.text,)], indent=pages.GAP)
-    lines = [("contrasts", ", ".join(map(_spoken, finding.numbers))), ("source", statement.source)]
-    pages.grid(page, lines, len("contrasts"), styles=("dim", "dim"), indent=pages.GAP)
+    contrasts = zip(map(_spoken, finding.numbers), map(str, statement.contrasts), strict=True)
+    pages.grid(page, list(contrasts), _ROOM, styles=("", "dim"), indent=pages.GAP)
+    pages.stack(page, [(f"Source: {statement.source}.",)], indent=pages.GAP, styles=("dim",))
 
 
 def _spoken(numbers: tuple[float, float]) -> str:
-    mean, spread = numbers
-    return f"{mean:.3f}" if math.isnan(spread) else f"{mean:.3f}±{spread:.3f}"
+    mean, half = numbers
+    return f"{mean:+.3f}" if math.isnan(half) else f"{mean:+.3f}±{half:.3f}"
 
 
 def record(experiment: Experiment, results: Results) -> dict[str, Any]:
@@ -134,7 +162,7 @@ def record(experiment: Experiment, results: Results) -> dict[str, Any]:
         "curves": {name: [[_finite(x) for x in row] for row in rows] for name, rows in results.curves.items()},
         "published": {"source": experiment.published.source, "rows": experiment.published.rows()},
         "figure": experiment.caption,
-        "rule": RULE,
+        "rule": _rule(experiment),
         "statements": [_statement(finding) for finding in found],
     }
 
@@ -142,15 +170,25 @@ def record(experiment: Experiment, results: Results) -> dict[str, Any]:
 def _statement(finding: Finding) -> dict[str, Any]:
     statement = finding.statement
     contrasts = [
-        {"measure": c.measure, "weights": dict(c.weights), "mean": mean, "standard deviation": _finite(spread)}
-        for c, (mean, spread) in zip(statement.contrasts, finding.numbers, strict=True)
+        {"measure": c.measure, "weights": dict(c.weights), "mean": mean, "half of the interval": _finite(half)}
+        for c, (mean, half) in zip(statement.contrasts, finding.numbers, strict=True)
     ]
-    about = {"text": statement.text, "source": statement.source, "equal": statement.equal}
+    about = {"text": statement.text, "source": statement.source, "margin": statement.margin}
     return {**about, "contrasts": contrasts, "verdict": finding.verdict}
 
 
 def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
+
+
+def recorded(content: Mapping[str, Any]) -> Results:
+    """The results in a record."""
+    values = {name: {m: tuple(x) for m, x in rows.items()} for name, rows in content["values"].items()}
+    curves = {
+        name: tuple(tuple(math.nan if x is None else x for x in row) for row in rows)
+        for name, rows in content["curves"].items()
+    }
+    return Results(tuple(content["seeds"]), values, tuple(content["class counts"]), curves)
 
 
 def to_json(experiment: Experiment, results: Results) -> str:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from nceref.analogues.setting import CLASSIFIER, Setting, Training
 from nceref.commands.experiment import experiment as command
 from nceref.errors import InputError, NcerefError, UnavailableError
 from nceref.experiment import (
+    FIRST_SEED,
     PARTLY,
     REVERSED,
     SHOWN,
@@ -25,6 +27,7 @@ from nceref.experiment import (
     Results,
     Statement,
     difference,
+    half_interval,
     judge,
     run,
 )
@@ -55,16 +58,22 @@ def results(**values):
 @pytest.mark.parametrize(
     ("a", "b", "verdict", "same"),
     [
-        ((3.0, 4.0, 5.0), (1.0, 1.0, 1.0), SHOWN, UNSEEN),
-        ((1.0, 1.0, 1.0), (3.0, 4.0, 5.0), REVERSED, UNSEEN),
-        ((1.0, 2.0, 3.0), (2.0, 1.0, 3.0), UNSEEN, SHOWN),
-        ((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), UNSEEN, SHOWN),
+        ((4.0, 4.1, 4.2), (1.0, 1.0, 1.0), SHOWN, UNSEEN),
+        ((1.0, 1.0, 1.0), (4.0, 4.1, 4.2), REVERSED, UNSEEN),
+        ((1.1, 1.0, 0.9), (1.0, 1.0, 1.0), UNSEEN, SHOWN),
+        # The mean is above its standard deviation, 2 and 1, but not above its interval, 2 +- 2.48.
+        ((1.0, 2.0, 3.0), (0.0, 0.0, 0.0), UNSEEN, UNSEEN),
     ],
 )
-def test_the_verdict_is_that_of_the_mean_against_the_spread(a, b, verdict, same):
+def test_the_verdict_is_that_of_the_interval_of_the_mean(a, b, verdict, same):
     statement = Statement("a above b", "nowhere", (difference("m", "a", "b"),))
     assert judge(statement, results(a=a, b=b)).verdict == verdict
-    assert judge(replace(statement, equal=True), results(a=a, b=b)).verdict == same
+    assert judge(replace(statement, margin=0.5), results(a=a, b=b)).verdict == same
+
+
+def test_an_interval_is_student_s():
+    """Three values: 4.30265 standard errors, from any table of Student's t with two degrees of freedom."""
+    assert half_interval((1.0, 2.0, 3.0)) == pytest.approx(4.30265 / 3**0.5, rel=1e-5)
 
 
 def test_a_statement_holds_in_part_and_pairs_seeds():
@@ -72,7 +81,13 @@ def test_a_statement_holds_in_part_and_pairs_seeds():
     r = results(a=(1.0, 11.1, 20.9), b=(0.0, 10.0, 20.0), c=(5.0, 15.0, 25.0))
     found = judge(Statement("a above b and c", "", (difference("m", "a", "b"), difference("m", "a", "c"))), r)
     assert found.verdict == PARTLY
-    assert found.numbers[0] == pytest.approx((1.0, 0.1))
+    assert found.numbers[0] == pytest.approx((1.0, 0.1 * 4.30265 / 3**0.5), rel=1e-5)
+
+
+def test_contrasts_say_what_they_are():
+    assert str(difference("all", "PaCo", "CE")) == "all: PaCo - CE"
+    assert str(Contrast("all", {"no prior": 2, "CE": -1, "PaCo": -0.5})) == "all: 2 no prior - CE - 0.5 PaCo"
+    assert str(Contrast("slope", {"sum": -1})) == "slope: - sum"
 
 
 def test_one_seed_has_no_verdict():
@@ -96,15 +111,17 @@ def test_the_pages_fit_in_80_columns(name):
     rng = np.random.default_rng(0)
     values = {
         s: {
-            m.name: tuple(10 * rng.random(3) if m.name in ("ratio", "rank") else rng.random(3))
+            m.name: tuple(10 * rng.random(3) if m.name in ("pull ratio", "rank") else rng.random(3))
             for m in ALL[name].measures
         }
         for s in ALL[name].settings
     }
     page = experiment_pages.text(ALL[name], Results(tuple(seeds), values))
     assert max(map(len, page.splitlines())) <= 80
-    last = next(line for line in page.splitlines() if line.startswith(ALL[name].settings[-1]))
-    assert last.count("±") == sum(m.printed for m in ALL[name].measures), "one line for each loss"
+    last = [line for line in page.splitlines() if line.startswith(ALL[name].settings[-1])]
+    columns = [m for m in ALL[name].measures if m.table]
+    assert len(last) == len({m.table for m in columns}), "one line for each loss in each table"
+    assert sum(line.count("±") for line in last) == len(columns)
 
 
 def test_the_numbers_of_paco_are_those_of_the_ledger():
@@ -135,8 +152,25 @@ def test_measures_of_features_worked_by_hand():
     assert measures.effective_rank(np.vstack([np.eye(3), -np.eye(3)])) == pytest.approx(3)
     assert measures.effective_rank(np.array([[1.0, 0], [-1, 0], [0, 0]])) == pytest.approx(1)
     assert measures.neighbor_accuracy(z, labels, z, labels, k=1) == 1
-    assert measures.probe_accuracy(z[:3], labels[:3], z[:3], labels[:3]) == 1
     assert measures.slope(np.array([1, 10, 100]), np.array([5.0, 0.5, np.nan])) == pytest.approx(-1)
+
+
+def test_the_probe_is_the_minimum_of_its_objective():
+    """At it the mean of (p - y) x is -decay w, and that of p - y is 0; columns are standardized, constant ones too."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    x = rng.standard_normal((60, 4)) + np.eye(3, 4)[labels]
+    x[:, 3] = 2.0
+    assert np.mean(measures.probed(x, labels, x) == labels) > 0.5
+    np.testing.assert_array_equal(measures.probed(x * [1, 1e3, 1, 1] + 5, labels, x * [1, 1e3, 1, 1] + 5),
+                                  measures.probed(x, labels, x))  # fmt: skip
+    sklearn = pytest.importorskip("sklearn.linear_model", reason="another logistic regression")
+    z = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
+    other = sklearn.LogisticRegression(C=1 / (len(x) * measures.DECAY), tol=1e-8, max_iter=10_000).fit(z, labels)
+    test = rng.standard_normal((500, 4)) + np.array([0, 0, 0, 2])
+    found = measures.probed(x, labels, test)
+    seen = other.predict((test - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1))
+    assert np.mean(found == seen) > 0.99
 
 
 @pytest.mark.parametrize(("form", "factor"), [("sum", 2), ("mean", None)])
@@ -144,22 +178,28 @@ def test_the_pull_of_supcon_is_what_was_derived(form, factor):
     """2 K (1 - p) for the sum over K positives, 2 (1 - p) for their mean, where no positive has more than its share."""
     z = np.array([[1.0, 0], [1, 0], [1, 0], [0, 1], [0, 1]])
     y = np.array([0, 0, 0, 1, 1])
-    pulls = tail.Pulls("supcon_out", 2)
+    seen = tail.Gradients("supcon_out", 2)
     inputs = {"embeddings": z, "labels": y, "temperature": 1.0, "form": form}
-    pulls.watch(Moment(tail.EVERY, 0, inputs, 0.0, {}))
+    seen.watch(Moment(tail.EVERY, 0, inputs, 0.0, {"embeddings": np.arange(10.0).reshape(5, 2)}))
+    # Norms of the gradient of the mean, times the number of anchors.
+    norms = 5 * np.hypot(np.arange(0, 10, 2), np.arange(1, 10, 2))
+    np.testing.assert_allclose(seen.norms, [norms[:3].mean(), norms[3:].mean()], rtol=1e-12)
     p = [2 * np.e / (2 * np.e + 2), np.e / (np.e + 3)]
     count = [2, 1] if factor else [1, 1]
-    np.testing.assert_allclose(pulls.means(), [2 * k * (1 - q) for k, q in zip(count, p, strict=True)], rtol=1e-12)
+    np.testing.assert_allclose(seen.pulls, [2 * k * (1 - q) for k, q in zip(count, p, strict=True)], rtol=1e-12)
 
 
-def test_pulls_of_two_views_are_told_by_the_labels_of_their_samples():
+def test_gradients_of_two_views_are_told_by_the_labels_of_their_samples():
     z = np.random.default_rng(1).standard_normal((4, 2, 3))
     y = np.array([0, 1, 1, 2])
-    stacked, flat = tail.Pulls("supcon_out", 3), tail.Pulls("supcon_out", 3)
-    stacked.watch(Moment(tail.EVERY, 0, {"embeddings": z, "labels": y, "temperature": 0.5}, 0.0, {}))
     rows = np.concatenate([z[:, 0], z[:, 1]])
-    flat.watch(Moment(tail.EVERY, 0, {"embeddings": rows, "labels": np.tile(y, 2), "temperature": 0.5}, 0.0, {}))
-    np.testing.assert_allclose(stacked.means(), flat.means(), rtol=1e-12)
+    stacked, flat = tail.Gradients("supcon_out", 3), tail.Gradients("supcon_out", 3)
+    for seen, inputs, labels in ((stacked, z, y), (flat, rows, np.tile(y, 2))):
+        given = {"embeddings": inputs, "labels": labels, "temperature": 0.5}
+        _, grads = nceref.get_loss("supcon_out").value_and_grad(**given)
+        seen.watch(Moment(tail.EVERY, 0, given, 0.0, grads))
+    np.testing.assert_allclose(stacked.pulls, flat.pulls, rtol=1e-12)
+    np.testing.assert_allclose(stacked.norms, flat.norms, rtol=1e-12)
 
 
 def test_a_long_tail_falls_geometrically():
@@ -179,9 +219,39 @@ def test_a_run_can_be_had_again(name):
     assert experiment_pages.figure(experiment, first, "svg") == experiment_pages.figure(experiment, again, "svg")
 
 
+@pytest.mark.parametrize("name", ["contrastive-vs-simple", "long-tail"])
+def test_processes_change_nothing(name):
+    experiment = shortened(name)
+    jobs = []
+    alone, together = run(experiment, first=3), run(experiment, noted=jobs.append, first=3, processes=2)
+    assert experiment_pages.to_json(experiment, alone) == experiment_pages.to_json(experiment, together)
+    assert [job.id for job in jobs] == [f"{name}, seed {seed}" for seed in (3, 4) for name in experiment.settings]
+
+
+def test_a_record_holds_all_results():
+    experiment = shortened("long-tail")
+    first = run(experiment)
+    again = experiment_pages.recorded(json.loads(experiment_pages.to_json(experiment, first)))
+    assert experiment_pages.text(experiment, again) == experiment_pages.text(experiment, first)
+    assert experiment_pages.to_json(experiment, again) == experiment_pages.to_json(experiment, first)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_results_that_are_kept_are_those_of_these_experiments(name):
+    kept = Path(__file__).parents[1] / "docs" / "experiments"
+    content = json.loads((kept / f"{name}.json").read_text(encoding="utf-8"))
+    results = experiment_pages.recorded(content)
+    assert results.seeds == tuple(range(FIRST_SEED, FIRST_SEED + ALL[name].seeds))
+    assert content == experiment_pages.record(ALL[name], results)
+    assert (kept / f"{name}.txt").read_text(encoding="utf-8") == experiment_pages.text(ALL[name], results)
+    assert (kept / f"{name}.svg").read_bytes() == experiment_pages.figure(ALL[name], results, "svg")
+
+
 def test_fewer_seeds_are_the_first_ones():
     experiment = shortened("contrastive-vs-simple")
     one, two = run(experiment, 1), run(experiment, 2)
+    assert one.seeds == (FIRST_SEED,)
+    assert two.seeds == (FIRST_SEED, FIRST_SEED + 1)
     assert all(two.values[s][m][:1] == x for s, rows in one.values.items() for m, x in rows.items())
 
 
@@ -189,7 +259,7 @@ def test_a_run_that_diverges_is_named():
     training = replace(SMALL, rate=1e30)
     settings = (Setting("CE", "cross_entropy", reads=CLASSIFIER),)
     with pytest.raises(NcerefError, match=r"^CE with seed 0 diverged at step \d: "):
-        tail.run([0], lambda job: job, data=small, settings=settings, training=training, classifier="cross_entropy")
+        tail.run([0], lambda job: job, data=small, settings=settings, training=training)
 
 
 @pytest.mark.parametrize("seeds", [0, -1, True])
@@ -235,10 +305,11 @@ def test_the_command_lists_and_runs(tmp_path, monkeypatch):
         f"long-tail.{s}" for s in ("json", "png", "svg", "txt")
     ]
     record = json.loads((tmp_path / "r.json").read_text())
-    assert record["seeds"] == [0, 1]
+    assert record["seeds"] == [1000, 1001]
     assert record["command"] == "nceref experiment long-tail --seeds 2"
     assert len(record["statements"]) == len(long_tail_experiment.STATEMENTS)
-    assert "seeds 0 to 1" in done.output
+    assert "seeds 1000 to 1001" in done.output
+    assert call("long-tail", "--first-seed", "7", "--seeds", "1").output.count("--seeds 1 --first-seed 7") == 2
     assert json.loads(call("long-tail", "--json", "-").stdout) == record
 
 
@@ -249,6 +320,8 @@ def test_the_command_lists_and_runs(tmp_path, monkeypatch):
         (["long-tail", "--seeds", "0"], "`seeds` must be an integer >= 1, got 0"),
         (["long-tail", "--out", "{file}/sub"], "not a directory; choose another place"),
         (["--seeds", "2"], "need the NAME of an experiment"),
+        (["--first-seed", "2"], "need the NAME of an experiment"),
+        (["long-tail", "--first-seed", "-2"], "`first` must be an integer >= 0, got -2"),
     ],
 )
 def test_bad_calls_say_what_is_wrong_before_anything_runs(words, said, tmp_path):

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from nceref.analogues import measures
 from nceref.analogues.samples import Samples
 from nceref.analogues.setting import Setting, Training, each, trained
@@ -9,7 +11,7 @@ from nceref.experiment import Measure, Noted, Results
 
 PROBE_ACCURACY, NEIGHBORS, UNIFORMITY, TOLERANCE, RANK = "probe", "5-NN", "uniformity", "tolerance", "rank"
 MEASURES = (
-    Measure(PROBE_ACCURACY, "accuracy of a ridge regression on unit features, on test samples"),
+    Measure(PROBE_ACCURACY, "accuracy of a logistic regression on standardized unit features, on test samples"),
     Measure(NEIGHBORS, "accuracy of the vote of the 5 most similar training samples"),
     Measure(UNIFORMITY, "minus L_uniform at t = 2 of the test features", 2),
     Measure(TOLERANCE, "mean similarity of test features of equal label"),
@@ -32,7 +34,7 @@ def run(
         z, test = (measures.unit(found.features(x)[0]) for x in (samples.train, samples.test))
         told = z, samples.labels, test, samples.test_labels
         return {
-            PROBE_ACCURACY: measures.probe_accuracy(*told),
+            PROBE_ACCURACY: float(np.mean(measures.probed(*told[:3]) == samples.test_labels)),
             NEIGHBORS: measures.neighbor_accuracy(*told),
             UNIFORMITY: measures.uniformity(test),
             TOLERANCE: measures.tolerance(test, samples.test_labels),

@@ -7,7 +7,7 @@ from nceref.analogues import tail
 from nceref.analogues.samples import Samples, digits, long_tail
 from nceref.analogues.setting import Training
 from nceref.experiments import long_tail as drawn
-from nceref.experiments.long_tail import CROSS_ENTROPY, READING, SETTINGS
+from nceref.experiments.long_tail import READING, SETTINGS
 
 COUNTS = long_tail(10, 120, 2)
 TRAINING = Training((64, 64, 64, 16), 64, 500, 3e-3)
@@ -29,5 +29,5 @@ EXPERIMENT = replace(
         "pixel, noise of 0.1 deviations. Some digits are harder than others, so head and tail differ for that as well.",
         f"{TRAINING} {READING}",
     ),
-    run=partial(tail.run, data=data, settings=SETTINGS, training=TRAINING, classifier=CROSS_ENTROPY),
+    run=partial(tail.run, data=data, settings=SETTINGS, training=TRAINING),
 )
