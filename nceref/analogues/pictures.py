@@ -69,8 +69,8 @@ def tails(canvas: Any, results: Results, *, names: Sequence[str]) -> None:
     # Side by side, so that bars can be told apart.
     for name, color, aside in zip(names, colors, np.linspace(-0.06, 0.06, len(names)), strict=False):
         mean, spread = zip(*(_moments(results, [name], m) for m in (HEAD, MIDDLE, TAIL)), strict=True)
-        below.errorbar(np.arange(3) + aside, np.ravel(mean), np.ravel(spread), color=color, marker="o", markersize=3, linewidth=1,
-                       capsize=1.5)  # fmt: skip
+        bars = {"color": color, "marker": "o", "markersize": 3, "linewidth": 1, "capsize": 1.5}
+        below.errorbar(np.arange(3) + aside, np.ravel(mean), np.ravel(spread), **bars)
         last.append((float(mean[-1][0]), name, color))
     below.set(xlim=(-0.15, 2.15), ylabel="accuracy", xlabel="third of the classes, by frequency")
     below.set_xticks(range(3), ("head", "middle", "tail"))
