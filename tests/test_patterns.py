@@ -114,7 +114,8 @@ def at(name, f, slope):
         moved = evaluate(probe.loss, {**probe.inputs, name: f(given)})
         if moved.skip:
             return None
-        return moved.value, {**moved.grads, name: slope(given) * moved.grads[name]}
+        by = {name: slope(given) * moved.grads[name]} if name in moved.grads else {}
+        return moved.value, moved.grads | by
 
     return target
 
@@ -149,6 +150,25 @@ def test_another_temperature_is_named(id, f, slope):
 )
 def test_another_scale_is_named(id, f, slope):
     assert first(observed("siglip", at("logit_scale", f, slope))).id == id
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "value", "dtype"),
+    [
+        ("hcl", "concentration", 1.0, "float64"),
+        ("hcl", "concentration", 0.37, "float64"),
+        ("debiased", "positive_prior", 0.3, "float32"),
+        # Small enough a difference to look like rounding to bfloat16.
+        ("dclw", "sigma", 0.5, "float64"),
+        ("arcface", "margin", 0.5, "float64"),
+        ("siglip", "logit_bias", -10.0, "float32"),
+        ("cross_entropy", "label_smoothing", 0.1, "float64"),
+    ],
+)
+def test_a_scalar_that_is_ignored_is_named_with_its_value(loss, name, value, dtype):
+    found = first(observed(loss, at(name, lambda given: value, lambda given: 0.0), dtype=dtype))
+    assert found.id == "scalar-ignored"
+    assert f"({name} = {value:g})" in found.sentence
 
 
 def by_rows(weights):

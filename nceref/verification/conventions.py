@@ -61,6 +61,7 @@ _LISTED = (
     Convention("scale-missing", "temperature", "no logit scale at all", "Multiply the similarities by the scale."),
     Convention("scale-clamped", "temperature", "the logit scale cut at a ceiling",
                "Clamp the parameter after the optimizer's step, not inside the loss."),
+    Convention("scalar-ignored", "scalar", "one value of a scalar whatever is passed", "Use the value that is passed."),
     Convention("bias-missing", "bias", "no logit bias", "Add the bias to every logit."),
     Convention("bias-subtracted", "bias", "the logit bias subtracted", "Add the bias."),
     Convention("bias-before-scale", "bias", "the logit bias added before the scale multiplies",

@@ -4,12 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.verification.diagnosis.backward import gradient_patterns
 from nceref.verification.diagnosis.features import heat, where
-from nceref.verification.diagnosis.fits import (
-    fitted_multiples,
-    fitted_temperatures,
-    known_multiples,
-    known_temperatures,
-)
+from nceref.verification.diagnosis.fits import fitted_multiples, known_multiples
 from nceref.verification.diagnosis.gaps import (
     VALUE,
     Hypothesis,
@@ -23,7 +18,8 @@ from nceref.verification.diagnosis.gaps import (
     usable,
 )
 from nceref.verification.diagnosis.rowwise import additions, departing_rows
-from nceref.verification.diagnosis.triage import triage
+from nceref.verification.diagnosis.scalars import fitted_temperatures, ignored_scalars, known_temperatures
+from nceref.verification.diagnosis.triage import COARSER, triage
 from nceref.verification.records import Diagnosis, Observation
 
 __all__ = ["departure", "patterns", "triage"]
@@ -46,8 +42,9 @@ def patterns(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     if all(_right(o) for o in seen):
         return gradient_patterns(seen)
     found = [*triage(seen), *gradient_patterns([o for o in seen if gaps(o)[VALUE].finite])]
-    if not found:
-        found = list(_fitting(seen))
+    # A cause that fits every case to the last digit is simpler than coarse roundings.
+    if {one.id for one in found} <= {coarse.id for coarse in COARSER}:
+        found = [*_fitting(seen, whole=bool(found)), *found]
     return tuple(_distinct(found)) or departure(seen)
 
 
@@ -63,14 +60,16 @@ def _distinct(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
             yield one
 
 
-def _fitting(observations: Sequence[Observation]) -> Iterator[Diagnosis]:
-    """Hypotheses that fit every finite value, those whose gradients fit as well first."""
+def _fitting(observations: Sequence[Observation], *, whole: bool) -> Iterator[Diagnosis]:
+    """Hypotheses that fit every finite value, those whose gradients fit as well first, or only those if `whole`."""
     fits: list[tuple[Hypothesis, Test]] = []
     for family in (_known, _fitted):
         # A constant that is fitted adds nothing to one that has a name.
         if not any(not test.wrong for _, test in fits):
             fits += [(h, t) for h in family(observations) if (t := tested(h, observations)) is not None]
     for hypothesis, test in sorted(fits, key=lambda fit: len(fit[1].wrong)):
+        if whole and test.wrong:
+            break
         one = equals(hypothesis, test)
         rest = triage(observations, hypothesis.expected) if test.cases < test.judged else ()
         yield diagnosis(f"{one.id}+{rest[0].id}", f"{one.sentence}; {rest[0].sentence}") if rest else one
@@ -85,6 +84,7 @@ def _known(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
 def _fitted(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
     yield from fitted_multiples(observations)
     yield from fitted_temperatures(observations)
+    yield from ignored_scalars(observations)
 
 
 def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
