@@ -157,6 +157,9 @@ def mlp(
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         msg = f"`sizes` must name at least 2 layers of at least 1 feature each, got {tuple(sizes)}"
         raise InputError(msg)
+    if activation not in (Tanh, ReLU):
+        msg = f"`activation` must be Tanh or ReLU, the class, got {activation!r}"
+        raise InputError(msg)
     layers: list[Layer] = [Linear(sizes[0], sizes[1], bias)]
     for inputs, outputs in pairwise(sizes[1:]):
         layers += [activation(), Linear(inputs, outputs, bias)]

@@ -137,7 +137,7 @@ def _statements(page: "Console", runs: Runs) -> None:
     shown = prove.chosen(CLAIMS)
     verdicts = claim_pages.verdicts(shown)
     for claim in shown:
-        lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", _SHOWN[claim.id](runs.runs))]
+        lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", f"Here: {_SHOWN[claim.id](runs.runs)}")]
         pages.grid(page, lines[:1], 5, styles=("bold", ""))
         pages.grid(page, lines[1:], 5, styles=("", "dim"))
 

@@ -362,6 +362,17 @@ def test_a_long_run_is_saved_now_and_then(tmp_path, monkeypatch):
     assert seen == [250, 500, 600]
 
 
+def test_another_file_is_not_replaced(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, mine=np.ones(3))
+    content = path.read_bytes()
+    with pytest.raises(InputError, match=r"mine.npz is no saved run: .*; name another file"):
+        saved(path)
+    assert path.read_bytes() == content
+    (tmp_path / "empty").touch()
+    assert replay.saved(saved(tmp_path / "empty")).done == 20
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(InputError, match=r"cannot write .*; choose another place"):
         saved(tmp_path)

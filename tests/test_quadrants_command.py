@@ -56,7 +56,7 @@ def test_the_summary_fits_the_page(published, held, width):
 
 def test_each_statement_stands_beside_its_verdict_and_what_the_runs_show(published):
     page = " ".join(quadrant_pages.text(published).split())
-    assert "QT-10 at 0.001 the points sit at (-1, 1) and (-1, -1): wrong At 0.001:" in page
+    assert "QT-10 at 0.001 the points sit at (-1, 1) and (-1, -1): wrong Here: At 0.001:" in page
     assert "Opposite corners hold alike" in page
     assert "From tau = 0.99 to 0.01 the cosine within classes rises each time, while rate / temperature grows" in page
     assert "Most even in the square: 0.05 (distance 0.017); on the circle, which is all that the loss sees:" in page

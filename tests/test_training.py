@@ -282,12 +282,12 @@ def test_numpy_s_own_numbers_do_not_change_the_dtype(number):
         assert {w.dtype for w in trained.parameters} == {np.dtype("float32")}
 
 
-def changing(change):
+def changing(change, **options):
     """Batches that are changed from the third on."""
     drawn = []
 
     def draw(rng):
-        drawn.append(views(rng))
+        drawn.append(views(rng, **options))
         return change(drawn[-1]) if len(drawn) > 2 else drawn[-1]
 
     return draw
@@ -329,6 +329,34 @@ def test_training_ends_when_all_have_stopped():
         ),
         (lambda: train(recipe("dcl", network=mlp((5, 4))), [Member(0, 1.0)], views), "they must have 5 features"),
         (lambda: train(recipe("dcl", optimizer=SGD((0.1, 0.2))), [Member(0, 1.0)], views), "each of 1 members"),
+        (
+            lambda: train(recipe("arcface"), [Member(0, 1.0)], changing(lambda b: Batch(b.views, b.labels + CLASSES))),
+            r"step 2, Member\(seed=0, temperature=1.0\): `target` ",
+        ),
+        (
+            lambda: train(
+                recipe("supcon_out"),
+                [Member(0, 1.0)],
+                changing(lambda b: Batch(b.views, np.arange(12)), count=1),
+            ),
+            r"Member\(seed=0, temperature=1.0\): anchor \d+ has no positive",
+        ),
+        (
+            lambda: train(recipe("info_nce"), [Member(0, 1.0)], lambda r: Batch(views(r).views, given={"keys": 1})),
+            "`keys` of info_nce comes from the trainer; leave it out",
+        ),
+        (
+            lambda: train(
+                recipe("clip", learn=("logit_scale",)),
+                [Member(0, 1.0)],
+                lambda r: Batch(views(r).views, given={"logit_scale": 5.0}),
+            ),
+            "`logit_scale` of clip comes from the trainer",
+        ),
+        (lambda: train(recipe("dcl"), [Member(0, 1.0)], lambda r: (1, 2)), "`draw` must return a Batch, got tuple"),
+        (lambda: recipe("clip", learn="logit_scale"), r"write \('logit_scale',\)"),
+        (lambda: mlp((2, 3), activation="relu"), "`activation` must be Tanh or ReLU, the class, got 'relu'"),
+        (lambda: Batch(np.zeros((3, 2))), "must be a tuple of at least one array .*, got ndarray"),
         (lambda: Batch(()), "at least one array"),
         (lambda: Batch((np.zeros((0, 6)),)), r"N, F >= 1, got shape \(0, 6\) for view 0"),
         (lambda: Batch((np.zeros(6),)), r"got shape \(6,\) for view 0"),

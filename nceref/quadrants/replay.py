@@ -134,10 +134,13 @@ def run(
     Raises
     ------
     InputError
-        For a seed, temperature, number of steps or dtype that the script could not take.
+        For a seed, temperature, number of steps or dtype that the script could not take; if `save` names a file that is
+        no saved run.
     KeyboardInterrupt
         After saving.
     """
+    if save is not None:
+        storage.check_place(save)
     setup = Setup(tuple(seeds), tuple(map(float, temperatures)), steps, dtype, confounder)
     return _finished(setup, batch.begin(setup), noted, save)
 

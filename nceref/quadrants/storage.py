@@ -38,6 +38,19 @@ def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
         raise InputError(msg) from None
 
 
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse to replace a file that `save` did not write; a new or an empty one is fine.
+
+    Raises
+    ------
+    InputError
+        If there is another file.
+    """
+    given = Path(path)
+    if given.is_file() and given.stat().st_size:
+        load(given)
+
+
 def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
     """Read what `save` wrote.
 
@@ -79,4 +92,4 @@ def _digest(header: str, arrays: Mapping[str, Any]) -> str:
 
 
 def _refused(path: str | os.PathLike[str], why: str) -> InputError:
-    return InputError(f"{os.fspath(path)} is no saved run: {why}; delete it and start again")
+    return InputError(f"{os.fspath(path)} is no saved run: {why}; name another file")

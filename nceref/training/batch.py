@@ -31,8 +31,8 @@ class Batch:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.views:
-            msg = "`views` must hold at least one array (N, F), got none"
+        if not isinstance(self.views, tuple | list) or not self.views:
+            msg = f"`views` must be a tuple of at least one array (N, F), got {type(self.views).__name__}"
             raise InputError(msg)
         for number, view in enumerate(self.views):
             if np.ndim(view) != 2 or not np.size(view):

@@ -1,6 +1,6 @@
 """How to train, and what training leaves: plain data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from nceref.training.batch import Member
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recipe:
     """How to train.
 
@@ -37,7 +37,7 @@ class Recipe:
     momentum : float, optional
         Make the features of the last view by a slow copy of the encoder, which keeps this share of its weights at each
         step and gets no gradient (MoCo has 0.999); None: by the encoder itself.
-    learn : tuple of str
+    learn : sequence of str
         Scalars of the loss that are trained along, such as ``logit_scale`` and ``logit_bias``: a positive one by its
         logarithm. They start where the member's temperature, the settings or the defaults put them.
     dtype : {"float32", "float64"}
@@ -51,7 +51,7 @@ class Recipe:
     classes: int = 0
     queue: int = 0
     momentum: float | None = None
-    learn: tuple[str, ...] = ()
+    learn: Sequence[str] = ()
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
@@ -62,6 +62,9 @@ class Recipe:
                 raise InputError(msg)
         if self.momentum is not None and not 0 <= self.momentum <= 1:
             msg = f"`momentum` must be between 0 and 1, or None, got {self.momentum!r}"
+            raise InputError(msg)
+        if isinstance(self.learn, str):
+            msg = f"`learn` must be a tuple of names, got {self.learn!r}; write ({self.learn!r},)"
             raise InputError(msg)
         if self.dtype not in ("float32", "float64"):
             msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"

@@ -58,7 +58,7 @@ class Supply:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def arguments(self, member: Member, views: tuple[Array, ...], batch: Batch) -> dict[str, Any]:
-        """What the loss is called with, but for centers and queue; `views` are features, each (N, D)."""
+        """What the loss gets of features, labels, settings and temperature; `views` are features, each (N, D)."""
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
         found = dict(self.given) | heat(self.loss, member, self.given)
@@ -68,7 +68,7 @@ class Supply:
             rows = {self.single: np.stack(views, axis=1)} | self._labels(batch.labels, 1)
         else:
             rows = {self.single: np.concatenate(views)} | self._labels(batch.labels, len(views))
-        return found | rows | dict(batch.given)
+        return found | rows
 
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
@@ -183,6 +183,7 @@ def heat(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str,
     if member.temperature is None:
         return {}
     if not names:
-        msg = f"{loss.name} has no temperature that is not set already, got {member.temperature}; pass None"
+        what = f"{loss.name} has no temperature that is not set already"
+        msg = f"{what}, got {member.temperature}; leave it out of the member"
         raise InputError(msg)
     return {name: 1 / member.temperature if name in INVERSE else member.temperature for name in names}

@@ -46,8 +46,8 @@ def train(
     Raises
     ------
     InputError
-        If the loss cannot be supplied, or a batch is none; or if the first step of a member is refused. A member that
-        diverges later is stopped instead.
+        If the loss cannot be supplied, or refuses a batch whatever the features are, or the first step of a member. A
+        member that diverges later is stopped instead.
     """
     run = _Run(recipe, tuple(members), draw, watch)
     # What overflows is found by looking at the results.
@@ -83,7 +83,8 @@ class _Run:
         self.batches: dict[int, Batch] = {}
         self.queues = self._filled_queues()
         self.parameters += self._centers() + self._weights_of_scalars()
-        self.good, self.memory = self.parameters, recipe.optimizer.start(self.parameters)
+        self.start = self.good = self.parameters
+        self.memory = recipe.optimizer.start(self.parameters)
         self.losses = np.full((recipe.steps, len(members)), np.nan)
 
     def split(self, parameters: Parameters) -> tuple[Parameters, dict[str, Array]]:
@@ -151,15 +152,13 @@ class _Run:
         """Gradients of the loss for a member, or None, and it stops."""
         if self.stopped[e] is not None:
             return None
-        batch = self.batches[e]
-        inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
-        _, learned = self.split(self.parameters)
-        inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
+        inputs = self._inputs(e, features)
         try:
             value, grads = self.loss.value_and_grad(**inputs)
         except InputError as error:
-            if number == 1:
-                raise
+            if number == 1 or self._is_refused_anyway(e, features):
+                msg = f"step {number}, {self.members[e]}: {error}"
+                raise InputError(msg) from None
             self.stopped[e] = number, str(error)
             return None
         self.losses[number - 1, e] = value
@@ -167,6 +166,29 @@ class _Run:
             self.watch(Moment(number, e, inputs, value, grads))
         self._remember(e, features)
         return dict(grads)
+
+    def _inputs(self, e: int, features: Array) -> dict[str, Any]:
+        """All that the loss gets for a member."""
+        batch, (_, learned) = self.batches[e], self.split(self.parameters)
+        inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
+        inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
+        if twice := inputs.keys() & batch.given.keys():
+            names = ", ".join(f"`{name}`" for name in sorted(twice))
+            msg = f"{names} of {self.recipe.loss} comes from the trainer; leave it out of `given` of the batches"
+            raise InputError(msg)
+        return inputs | dict(batch.given)
+
+    def _is_refused_anyway(self, e: int, features: Array) -> bool:
+        """Whether the loss refuses the batch whatever the features are: then its labels are at fault, not the run."""
+        others = np.random.default_rng(0).standard_normal(features.shape).astype(features.dtype)
+        start = {name: w[e] for name, w in self.split(self.start)[1].items()}
+        inputs = self._inputs(e, others)
+        inputs |= {name: w if w.ndim else float(w) for name, w in start.items()}
+        try:
+            self.loss.value_and_grad(**inputs)
+        except InputError:
+            return True
+        return False
 
     def _by_learned(self, e: int, grads: Mapping[str, Array]) -> list[Array]:
         """Of a member, by what the loss learns."""
@@ -187,7 +209,10 @@ class _Run:
             self.slow = followed(self.slow, self.parameters[: self.own], self.recipe.momentum)
 
     def _drawn(self, generator: np.random.Generator) -> Batch:
-        batch = self.draw(generator)
+        batch: Any = self.draw(generator)
+        if not isinstance(batch, Batch):
+            msg = f"`draw` must return a Batch, got {type(batch).__name__}"
+            raise InputError(msg)
         self.supply.check(batch)
         if self.recipe.momentum is not None and len(batch.views) < 2:
             msg = "`momentum` is for the keys, the last of two or more views, but the batches have one; draw two"
