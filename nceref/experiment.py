@@ -24,12 +24,13 @@ SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show
 UNDECIDED = "one seed: no spread, no verdict"
 LEVEL = 0.95
 RULE = (
-    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of its mean (Student's t). It stands "
-    "if the interval lies above 0, and is reversed if it lies below. A statement shows up if all its contrasts stand, "
-    "in part if some do, and is reversed if all are. A statement of equality names a margin, and shows up if all "
-    "intervals lie within it. Of {count} contrasts, {chance:.1g} would stand or be reversed by chance alone."
+    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of its mean (Student's t), not a "
+    "standard deviation as in the tables. It stands if the interval lies above 0, and is reversed if it lies below. A "
+    "statement shows up if all its contrasts stand, in part if some do, and is reversed if all are. A statement of "
+    "equality names a margin, and shows up if all intervals lie within it. Were there no differences at all, about "
+    "{chance:.1g} of the {count} contrasts without a margin would stand or be reversed."
 )
-"""For the number of contrasts, and how many of them chance decides."""
+"""For the number of contrasts without a margin, and how many of them chance decides."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Results:
     values : mapping
         By setting and measure, a number for each seed.
     classes : tuple of int
-        Training samples of each class; empty where all have about the same.
+        Training samples of each class.
     curves : mapping
         By setting and seed, a number for each class.
     """

@@ -80,7 +80,8 @@ def _table(experiment: Experiment, results: Results, title: str) -> Table:
 
 
 def _with_spread(values: Sequence[float], measure: Measure) -> str:
-    mean = f"{fmean(values):.{measure.digits}f}"
+    # The 0 that is added has a sign: no -0.00.
+    mean = f"{round(fmean(values), measure.digits) + 0.0:.{measure.digits}f}"
     return f"{mean}±{stdev(values):.{measure.digits}f}" if len(values) > 1 else mean
 
 
@@ -128,7 +129,7 @@ def _conclusions(experiment: Experiment, results: Results, width: int, color: bo
 
 
 def _rule(experiment: Experiment) -> str:
-    count = sum(len(statement.contrasts) for statement in experiment.statements)
+    count = sum(len(statement.contrasts) for statement in experiment.statements if statement.margin is None)
     return RULE.format(count=count, chance=count * (1 - LEVEL))
 
 

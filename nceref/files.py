@@ -7,9 +7,6 @@ from tempfile import TemporaryFile
 
 from nceref.errors import InputError
 
-STANDARD_OUTPUT = "-"
-"""As the name of a file."""
-
 
 def replace(path: str | os.PathLike[str], content: bytes) -> None:
     """Replace the file at `path`: whoever reads it sees the old content or the new one.
@@ -34,6 +31,8 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         draft.write_bytes(content)
+        if target.exists():
+            draft.chmod(target.stat().st_mode & 0o777)
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
@@ -45,14 +44,14 @@ def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str 
     Parameters
     ----------
     folders, files : mappings
-        What is asked for, by option; None: nothing, ``-``: standard output. Folders are created.
+        What is asked for, by option; None: nothing. Folders are created.
 
     Raises
     ------
     InputError
         If one cannot be written, or two options name the same file.
     """
-    named = {option: path for option, path in files.items() if path is not None and path != STANDARD_OUTPUT}
+    named = {option: path for option, path in files.items() if path is not None}
     seen: dict[str, str] = {}
     for option, path in named.items():
         other = seen.setdefault(os.path.realpath(path), option)

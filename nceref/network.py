@@ -154,7 +154,7 @@ def mlp(
     normalize : bool
         Whether the rows of the output have length 1.
     """
-    if len(sizes) < 2 or any(size < 1 for size in sizes):
+    if len(sizes) < 2 or not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
         msg = f"`sizes` must name at least 2 layers of at least 1 feature each, got {tuple(sizes)}"
         raise InputError(msg)
     if activation not in (Tanh, ReLU):

@@ -137,9 +137,15 @@ def _statements(page: "Console", runs: Runs) -> None:
     shown = prove.chosen(CLAIMS)
     verdicts = claim_pages.verdicts(shown)
     for claim in shown:
-        lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", f"Here: {_SHOWN[claim.id](runs.runs)}")]
+        lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", f"Here: {_shown(claim.id, runs.runs)}")]
         pages.grid(page, lines[:1], 5, styles=("bold", ""))
         pages.grid(page, lines[1:], 5, styles=("", "dim"))
+
+
+def _shown(id: str, runs: tuple[Run, ...]) -> str:
+    """What the runs that went to their end show of a statement."""
+    whole = tuple(run for run in runs if run.stopped is None)
+    return _SHOWN[id](whole) if whole else "No run went to its end."
 
 
 def _more_even(runs: tuple[Run, ...]) -> str:

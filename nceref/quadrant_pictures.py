@@ -45,7 +45,7 @@ def write(runs: Runs, out: str | os.PathLike[str], animated: int = 0, drawn: Cal
     """
     from nceref.figures import quadrants, quadrants_start
 
-    start = {"samples": runs.runs[0].samples, "features": _through(runs.runs[0].samples, *runs.runs[0].initial)}
+    start = {"samples": runs.runs[0].samples, "features": samples.encoded(runs.runs[0].samples, *runs.runs[0].initial)}
     content = {}
     for suffix in ("svg", "png"):
         content[f"quadrants-start.{suffix}"] = render(quadrants_start.FIGURE, start, suffix)
@@ -71,7 +71,7 @@ def frames(setup: Setup) -> int:
 
 
 def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
-    """Steps and features of one run, before the first step, at equal distances, and at the end."""
+    """Steps and features of one run: before the first step, at equal distances, and where the runs end."""
     # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
     points = samples.draw(setup.seeds[0]).samples
     found: list[tuple[int, Array]] = []
@@ -79,8 +79,8 @@ def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
     def note(state: State) -> None:
         first, second = state.weights[:, number]
         stopped = int(state.stopped[number])
-        if state.done % _between(setup) == 0 or state.done == setup.steps:
-            found.append((stopped - 1 if stopped else state.done, _through(points, first, second.T)))
+        if state.done % _between(setup) == 0 or state.done == setup.steps or state.stopped.all():
+            found.append((stopped - 1 if stopped else state.done, samples.encoded(points, first, second.T)))
 
     start = batch.begin(setup)
     note(start)
@@ -91,10 +91,6 @@ def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
 def _between(setup: Setup) -> int:
     """Steps between two frames, whole blocks."""
     return batch.BLOCK * -(-setup.steps // (batch.BLOCK * _FRAMES))
-
-
-def _through(points: Array, first: Array, second: Array) -> Array:
-    return np.asarray(np.tanh(points @ first.T @ second.T))
 
 
 def animation(shown: Sequence[tuple[int, Array]], title: str, drawn: Callable[[int], Any] = int) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import RefusedError, device, machine, place, report, scaling
+from benchmarks import RefusedError, device, machine, place, quadrants, report, scaling
 from benchmarks.__main__ import FORMAT, ON_THE_CPU, main
 from benchmarks.cases import QUICK, SPEED, Case, inputs, views
 from benchmarks.clock import ROOT, fresh, ratio_quartiles, spread
@@ -315,3 +315,21 @@ def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2():
     assert not done.stdout
     assert done.stderr.startswith("Error: no CUDA device")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_toy_is_timed_only_if_both_programs_end_alike():
+    ends = np.zeros((6, 40))
+    quadrants.agree({"replay": {"weights": ends}, "script": {"weights": ends + 9e-6}})
+    quadrants.agree({"replay": {"weights": ends}})
+    apart = ends.copy()
+    apart[1, 7] = 1e-4
+    with pytest.raises(RefusedError, match=r"the replay ends 1\.0e-04 from the script"):
+        quadrants.agree({"replay": {"weights": ends}, "script": {"weights": apart}})
+    # The last two runs, at 0.01 and 0.001, are not compared.
+    apart = ends.copy()
+    apart[4:] = 1
+    quadrants.agree({"replay": {"weights": ends}, "script": {"weights": apart}})
+
+
+def test_training_is_what_is_left_without_the_drawing_of_indices():
+    assert quadrants._parts(3.0, 1.0) == {"end to end": 3.0, "training": 2.0, "indices": 1.0}

@@ -10,7 +10,7 @@ import pytest
 
 from nceref import losses
 from nceref.errors import InputError
-from nceref.quadrants import batch, fused, indices, plain, record, replay, samples, statistics, storage
+from nceref.quadrants import batch, fused, indices, plain, record, replay, samples, statistics
 from nceref.quadrants.batch import PUBLISHED, Setup
 
 DATA = json.loads((Path(__file__).parent / "data" / "quadrants.json").read_text(encoding="utf-8"))
@@ -213,16 +213,6 @@ def test_short_features_are_divided_by_the_clamp_as_in_the_framework():
     np.testing.assert_allclose(by_b[0, 1], [0.3e8, 0.4e8], rtol=1e-14)
 
 
-def test_a_run_with_short_features_leaves_the_fused_step(monkeypatch):
-    monkeypatch.setattr(batch, "_SHORTEST", np.inf)
-    careful = replay.run((4,), (0.05, 0.5), 260, "float64").runs
-    monkeypatch.undo()
-    for a, b in zip(careful, replay.run((4,), (0.05, 0.5), 260, "float64").runs, strict=True):
-        np.testing.assert_allclose(a.W1, b.W1, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(a.losses, b.losses, rtol=1e-9, atol=1e-12)
-        np.testing.assert_array_equal(a.hits, b.hits)
-
-
 def test_a_diverging_run_is_stopped_alone_and_keeps_its_last_sound_weights(monkeypatch):
     monkeypatch.setattr(Setup, "rates", property(lambda self: np.array([3e-4, np.inf])))
     good, bad = replay.run((0,), (0.05, 1e-3), 600).runs
@@ -252,6 +242,36 @@ def test_the_twin_does_not_depend_on_the_place_in_the_batch():
     assert alone.runs[0].growth == both.of(7)[0].growth
 
 
+def test_runs_diverge_at_the_same_step_whatever_the_blocks(monkeypatch):
+    temperatures = (1e-30, 1e-36, 0.05, 1e-25)
+    whole = [run.stopped for run in replay.run((0,), temperatures, 300).runs]
+    monkeypatch.setattr(batch, "BLOCK", 2)
+    assert [run.stopped for run in replay.run((0,), temperatures, 300).runs] == whole
+    assert len(set(whole)) > 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_twin_is_one_unit_away_in_every_weight(dtype):
+    own, twins = np.split(batch.begin(Setup(dtype=dtype)).weights, 2, axis=1)
+    up = twins == np.nextafter(own, np.inf)
+    assert np.all(up | (twins == np.nextafter(own, -np.inf)))
+    assert up.mean() == 0.5
+
+
+def test_short_features_are_divided_by_the_clamp_also_in_a_whole_run():
+    """Weights so small that features are shorter than the clamp: the run is that of the plain step."""
+    setup = Setup((4,), (0.5,), 30, "float64")
+    start = batch.begin(setup)
+    start = replace(start, weights=1e-5 * start.weights)
+    parameters = (start.weights[0, :1], np.swapaxes(start.weights[1, :1], 1, 2))
+    found = batch.advance(setup, start)
+    for rows in indices.draw(4, 1, 30)[0]:
+        x = samples.draw(4).samples.astype("float64")[rows][None]
+        parameters, _ = plain.step(parameters, x, np.array([0.5]), setup.rates)
+    np.testing.assert_array_equal(found.weights[0, :1], parameters[0])
+    np.testing.assert_array_equal(np.swapaxes(found.weights[1, :1], 1, 2), parameters[1])
+
+
 def test_seeds_in_one_batch_are_those_alone():
     both = replay.run((0, 5), (0.05, 0.5), 300, "float64")
     for seed in (0, 5):
@@ -264,144 +284,13 @@ def test_the_confounder_holds_rate_over_temperature():
     run = replay.run(temperatures=(0.05, 0.5), steps=10, confounder=True)
     assert [r.rate for r in run.runs] == pytest.approx([3e-4, 3e-3])
     assert [r.rate for r in replay.run(temperatures=(0.05, 0.5), steps=10).runs] == [3e-4, 3e-4]
+    assert Setup((0, 1), (0.05, 0.5), confounder=True).rates == pytest.approx([3e-4, 3e-3] * 2)
 
 
 def test_noted_counts_up_to_the_last_step():
     seen = []
     replay.run(temperatures=(0.5,), steps=600, noted=seen.append)
     assert seen == [250, 500, 600]
-
-
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
-    path = tmp_path / "new" / "run.npz"
-
-    def stop(done):
-        if done == 500:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        replay.run(steps=1100, noted=stop, save=path)
-    assert replay.saved(path).done == 500
-    assert len(replay.saved(path).runs[0].losses) == 500
-    resumed, whole = replay.resume(path), replay.run(steps=1100)
-    assert resumed.done == replay.saved(path).done == 1100
-    for a, b in zip(resumed.runs, whole.runs, strict=True):
-        for name in ("W1", "W2", "losses", "hits", "features"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-        assert a.growth == b.growth
-    assert [p.name for p in path.parent.iterdir()] == ["run.npz"]
-
-
-def saved(path):
-    replay.run(temperatures=(0.5,), steps=20, save=path)
-    return path
-
-
-def rewritten(path, **changes):
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    header = json.loads(str(arrays["header"])) | changes.pop("header", {})
-    np.savez(path, **arrays | {"header": np.array(json.dumps(header))} | changes)
-
-
-def flipped(path, at):
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0xA1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda p: p.write_bytes(p.read_bytes()[:-40]), "damaged, or not an .npz file"),
-        (lambda p: p.write_bytes(p.read_bytes().replace(b"PK", b"PQ")), "damaged, or not an .npz file"),
-        (lambda p: p.write_bytes(b""), "damaged, or not an .npz file"),
-        (lambda p: p.write_text("hello"), "damaged, or not an .npz file"),
-        (lambda p: np.savez(p, a=np.zeros(3)), "damaged, or not an .npz file"),
-        (lambda p: np.save(p.with_suffix(".npy"), np.zeros(3)) or p.with_suffix(".npy").replace(p), "damaged, or not"),
-        (lambda p: rewritten(p, header={"format": "other"}), "its header does not say 'nceref quadrants'"),
-        (lambda p: rewritten(p, header={"version": 99}), "it is of version 99, not 1"),
-        (lambda p: rewritten(p, header={"steps": 10**12}), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, header={"temperatures": [0.4]}), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, losses=np.array(1.0)), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, stopped=np.array([-5, 0])), "damaged, its content is not what was saved"),
-        (lambda p: p.unlink(), "cannot read"),
-    ],
-)
-def test_a_file_that_is_no_saved_run_is_refused(tmp_path, spoil, message):
-    path = saved(tmp_path / "run.npz")
-    spoil(path)
-    with pytest.raises(InputError, match=message):
-        storage.load(path)
-
-
-def test_no_single_flipped_byte_is_loaded_as_something_else(tmp_path):
-    path = saved(tmp_path / "run.npz")
-    setup, state = storage.load(path)
-    content = path.read_bytes()
-    loaded = 0
-    for at in range(0, len(content), 41):
-        path.write_bytes(content)
-        flipped(path, at)
-        try:
-            found, again = storage.load(path)
-        except InputError:
-            continue
-        # Times and attributes of the archive do not matter.
-        loaded += 1
-        assert found == setup
-        np.testing.assert_array_equal(again.weights, state.weights)
-    assert loaded < 20
-
-
-def test_a_long_run_is_saved_now_and_then(tmp_path, monkeypatch):
-    monkeypatch.setattr(replay, "_BETWEEN", -1)
-    seen = []
-    replay.run(temperatures=(0.5,), steps=600, save=tmp_path / "run.npz",
-               noted=lambda done: seen.append(replay.saved(tmp_path / "run.npz").done))  # fmt: skip
-    assert seen == [250, 500, 600]
-
-
-def test_another_file_is_not_replaced(tmp_path):
-    path = tmp_path / "mine.npz"
-    np.savez(path, mine=np.ones(3))
-    content = path.read_bytes()
-    with pytest.raises(InputError, match=r"mine.npz is no saved run: .*; name another file"):
-        saved(path)
-    assert path.read_bytes() == content
-    (tmp_path / "empty").touch()
-    assert replay.saved(saved(tmp_path / "empty")).done == 20
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"cannot write .*; choose another place"):
-        saved(tmp_path)
-
-
-def test_the_record_has_every_number_exactly():
-    runs = replay.run((0,), steps=510)
-    found = json.loads(json.dumps(record.record(runs), allow_nan=False))
-    drawn = samples.draw(0)
-    for name in ("samples", "W1", "W2"):
-        np.testing.assert_array_equal(np.array(found[name], np.float32), getattr(drawn, name))
-        np.testing.assert_array_equal(np.array(found[name]), getattr(drawn, name).astype(np.float64))
-    assert [r["temperature"] for r in found["runs"]] == list(PUBLISHED)
-    for run, r in zip(runs.runs, found["runs"], strict=True):
-        assert (np.shape(r["W1"]), np.shape(r["W2"]), np.shape(r["features"])) == ((10, 2), (2, 10), (100, 2))
-        np.testing.assert_array_equal(np.array(r["W1"], np.float32), run.W1)
-        for a, b in zip(r["weights_at_500"], run.weights_at_500, strict=True):
-            np.testing.assert_array_equal(np.array(a, np.float32), b)
-        assert r["statistics"]["uniformity"] == run.statistics.uniformity
-
-
-def test_the_record_of_several_seeds_asks_which():
-    runs = replay.run((0, 1), (0.5,), 5)
-    with pytest.raises(InputError, match=r"`seed` must say which one of \(0, 1\)"):
-        record.record(runs)
-    with pytest.raises(InputError, match=r"`seed` must be one of \(0, 1\), got 2"):
-        record.record(runs, 2)
-    assert record.record(runs, 1)["samples"] == samples.draw(1).samples.tolist()
-    assert record.record(runs, 1)["runs"][0]["weights_at_500"] is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nceref.errors import UnavailableError
+from nceref.errors import InputError, UnavailableError
 from nceref.training import Batch
 
 Array = npt.NDArray[Any]
@@ -96,10 +96,19 @@ def digits(seed: int, counts: Array | None = None, *, test: int = 50) -> Samples
         Training samples of each digit; None: all that are not tested on.
     test : int
         Test samples of each digit.
+
+    Raises
+    ------
+    InputError
+        If there are not so many of a digit.
     """
     images, labels = _digits()
     order = np.random.default_rng([seed, 12]).permutation(len(labels))
     by_class = [order[labels[order] == c] for c in range(10)]
+    for digit, (rows, wanted) in enumerate(zip(by_class, [1] * 10 if counts is None else counts, strict=True)):
+        if test + wanted > len(rows):
+            msg = f"`counts` and `test` ask for {test + wanted} of digit {digit}, of which there are {len(rows)}"
+            raise InputError(msg)
     tested = np.concatenate([rows[:test] for rows in by_class])
     stops = [None] * 10 if counts is None else [test + int(n) for n in counts]
     trained = np.concatenate([rows[test:stop] for rows, stop in zip(by_class, stops, strict=True)])

@@ -31,7 +31,7 @@ def experiment(
         click.echo(report.names(experiment_pages.experiments().values(), **screen()), nl=False)
         return
     chosen = experiment_pages.chosen(name)
-    files.must_be_writable({"--out": out}, {"--json": json_file})
+    files.must_be_writable({"--out": out}, {"--json": None if json_file == "-" else json_file})
     with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as noted:
         first = FIRST_SEED if first_seed is None else first_seed
         results = run(chosen, seeds, noted, first=first, processes=thread_count())

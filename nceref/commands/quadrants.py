@@ -44,7 +44,7 @@ def quadrants(
 
     setup = _setup(context, given)
     animated = _number(setup, animate, out)
-    wanted = {"--json": json_file, "--save": given["save"], "--resume": given["resume"]}
+    wanted = {"--json": None if json_file == "-" else json_file, "--save": given["save"], "--resume": given["resume"]}
     files.must_be_writable({"--out": out}, wanted)
     runs, beside = _trained(setup, given)
     if json_file is not None:

@@ -8,11 +8,11 @@ from nceref.figure import Figure
 
 def data():
     """Samples and features of the untrained encoder, in float64."""
-    from nceref.quadrants.samples import draw
+    from nceref.quadrants.samples import draw, encoded
 
     start = draw(0)
-    samples, first, second = (x.astype(np.float64) for x in (start.samples, start.W1, start.W2))
-    return {"samples": samples, "features": np.tanh(samples @ first.T @ second.T)}
+    samples, *weights = (x.astype(np.float64) for x in (start.samples, start.W1, start.W2))
+    return {"samples": samples, "features": encoded(samples, *weights)}
 
 
 def draw(canvas, data):

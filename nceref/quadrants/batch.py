@@ -54,8 +54,7 @@ class Setup:
     confounder: bool = False
 
     def __post_init__(self) -> None:
-        for seed in self.seeds:
-            samples.checked_seed(seed)
+        object.__setattr__(self, "seeds", tuple(map(samples.checked_seed, self.seeds)))
         for t in self.temperatures:
             # Below, the temperature or its inverse leaves the range of float32.
             if not 1e-37 <= t <= 1e37:

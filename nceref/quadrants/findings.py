@@ -9,7 +9,7 @@ import numpy.typing as npt
 from nceref.quadrants import replay
 from nceref.quadrants.batch import PUBLISHED
 from nceref.quadrants.replay import Run
-from nceref.quadrants.samples import SIGNS
+from nceref.quadrants.samples import SIGNS, encoded
 from nceref.quadrants.statistics import Statistics, of_features
 
 Array = npt.NDArray[Any]
@@ -21,7 +21,8 @@ UNIFORM_LAW = float(np.log(np.i0(4.0))) - 4
 _TEMPERATURES, _SEEDS = PUBLISHED[:-1], tuple(range(32))
 _AT = {temperature: column for column, temperature in enumerate(_TEMPERATURES)}
 """Of two equal ones the last."""
-_UNBALANCED = 10
+_UNBALANCED, _CLEARLY = 10, 0.1
+"""Features that opposite corners may differ by; share of neighbors."""
 
 
 class Corners(NamedTuple):
@@ -51,13 +52,12 @@ def corners(features: Array) -> Corners:
 
 def untrained(run: Run) -> Statistics:
     """The numbers about the features before the first step."""
-    first, second = run.initial
-    return of_features(np.tanh(run.samples @ first.T @ second.T))
+    return of_features(encoded(run.samples, *run.initial))
 
 
 def merged(run: Run) -> bool:
-    """Whether training lost classes: the nearest neighbor tells less of the class than before the first step."""
-    return run.statistics.neighbor_accuracy < untrained(run).neighbor_accuracy - 0.1
+    """Whether training lost classes: the nearest neighbor tells clearly less of the class than before training."""
+    return run.statistics.neighbor_accuracy < untrained(run).neighbor_accuracy - _CLEARLY
 
 
 def told_by_the_program(run: Run) -> bool:

@@ -60,6 +60,11 @@ def draw(seed: int = 0) -> Draw:
     return Draw(samples, _layer(first, HIDDEN, 2), _layer(second, 2, HIDDEN))
 
 
+def encoded(points: Array, W1: Array, W2: Array) -> Array:
+    """Features tanh(W2 W1 x) of points (N, 2), in their dtype."""
+    return np.asarray(np.tanh(points @ W1.T @ W2.T))
+
+
 def checked_seed(seed: int) -> int:
     """The seed as an int, if the script would take it."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:

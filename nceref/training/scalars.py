@@ -15,7 +15,7 @@ from nceref import spec
 from nceref.errors import InputError
 from nceref.registry import unknown
 from nceref.training.batch import Member
-from nceref.training.supply import heat
+from nceref.training.supply import temperature
 
 Array = npt.NDArray[Any]
 
@@ -59,8 +59,9 @@ def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
 def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:
     """The weight that a member starts from."""
     default = next(p.default for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
-    value = {one.name: default, **heat(loss, member, settings), **settings}[one.name]
-    if not isinstance(value, int | float) or not (value > 0 or not one.positive):
-        msg = f"`{one.name}` of {loss.name} needs a number to start from; pass it in the settings, or a temperature"
+    value = {one.name: default, **temperature(loss, member, settings), **settings}[one.name]
+    if not isinstance(value, int | float | np.number) or not (value > 0 or not one.positive):
+        got = "nothing" if value in (..., None) else repr(value)
+        msg = f"`{one.name}` of {loss.name} needs a number to start from, got {got}; pass it in the settings"
         raise InputError(msg)
-    return one.weight(value)
+    return one.weight(float(value))

@@ -61,7 +61,7 @@ class Supply:
         """What the loss gets of features, labels, settings and temperature; `views` are features, each (N, D)."""
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
-        found = dict(self.given) | heat(self.loss, member, self.given)
+        found = dict(self.given) | temperature(self.loss, member, self.given)
         if self.pair:
             rows: dict[str, Any] = dict(zip(self.pair, views, strict=True)) | self._labels(batch.labels, 1)
         elif self.stacked and len(views) > 1:
@@ -177,7 +177,7 @@ def _kind(p: spec.Parameter) -> str:
     return next((kind for kind, holds in _KINDS if holds(p)), "")
 
 
-def heat(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
+def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it."""
     names = [p.name for p in loss.parameters if p.name in ("temperature", *INVERSE) and p.name not in given]
     if member.temperature is None:
