@@ -21,7 +21,7 @@ from benchmarks.sheets import sheets
 from nceref import files
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "device")
-ON_THE_CPU = QUESTIONS[:-2]
+ON_THE_CPU = QUESTIONS[:-1]
 FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misread it."""
 
@@ -33,7 +33,7 @@ FORMAT = 1
 @click.option("--json", "data", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the document and plots there.")
 def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Path | None, report: Path | None) -> None:
-    """Measure nceref: speed, memory, scaling, threads, startup (these by default), quadrants, or device, a GPU."""
+    """Measure nceref: speed, memory, scaling, threads, startup, quadrants (these by default), or device, a GPU."""
     try:
         results = ask(questions or ON_THE_CPU, quick, threads)
     except RefusedError as error:
