@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import nceref
-from nceref import experiment_pages
+from nceref import drawing, experiment_pages
 from nceref.analogues import contrast, tail
 from nceref.analogues.samples import long_tail, synthetic
 from nceref.analogues.setting import Training
@@ -180,7 +180,10 @@ def test_the_results_that_are_kept_are_those_of_these_experiments(name):
     assert results.seeds == tuple(range(FIRST_SEED, FIRST_SEED + ALL[name].seeds))
     assert content == experiment_pages.record(ALL[name], results)
     assert (kept / f"{name}.txt").read_text(encoding="utf-8") == experiment_pages.text(ALL[name], results)
-    assert (kept / f"{name}.svg").read_bytes() == experiment_pages.figure(ALL[name], results, "svg")
+    manifest = json.loads((kept.parents[1] / "figures" / "manifest.json").read_text(encoding="utf-8"))
+    # Other tools make other bytes.
+    if manifest["quadrants"]["drawn with"] == drawing.tools():
+        assert (kept / f"{name}.svg").read_bytes() == experiment_pages.figure(ALL[name], results, "svg")
 
 
 @pytest.mark.parametrize(
