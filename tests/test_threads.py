@@ -118,7 +118,7 @@ def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.usefixtures("eager")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
 def test_a_forked_child_computes_too():
     x = np.random.default_rng(0).standard_normal((6, 3))
     with config(block=2, threads=2):
