@@ -163,12 +163,24 @@ def test_another_scale_is_named(id, f, slope):
         ("arcface", "margin", 0.5, "float64"),
         ("siglip", "logit_bias", -10.0, "float32"),
         ("cross_entropy", "label_smoothing", 0.1, "float64"),
+        ("cross_entropy", "label_smoothing", 0.002, "float64"),
+        ("cross_entropy", "label_smoothing", 0.0, "float64"),
+        ("paco", "alpha", 0.01, "float64"),
+        ("paco", "alpha", 0.0, "float64"),
+        ("cosface", "margin", 0.3500001, "float64"),
+        ("nce", "noise_ratio", 0.1, "float64"),
     ],
 )
 def test_a_scalar_that_is_ignored_is_named_with_its_value(loss, name, value, dtype):
     found = first(observed(loss, at(name, lambda given: value, lambda given: 0.0), dtype=dtype))
     assert found.id == "scalar-ignored"
-    assert f"({name} = {value:g})" in found.sentence
+    assert f"({name} = {value:.9g})" in found.sentence
+
+
+def test_a_value_that_many_numbers_would_give_is_not_made_up():
+    """A fraction is a count of negatives: no single number can be read off."""
+    found = first(observed("hard_contrastive", at("fraction", lambda given: 0.5, lambda given: 0.0)))
+    assert found.id == "unexplained"
 
 
 def by_rows(weights):

@@ -6,7 +6,7 @@ from recipes import CLASSES, NETWORK, changing, data_and_noise, recipe, views
 
 from nceref.errors import InputError
 from nceref.network import mlp
-from nceref.optimizers import SGD
+from nceref.optimizers import SGD, Adam
 from nceref.training import Batch, Member, Recipe, train
 
 
@@ -23,8 +23,8 @@ from nceref.training import Batch, Member, Recipe, train
         (lambda: train(Recipe("dcl", NETWORK, 1), [Member(0)], views), "needs `temperature`"),
         (lambda: train(Recipe("dcl", NETWORK, 1), [Member(0, 1.0)], lambda r: views(r, count=1)), "draw two"),
         (lambda: train(recipe("paco"), [Member(0, 1.0)], lambda r: views(r, labeled=False)), "draw labeled ones"),
-        (lambda: train(recipe("dcl"), [], views), "`members` must not be empty"),
-        (lambda: train(recipe("dcl"), iter([]), views), "`members` must not be empty"),
+        (lambda: train(recipe("dcl"), [], views), "`members` must be one or more of Member"),
+        (lambda: train(recipe("dcl"), iter([]), views), "`members` must be one or more of Member"),
         (lambda: train(recipe("dcl"), [Member(0, 1.0)], lambda r: views(r, count=3)), "the batches have 3; draw two"),
         (lambda: train(recipe("info_nce"), [Member(0, 1.0)], lambda r: data_and_noise(r)), r"got \[12, 24\] rows"),
         (lambda: train(recipe("supcon_out", queue=9), [Member(0, 1.0)], lambda r: views(r, False)), "labels, but"),
@@ -71,7 +71,13 @@ from nceref.training import Batch, Member, Recipe, train
         (lambda: Batch(()), "at least one array"),
         (lambda: Batch((np.zeros((0, 6)),)), r"N, F >= 1, got shape \(0, 6\) for view 0"),
         (lambda: Batch((np.zeros(6),)), r"got shape \(6,\) for view 0"),
-        (lambda: Batch((np.full((2, 3), np.nan),)), "must be finite real numbers, view 0 is not"),
+        (lambda: Batch((np.ones((2, 3)), np.array([[1.0], [np.nan]]))), "must be finite, row 1 of view 1 is not"),
+        (lambda: Batch((np.ones((2, 3)).astype("U3"),)), "must be real numbers, got <U3 for view 0"),
+        (lambda: recipe("dcl", network=(6, 4)), r"`network` must be a Network, .* got \(6, 4\)"),
+        (lambda: recipe("dcl", optimizer=Adam), "`optimizer` must be one, such as Adam"),
+        (lambda: recipe("dcl", optimizer=0.1), "`optimizer` must be one, .* got 0.1"),
+        (lambda: train(recipe("dcl"), Member(0, 1.0), views), "one or more of Member"),
+        (lambda: train(recipe("dcl"), [(0, 1.0)], views), r"one or more of Member, .* got \(\(0, 1.0\),\)"),
         (lambda: Batch((np.zeros((2, 3)),), np.zeros(3, int)), r"`labels` must be of shape \(2,\)"),
         (
             lambda: train(recipe("dcl", 1), [Member(0, 1.0)], views).features(np.zeros(6)),

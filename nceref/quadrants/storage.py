@@ -69,8 +69,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
             arrays = {name: archive[name] for name in ("header", "digest", *_ARRAYS)}
         text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
         header = json.loads(text)
-    except Exception as error:
-        raise _refused(path, f"damaged, or not an .npz file of a run ({error})") from None
+    except Exception:
+        raise _refused(path, "damaged, or not an .npz file of a run") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _refused(path, f"its header does not say {FORMAT!r}")
     if header.get("version") != VERSION:

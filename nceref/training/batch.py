@@ -38,8 +38,11 @@ class Batch:
             if np.ndim(view) != 2 or not np.size(view):
                 msg = f"`views` must be arrays (N, F) with N, F >= 1, got shape {np.shape(view)} for view {number}"
                 raise InputError(msg)
-            if np.iscomplexobj(view) or not np.isfinite(np.asarray(view, np.float64)).all():
-                msg = f"`views` must be finite real numbers, view {number} is not; clean the data"
+            if np.asarray(view).dtype.kind not in "fiub":
+                msg = f"`views` must be real numbers, got {np.asarray(view).dtype} for view {number}; convert it first"
+                raise InputError(msg)
+            if not (sound := np.isfinite(view).all(axis=1)).all():
+                msg = f"`views` must be finite, row {sound.argmin()} of view {number} is not; clean the data"
                 raise InputError(msg)
         if self.labels is not None and np.shape(self.labels) != (len(self.views[0]),):
             msg = f"`labels` must be of shape ({len(self.views[0])},), like the views, got {np.shape(self.labels)}"

@@ -60,6 +60,12 @@ class Recipe:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 msg = f"`{name}` must be an integer >= {least}, got {value!r}"
                 raise InputError(msg)
+        if not hasattr(self.network, "layers"):
+            msg = f"`network` must be a Network, such as mlp((8, 32, 4)), got {self.network!r}"
+            raise InputError(msg)
+        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "start"):
+            msg = f"`optimizer` must be one, such as Adam(1e-3), got {self.optimizer!r}"
+            raise InputError(msg)
         if self.momentum is not None and not 0 <= self.momentum <= 1:
             msg = f"`momentum` must be between 0 and 1, or None, got {self.momentum!r}"
             raise InputError(msg)

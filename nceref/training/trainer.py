@@ -1,6 +1,6 @@
 """The steps: every member of an ensemble draws a batch, the network runs once for all, the loss once for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -49,7 +49,7 @@ def train(
         If the loss cannot be supplied, or refuses a batch whatever the features are, or the first step of a member. A
         member that diverges later is stopped instead.
     """
-    run = _Run(recipe, tuple(members), draw, watch)
+    run = _Run(recipe, tuple(members) if isinstance(members, Iterable) else (), draw, watch)
     # What overflows is found by looking at the results.
     with np.errstate(all="ignore"):
         for step in range(1, recipe.steps + 1):
@@ -68,8 +68,8 @@ class _Run:
     def __init__(
         self, recipe: Recipe, members: tuple[Member, ...], draw: Draw, watch: Callable[[Moment], Any] | None
     ) -> None:
-        if not members:
-            msg = "`members` must not be empty: name at least one seed"
+        if not members or not all(isinstance(member, Member) for member in members):
+            msg = f"`members` must be one or more of Member, such as [Member(0, 0.1)], got {members!r}"
             raise InputError(msg)
         self.recipe, self.members, self.draw, self.watch = recipe, members, draw, watch
         self.loss = losses.get_loss(recipe.loss)

@@ -161,4 +161,5 @@ def recognized(x: Any, within: float = 1e-5) -> tuple[float, str]:
 def simple(x: Any) -> list[tuple[float, str]]:
     """The simple number, then the measured one where it is another: a constant may be rounded to float32."""
     value, words = recognized(x)
-    return [(value, words)] if abs(value - float(x)) <= 1e-13 * abs(value) else [(value, words), (float(x), words)]
+    rounded = [] if abs(value - float(x)) <= 1e-13 * abs(value) else [(float(x), f"{float(x):.9g}")]
+    return [(value, words), *rounded]

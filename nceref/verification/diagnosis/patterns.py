@@ -44,7 +44,7 @@ def patterns(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     found = [*triage(seen), *gradient_patterns([o for o in seen if gaps(o)[VALUE].finite])]
     # A cause that fits every case to the last digit is simpler than coarse roundings.
     if {one.id for one in found} <= {coarse.id for coarse in COARSER}:
-        found = [*_fitting(seen, whole=bool(found)), *found]
+        found = [*_fitting(seen, whole=bool(found))] or found
     return tuple(_distinct(found)) or departure(seen)
 
 

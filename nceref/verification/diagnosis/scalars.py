@@ -64,7 +64,7 @@ def ignored_scalars(observations: Sequence[Observation]) -> Iterator[Hypothesis]
         for p in probe.loss.parameters:
             if isinstance(p, Scalar) and p.name not in HEATS and isinstance(probe.inputs.get(p.name), float):
                 for value in _candidates(p, observation):
-                    yield replaced("scalar-ignored", p.name, _fixed(value), _fixed(0.0), f"{p.name} = {value:g}")
+                    yield replaced("scalar-ignored", p.name, _fixed(value), _fixed(0.0), f"{p.name} = {value:.9g}")
 
 
 def _candidates(p: Scalar, observation: Observation) -> list[float]:
@@ -72,9 +72,10 @@ def _candidates(p: Scalar, observation: Observation) -> list[float]:
     ends = [end for end, closed in ((p.low, p.low_closed), (p.high, p.high_closed)) if closed and math.isfinite(end)]
     wide = 10.0 * max(1.0, *map(abs, p.typical))
     low, high = max(p.low, -wide), min(p.high, wide)
-    # Strictly inside: an open end is no value.
-    grid = low + (high - low) * (np.arange(200) + 0.5) / 200
-    found = [value for root in roots(observation, p.name, grid) for value, _ in simple(root)]
+    # Strictly inside, since an open end is no value, and denser near the ends.
+    near = np.geomspace(1e-5, 2e-3, 30)
+    shares = np.concatenate([near, (np.arange(200) + 0.5) / 200, 1 - near[::-1]])
+    found = [value for root in roots(observation, p.name, low + (high - low) * shares) for value, _ in simple(root)]
     return list(dict.fromkeys([*([p.default] if isinstance(p.default, float) else []), *ends, *found]))
 
 
@@ -155,9 +156,12 @@ def effective(observation: Observation, decades: float = 3.0) -> list[float]:
 
 
 def roots(observation: Observation, name: str, grid: Any) -> list[float]:
-    """The values of a scalar at which the reference would give the target's value, one in each gap of a grid."""
+    """The values of a scalar at which the reference would give the target's value, one in each gap of a grid.
+
+    None where the value jumps over it, or does not change with the scalar: any number would do as well.
+    """
     probe, got = observation.probe, float(observation.outcome.value)
-    function = LossFunction(probe.loss)
+    function, room = LossFunction(probe.loss), float(gaps(observation)[VALUE].bound)
 
     def off(x: float) -> float:
         with np.errstate(all="ignore"):
@@ -165,8 +169,11 @@ def roots(observation: Observation, name: str, grid: Any) -> list[float]:
 
     try:
         signs = [off(x) for x in grid]
+        if signs.count(0.0) > 2:
+            return []
         between = [(low, high) for low, high, a, b in zip(grid, grid[1:], signs, signs[1:], strict=False) if a * b <= 0]
-        return [_bisected(off, float(low), float(high)) for low, high in between]
+        found = (_bisected(off, float(low), float(high)) for low, high in between)
+        return [root for root in found if abs(off(root)) <= 4 * room]
     except (InputError, OverflowError):
         return []
 
