@@ -331,3 +331,18 @@ def test_identify_names_the_loss_and_the_difference():
     assert found.exit_code == 1, found.output
     assert "it is info_nce with outer-factor-2" in unwrapped(found)
     assert CliRunner().invoke(cli, ["identify", f"{PLAIN}:info_nce"]).exit_code == 0
+
+
+def test_a_scalar_that_no_case_has_is_told_and_judged_when_it_is_set():
+    """Its default is None: a target that squares it conforms where it is never given, and the report says so."""
+
+    def squared(queries, keys, negative_weight=None):
+        weight = None if negative_weight is None else negative_weight**2
+        return nceref.get_loss("simple").value_and_grad(queries, keys, negative_weight=weight)
+
+    report = nceref.verify(squared, loss="simple", suite="quick")
+    assert report.verdict == "conforms"
+    assert "never given: negative_weight (--set judges a value)" in report.reason
+    assert nceref.verify(squared, loss="simple", suite="quick", negative_weight=0.5).verdict == "differs"
+    whole = nceref.verify(plain.with_gradients, **QUICK)
+    assert "never given" not in whole.reason

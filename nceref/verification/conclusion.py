@@ -34,6 +34,7 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
     held = sum(r.status == "xfail" for r in results)
     beside = f"; {held} failures were expected" if held else ""
     beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
+    beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
     cases = f"on {judged} of {judged} cases" if not held else f"on {judged} cases but where it is expected not to"
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import TargetError
+from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.canaries import Trial, fly
@@ -131,11 +132,19 @@ class Run:
     results: tuple[Result, ...]
     trials: tuple[Trial, ...]
     fixed: Mapping[str, float]
+    takes: frozenset[str]
 
     @property
     def judged(self) -> int:
         """Cases with a comparison."""
         return len({r.case for r in self.results if r.quantity == "value.finite"})
+
+    @property
+    def never_given(self) -> tuple[str, ...]:
+        """Optional scalars that the target takes, and that no case has."""
+        known = {p.name for o in self.observations for p in o.probe.loss.parameters if isinstance(p, Scalar)}
+        given = {name for o in self.observations for name, x in o.probe.inputs.items() if x is not None}
+        return tuple(sorted((known & self.takes) - given))
 
 
 def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
@@ -154,7 +163,8 @@ def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None)
     results = [result for o in observations for result in judge(o)]
     results += ask(observations, run)
     trials = fly(observations, run.reply)
-    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed)
+    takes = frozenset(run.target.names.values())
+    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed, takes)
 
 
 def _observed(probes: Sequence[Probe], run: Any, noted: Callable[..., Any] | None, total: int) -> Iterator[Observation]:
