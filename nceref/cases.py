@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.parameters import HEATS, at_temperature
 from nceref.spec import Array, Labels, Loss, Scalar
 
-HEATS = {"temperature": -1, "logit_scale": 1, "scale": 1}
-"""Scalars that divide (-1) or multiply (1) the similarities."""
 TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
 SIZES = {"N": 4, "D": 3, "E": 3, "C": 3, "M": 5, "K": 6, "V": 2}
 
@@ -163,7 +162,7 @@ def arguments(
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
-    heat = {name: temperature if power < 0 else 1 / temperature for name, power in HEATS.items()}
+    heat = {name: at_temperature(name, temperature) for name in HEATS}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra

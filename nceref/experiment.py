@@ -142,7 +142,7 @@ class Experiment:
         Rows of its table.
     statements : tuple of Statement
     run : callable
-        `run(seeds, noted)` returns the `Results`; the same for the same seeds on the same platform.
+        `run(seed, noted)` returns the `Results` of one seed; the same for the same seed on the same platform.
     draw : callable
         `draw(canvas, results)` puts the figure on an empty matplotlib canvas.
     caption : str
@@ -161,7 +161,7 @@ class Experiment:
     measures: tuple[Measure, ...]
     settings: tuple[str, ...]
     statements: tuple[Statement, ...]
-    run: Callable[[Sequence[int], Noted], Results]
+    run: Callable[[int, Noted], Results]
     draw: Callable[[Any, Results], None]
     caption: str
     seeds: int
@@ -246,13 +246,13 @@ def run(
     return _joined(found)
 
 
-def _one(run: Callable[[Sequence[int], Noted], Results], noted: Noted, seed: int) -> Results:
+def _one(run: Callable[[int, Noted], Results], noted: Noted, seed: int) -> Results:
     from threadpoolctl import threadpool_limits
 
     from nceref.settings import config
 
     with config(threads=1), threadpool_limits(1, user_api="blas"):
-        return run((seed,), noted)
+        return run(seed, noted)
 
 
 def _unnoted(job: Job) -> None:

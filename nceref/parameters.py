@@ -32,6 +32,8 @@ LOGIT_SCALE = Scalar(
     typical=(1.0, 20.0),
 )  # fmt: skip
 SCALE = Scalar("scale", "s", "Multiplies the cosines.", default=64.0, low=0.0, typical=(1.0, 64.0))
+HEATS = {TEMPERATURE.name: -1, LOGIT_SCALE.name: 1, SCALE.name: 1}
+"""Scalars that divide (-1) or multiply (1) the similarities."""
 PRIOR = Scalar(
     "positive_prior", r"\tau^+", "Probability that a negative belongs to the anchor's class.", default=0.1, low=0.0,
     low_closed=True, high=1.0, constant=True, typical=(0.05, 0.2),
@@ -45,3 +47,8 @@ NO_POSITIVE = Choice(
     "An anchor without a positive: refused, left out of the mean, or counted as 0.",
 )  # fmt: skip
 ANCHOR_MODE = Choice("anchor_mode", ("all", "one"), "all", "Anchors are the rows of all views, or of the first only.")
+
+
+def at_temperature(name: str, temperature: float) -> float:
+    """What one of `HEATS` is at a temperature; its own inverse, so also the temperature at which it has a value."""
+    return temperature if HEATS[name] < 0 else 1 / temperature

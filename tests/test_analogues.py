@@ -109,7 +109,7 @@ def test_a_run_that_diverges_is_named():
     training = replace(SMALL, rate=1e30)
     settings = (Setting("CE", "cross_entropy", reads=CLASSIFIER),)
     with pytest.raises(NcerefError, match=r"^CE with seed 0 diverged at step \d: "):
-        tail.run([0], lambda job: job, data=small, settings=settings, training=training)
+        tail.run(0, lambda job: job, data=small, settings=settings, training=training)
 
 
 def test_without_scikit_learn_the_error_names_the_command(monkeypatch):

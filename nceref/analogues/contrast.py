@@ -20,14 +20,14 @@ MEASURES = (
 
 
 def run(
-    seeds: Sequence[int],
+    seed: int,
     noted: Noted,
     *,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
     training: Training,
 ) -> Results:
-    """Train and measure every setting with every seed."""
+    """Train and measure every setting with a seed."""
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
         found = trained(setting, training, samples, seed)
@@ -41,4 +41,4 @@ def run(
             RANK: measures.effective_rank(test),
         }, ()
 
-    return each(seeds, noted, data, settings, measured, MEASURES)
+    return each(seed, noted, data, settings, measured, MEASURES)

@@ -80,25 +80,20 @@ def trained(
 
 
 def each(
-    seeds: Sequence[int],
+    seed: int,
     noted: Noted,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
     measured: Callable[[Setting, Samples, int], tuple[Mapping[str, float], tuple[float, ...]]],
     measures: Sequence[Measure],
 ) -> Results:
-    """Run all settings with all seeds; `measured` returns the measures and, by class, the numbers of a curve."""
-    values: dict[str, dict[str, list[float]]] = {s.name: {m.name: [] for m in measures} for s in settings}
-    curves: dict[str, list[tuple[float, ...]]] = {s.name: [] for s in settings}
-    counts: tuple[int, ...] = ()
-    for seed in seeds:
-        samples = data(seed)
-        counts = tuple(map(int, samples.counts))
-        for setting in settings:
-            numbers, curve = measured(setting, samples, seed)
-            for measure in measures:
-                values[setting.name][measure.name].append(numbers[measure.name])
-            curves[setting.name].append(curve)
-            noted(Job(f"{setting.name}, seed {seed}"))
-    by_measure = {name: {m: tuple(x) for m, x in rows.items()} for name, rows in values.items()}
-    return Results(tuple(seeds), by_measure, counts, {name: tuple(rows) for name, rows in curves.items()})
+    """Run all settings with a seed; `measured` returns the measures and, by class, the numbers of a curve."""
+    samples = data(seed)
+    values: dict[str, dict[str, tuple[float, ...]]] = {}
+    curves: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for setting in settings:
+        numbers, curve = measured(setting, samples, seed)
+        values[setting.name] = {measure.name: (numbers[measure.name],) for measure in measures}
+        curves[setting.name] = (curve,)
+        noted(Job(f"{setting.name}, seed {seed}"))
+    return Results((seed,), values, tuple(map(int, samples.counts)), curves)

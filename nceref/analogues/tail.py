@@ -41,14 +41,14 @@ EVERY = 5
 
 
 def run(
-    seeds: Sequence[int],
+    seed: int,
     noted: Noted,
     *,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
     training: Training,
 ) -> Results:
-    """Train and measure every setting with every seed."""
+    """Train and measure every setting with a seed."""
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
         seen = Gradients(setting.loss, samples.classes)
@@ -57,7 +57,7 @@ def run(
         predicted = by_probe if setting.reads == PROBE else _READERS[setting.reads](found, samples)
         return _numbers(samples, seen, by_probe, predicted), tuple(seen.pulls)
 
-    return each(seeds, noted, data, settings, measured, MEASURES)
+    return each(seed, noted, data, settings, measured, MEASURES)
 
 
 class Gradients:

@@ -40,6 +40,6 @@ def experiment(
     else:
         click.echo(experiment_pages.text(chosen, results, **screen()), nl=False)
     if json_file and json_file != "-":
-        files.replace(json_file, experiment_pages.to_json(chosen, results).encode())
+        report.write(json_file, experiment_pages.to_json(chosen, results))
     for path in experiment_pages.save(chosen, results, out) if out else ():
         click.echo(path, err=True)

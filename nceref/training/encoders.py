@@ -34,9 +34,7 @@ def encoded_with_keys(
 
 def followed(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
     """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2)."""
-    return tuple(
-        v.dtype.type(momentum) * v + v.dtype.type(1 - momentum) * w for v, w in zip(slow, weights, strict=True)
-    )
+    return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
 
 
 def views(features: Array, batch: Batch) -> tuple[Array, ...]:

@@ -12,13 +12,11 @@ import numpy.typing as npt
 
 from nceref import spec
 from nceref.errors import InputError
+from nceref.parameters import HEATS, at_temperature
 from nceref.registry import unknown
 from nceref.training.batch import Batch, Member
 
 Array = npt.NDArray[Any]
-
-INVERSE = ("logit_scale", "scale")
-"""Scalars that multiply: they get 1 / temperature."""
 
 
 @dataclass(frozen=True)
@@ -179,11 +177,11 @@ def _kind(p: spec.Parameter) -> str:
 
 def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it."""
-    names = [p.name for p in loss.parameters if p.name in ("temperature", *INVERSE) and p.name not in given]
+    names = [p.name for p in loss.parameters if p.name in HEATS and p.name not in given]
     if member.temperature is None:
         return {}
     if not names:
         what = f"{loss.name} has no temperature that is not set already"
         msg = f"{what}, got {member.temperature}; leave it out of the member"
         raise InputError(msg)
-    return {name: 1 / member.temperature if name in INVERSE else member.temperature for name in names}
+    return {name: at_temperature(name, member.temperature) for name in names}

@@ -152,7 +152,7 @@ class _Run:
         """Gradients of the loss for a member, or None, and it stops."""
         if self.stopped[e] is not None:
             return None
-        inputs = self._inputs(e, features)
+        inputs = self._inputs(e, features, self.parameters)
         try:
             value, grads = self.loss.value_and_grad(**inputs)
         except InputError as error:
@@ -167,9 +167,9 @@ class _Run:
         self._remember(e, features)
         return dict(grads)
 
-    def _inputs(self, e: int, features: Array) -> dict[str, Any]:
-        """All that the loss gets for a member."""
-        batch, (_, learned) = self.batches[e], self.split(self.parameters)
+    def _inputs(self, e: int, features: Array, parameters: Parameters) -> dict[str, Any]:
+        """All that the loss gets for a member; what it learns stands in the parameters."""
+        batch, (_, learned) = self.batches[e], self.split(parameters)
         inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
         inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
         if twice := inputs.keys() & batch.given.keys():
@@ -181,11 +181,8 @@ class _Run:
     def _is_refused_anyway(self, e: int, features: Array) -> bool:
         """Whether the loss refuses the batch whatever the features are: then its labels are at fault, not the run."""
         others = np.random.default_rng(0).standard_normal(features.shape).astype(features.dtype)
-        start = {name: w[e] for name, w in self.split(self.start)[1].items()}
-        inputs = self._inputs(e, others)
-        inputs |= {name: w if w.ndim else float(w) for name, w in start.items()}
         try:
-            self.loss.value_and_grad(**inputs)
+            self.loss.value_and_grad(**self._inputs(e, others, self.start))
         except InputError:
             return True
         return False

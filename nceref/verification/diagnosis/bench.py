@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.allowance import FORMATS
-from nceref.cases import HEATS
+from nceref.parameters import HEATS
 from nceref.scenes.scene import Rows
 from nceref.scenes.stages import reduced
 from nceref.scenes.temperatures import heat

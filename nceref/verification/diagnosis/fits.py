@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases import HEATS
+from nceref.parameters import HEATS
 from nceref.verification.diagnosis import bench
 from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps

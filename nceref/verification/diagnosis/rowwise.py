@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from nceref.allowance import FORMATS
-from nceref.cases import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
+from nceref.parameters import HEATS
 from nceref.spec import Array
 from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps, usable

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
+from nceref.parameters import HEATS
 from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification.diagnosis.features import heat

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from nceref.allowance import FORMATS, allowance
-from nceref.cases import HEATS, arguments
+from nceref.cases import arguments
 from nceref.errors import InputError
 from nceref.inputs import bind, choose_reduction
 from nceref.losses import LossFunction
+from nceref.parameters import HEATS, at_temperature
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.inputs.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
@@ -121,8 +122,7 @@ def _inputs(
     seen = set()
     for name, geometry, temperature, sizes in sites(suite):
         if hot and not free:
-            value = asked[hot[0]]
-            temperature = value if HEATS[hot[0]] < 0 else 1 / value
+            temperature = at_temperature(hot[0], asked[hot[0]])
         label = f"{name}-{temperature:g}" if hot else name
         if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue
