@@ -45,8 +45,7 @@ test: $(VENV)/installed-test
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
-	$(BIN)/python -m pytest tests/peers tests/test_readme.py tests/test_targets.py tests/test_frameworks.py \
-		tests/test_quadrants.py
+	$(BIN)/python -m pytest tests/verification/peers tests/verification/targets tests/test_readme.py tests/training/quadrants
 
 # Pages, records and figures of six seeds each; takes three minutes.
 experiments: $(VENV)/installed-dev
@@ -57,7 +56,7 @@ experiments: $(VENV)/installed-dev
 	rm docs/experiments/*.png
 
 audit: $(VENV)/installed-peers
-	$(BIN)/python -c "from nceref import audit; audit.update('docs/audit.md')"
+	$(BIN)/python -c "from nceref.verification.peers import audit; audit.update('docs/audit.md')"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -67,11 +66,11 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/mypy nceref/losses.py
-	$(BIN)/python -m pytest tests/test_stubs.py
+	$(BIN)/python -m pytest tests/cli/test_stubs.py
 
 generate: $(VENV)/installed
-	$(BIN)/python -c "from nceref import stubs; stubs.update()"
-	$(BIN)/python -c "from nceref import listing; listing.update_readme('README.md')"
+	$(BIN)/python -c "from nceref.cli import stubs; stubs.update()"
+	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.

@@ -18,7 +18,7 @@ from benchmarks.clock import Tell
 from benchmarks.place import cuda
 from benchmarks.report import show, write
 from benchmarks.sheets import sheets
-from nceref import files
+from nceref.output import files
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "device")
 ON_THE_CPU = QUESTIONS[:-1]
@@ -47,7 +47,7 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
 
 def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[str, Any]:
     """The results of some questions; each table is printed as soon as it is known."""
-    from nceref.settings import thread_count
+    from nceref.engine.settings import thread_count
 
     if "device" in questions:
         cuda()  # refused at once where there is none

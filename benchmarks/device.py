@@ -62,8 +62,8 @@ def agreement(there: Place, names: Sequence[str], dtypes: Sequence[str], tell: T
     out.
     """
     from nceref import get_loss
-    from nceref.cases import cases
-    from nceref.check import on_kink
+    from nceref.checks.cases import cases
+    from nceref.checks.run import on_kink
 
     for name in names:
         loss = get_loss(name)

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks import RefusedError
 from benchmarks.clock import Tell, fresh, ratio_quartiles, spread
 from benchmarks.machine import installed
-from nceref.quadrants.batch import PUBLISHED, RATE, STEPS
+from nceref.training.quadrants.batch import PUBLISHED, RATE, STEPS
 
 ROUNDS = 3
 END_TO_END, TRAINING = 50.0, 100.0
@@ -66,7 +66,7 @@ def agree(found: dict[str, Any]) -> None:
 
 def replay(steps: int, threads: int) -> dict[str, Any]:
     """Seconds of the replay, import excluded, and final weights, (runs, 40)."""
-    from nceref.quadrants import batch, indices
+    from nceref.training.quadrants import batch, indices
 
     batch.advance(*_short(50))  # libraries are loaded and caches are warm
     start = time.perf_counter()
@@ -81,7 +81,7 @@ def replay(steps: int, threads: int) -> dict[str, Any]:
 
 
 def _short(steps: int) -> tuple[Any, Any]:
-    from nceref.quadrants import batch
+    from nceref.training.quadrants import batch
 
     setup = batch.Setup(steps=steps)
     return setup, batch.begin(setup)

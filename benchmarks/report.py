@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.plots import plots
 from benchmarks.sheets import BREAK, Sheet, sheets
-from nceref import files
+from nceref.output import files
 
 OPENING = """Value and all gradients of a loss, against the same loss in PyTorch eager: one run on one machine, written
 by `make bench`, which measures everything anew where you are."""

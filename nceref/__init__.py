@@ -13,7 +13,7 @@ _HOMES = {
     "NcerefError": "nceref.errors",
     "UnavailableError": "nceref.errors",
     "all_losses": "nceref.losses",
-    "config": "nceref.settings",
+    "config": "nceref.engine.settings",
     "get_loss": "nceref.losses",
     "verify": "nceref.verification.verifier",
 }

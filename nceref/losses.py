@@ -11,12 +11,13 @@ import inspect
 from functools import cache
 from typing import Any
 
-from nceref import engine, registry
-from nceref.anatomy import Anatomy, anatomy
-from nceref.arrays import in_dtype_of, promoted
+from nceref import registry
+from nceref.engine import passes
+from nceref.engine.anatomy import Anatomy, anatomy
+from nceref.engine.arguments import bind, checked_cotangent, choose_reduction, domain
+from nceref.engine.arrays import in_dtype_of, promoted
+from nceref.engine.namespaces import array_namespace
 from nceref.errors import InputError
-from nceref.inputs import bind, checked_cotangent, choose_reduction, domain
-from nceref.namespaces import array_namespace
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"
@@ -120,16 +121,16 @@ class LossFunction:
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
         checked = promoted(bind(self.declaration, arrays, arguments))
-        parts = self.declaration.decomposition(engine.statistics(self.declaration.plan(**checked)), checked)
-        return {name: engine.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
+        parts = self.declaration.decomposition(passes.statistics(self.declaration.plan(**checked)), checked)
+        return {name: passes.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
 
     def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
         """The forward pass, and the checked arguments."""
         reduction = choose_reduction(self.declaration, reduction)
         inputs = bind(self.declaration, arrays, arguments)
-        return engine.evaluate(self.declaration.plan(**promoted(inputs)), reduction, keep), inputs
+        return passes.evaluate(self.declaration.plan(**promoted(inputs)), reduction, keep), inputs
 
-    def _gradients(self, evaluation: engine.Evaluation, reduction: str, cotangent: Any, inputs: Any) -> Any:
+    def _gradients(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any, inputs: Any) -> Any:
         if reduction == "none" and cotangent is None:
             rows = self.declaration.rows
             msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
@@ -142,7 +143,7 @@ class LossFunction:
         found = evaluation.gradients(cotangent)
         grads = {n: in_dtype_of(inputs[n], found[n]) for n in differentiable(self.declaration) if n in found}
         for name, grad in grads.items():
-            engine.check_finite(grad, f"the gradient of `{name}`")
+            passes.check_finite(grad, f"the gradient of `{name}`")
         return grads
 
 

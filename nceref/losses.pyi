@@ -3,7 +3,7 @@
 import inspect
 from typing import Any, Literal, SupportsFloat
 
-from nceref.anatomy import Anatomy
+from nceref.engine.anatomy import Anatomy
 from nceref.spec import Loss, Parameter, Source
 
 FAMILY: str

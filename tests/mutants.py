@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nceref.embeddings import Rows
-from nceref.layouts import Everyone, Except
-from nceref.rows import LogSumExp
-from nceref.similarity import Dot
+from nceref.engine.embeddings import Rows
+from nceref.engine.patterns import Everyone, Except
+from nceref.engine.similarity import Dot
+from nceref.engine.statistics import LogSumExp
 
 
 @dataclass(frozen=True)

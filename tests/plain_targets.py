@@ -4,7 +4,7 @@ import numpy as np
 
 from nceref import get_loss
 from nceref.losses import differentiable
-from nceref.verification.inputs.corpus import corpus
+from nceref.verification.corpus.corpus import corpus
 from nceref.verification.records import Observation, Outcome
 
 STEP = 1e-20

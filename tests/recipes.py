@@ -3,9 +3,9 @@
 import numpy as np
 
 import nceref
-from nceref.network import Tanh, mlp
-from nceref.optimizers import Adam
 from nceref.training import Batch, Recipe
+from nceref.training.network import Tanh, mlp
+from nceref.training.optimizers import Adam
 
 CLASSES = 4
 CENTERS = np.random.default_rng(9).standard_normal((CLASSES, 6))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nceref import cli, peer
-from nceref.listing import update_readme
+from nceref import cli
+from nceref.cli.losses_page import update_readme
+from nceref.verification.peers import peer
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")

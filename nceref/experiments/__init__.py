@@ -1,1 +1,1 @@
-"""One file for each experiment: a small analogue of a published result that needs large data."""
+"""Small data and short training behind the experiments: `samples`, `measures`, and the two kinds of run."""

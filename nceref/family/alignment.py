@@ -3,14 +3,14 @@
 L_i = |x_i - y_i|^a
 """
 
-from nceref.distances import PairedDistance
-from nceref.embeddings import embed
-from nceref.formulas import rows
-from nceref.layouts import Everyone
-from nceref.namespaces import array_namespace
-from nceref.parameters import NORMALIZE
-from nceref.plan import Comparison, Plan
-from nceref.rows import Sum, Term
+from nceref.engine.distances import PairedDistance
+from nceref.engine.embeddings import embed
+from nceref.engine.formulas import rows
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import NORMALIZE
+from nceref.engine.patterns import Everyone
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.statistics import Sum, Term
 from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
 
 

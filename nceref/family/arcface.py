@@ -8,18 +8,18 @@ cos(theta + m) rises again for theta > pi - m; `fallback` names what happens the
 import math
 from dataclasses import replace
 
-from nceref.comparisons import two_towers
-from nceref.distances import PairedDistance
-from nceref.embeddings import Part, Rows
+from nceref.engine.distances import PairedDistance
+from nceref.engine.embeddings import Part, Rows
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.layouts import two_towers
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
+from nceref.engine.patterns import Everyone, Except, Index, Only
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import times
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.errors import InputError
-from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus
-from nceref.layouts import Everyone, Except, Index, Only
-from nceref.namespaces import array_namespace
-from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import times
 from nceref.spec import Choice, Expectation, Kink, Loss, Relation, Scalar, Source
 
 

@@ -5,14 +5,14 @@
 Only ratios of the counts matter: frequencies give the same loss.
 """
 
-from nceref.embeddings import given
-from nceref.heads import softmax_one_positive
-from nceref.layouts import Except, Index, Only
-from nceref.namespaces import array_namespace
-from nceref.parameters import LOGITS, TARGET
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import Given, Offset, divided_by
+from nceref.engine.embeddings import given
+from nceref.engine.heads import softmax_one_positive
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import LOGITS, TARGET
+from nceref.engine.patterns import Except, Index, Only
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Given, Offset, divided_by
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
 
 

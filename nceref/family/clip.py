@@ -3,15 +3,15 @@
 L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
 """
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import softplus_and_sigmoid
-from nceref.layouts import Except, Only, itself
-from nceref.namespaces import array_namespace
-from nceref.parameters import LOGIT_SCALE, NORMALIZE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import times
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import softplus_and_sigmoid
+from nceref.engine.layouts import two_towers
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.engine.patterns import Except, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import times
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source
 
 

@@ -3,15 +3,15 @@
 L_i = -log( exp(s (cos theta_y - m)) / (exp(s (cos theta_y - m)) + sum_{k != y} exp(s cos theta_k)) )
 """
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus
-from nceref.layouts import Except, Index, Only
-from nceref.namespaces import array_namespace
-from nceref.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import times
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.layouts import two_towers
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
+from nceref.engine.patterns import Except, Index, Only
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import times
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source
 
 

@@ -3,14 +3,14 @@
 L_i = log sum_k exp(x_ik / T) - sum_k q_ik x_ik / T,    q = (1 - e) onehot(target) + e / C
 """
 
-from nceref.embeddings import given
-from nceref.heads import sigmoid, softplus
-from nceref.layouts import Everyone, Except, Index, Only
-from nceref.namespaces import array_namespace
-from nceref.parameters import LOGITS, TARGET
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import Given, divided_by
+from nceref.engine.embeddings import given
+from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import LOGITS, TARGET
+from nceref.engine.patterns import Everyone, Except, Index, Only
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Given, divided_by
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source
 
 

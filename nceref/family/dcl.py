@@ -3,11 +3,11 @@
 L_i = -s_ip / T + log sum_{j not in {i, p}} exp(s_ij / T)
 """
 
-from nceref.comparisons import two_views
-from nceref.formulas import dot, rows
-from nceref.heads import difference
-from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
-from nceref.plan import Plan
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import difference
+from nceref.engine.layouts import two_views
+from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Loss, Relation, Source
 
 

@@ -6,11 +6,11 @@
 The weights are constants: no gradient flows through them.
 """
 
-from nceref.comparisons import two_views
-from nceref.formulas import dot, rows
-from nceref.namespaces import array_namespace
-from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
-from nceref.plan import Plan
+from nceref.engine.formulas import dot, rows
+from nceref.engine.layouts import two_views
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source
 
 

@@ -5,11 +5,11 @@
 with e^+ = exp(s_ip / T) and n = 2N - 2 negatives.
 """
 
-from nceref.comparisons import two_views
-from nceref.formulas import dot, rows
-from nceref.heads import corrected_negatives
-from nceref.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
-from nceref.plan import Plan
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import corrected_negatives
+from nceref.engine.layouts import two_views
+from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Kink, Loss, Relation, Source
 
 

@@ -5,14 +5,14 @@ L_i = -log( exp(s_ii / T) / (exp(s_ii / T) + sum_{j in top k} exp(s_ij / T)) ), 
 
 import math
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import softmax_one_positive
-from nceref.layouts import Hardest, Only, itself
-from nceref.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import divided_by
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import softmax_one_positive
+from nceref.engine.layouts import two_towers
+from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
+from nceref.engine.patterns import Hardest, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import divided_by
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
 
 

@@ -7,12 +7,12 @@ The weights are not constants: the gradient flows through them, so an easy negat
 
 import math
 
-from nceref.comparisons import two_views
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import corrected_negatives
+from nceref.engine.layouts import two_views
+from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.engine.plan import Plan
 from nceref.family.debiased import on_clamp
-from nceref.formulas import dot, rows
-from nceref.heads import corrected_negatives
-from nceref.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
-from nceref.plan import Plan
 from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
 
 

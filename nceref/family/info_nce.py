@@ -5,14 +5,14 @@
 With explicit negatives the sum runs over the own key and the negatives only: other samples' keys are left out.
 """
 
-from nceref.comparisons import one_positive, two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import softmax_one_positive
-from nceref.layouts import Everyone, Only, itself
-from nceref.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import divided_by
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import softmax_one_positive
+from nceref.engine.layouts import one_positive, two_towers
+from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
+from nceref.engine.patterns import Everyone, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import divided_by
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source
 
 

@@ -3,14 +3,14 @@
 L_i = -log( exp(q_i.k_i / T) / (exp(q_i.k_i / T) + sum_{k in queue} exp(q_i.k / T)) )
 """
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import softmax_one_positive
-from nceref.layouts import Everyone, Only, itself
-from nceref.parameters import NORMALIZE, QUERIES, TEMPERATURE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Sum, Term
-from nceref.similarity import divided_by
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import softmax_one_positive
+from nceref.engine.layouts import two_towers
+from nceref.engine.parameters import NORMALIZE, QUERIES, TEMPERATURE
+from nceref.engine.patterns import Everyone, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import divided_by
+from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source
 
 

@@ -6,13 +6,13 @@ L = mean_data softplus(-u) + nu mean_noise softplus(u),    u = log p_model - log
 import math
 from typing import Any
 
-from nceref.embeddings import Rows, given
-from nceref.heads import sigmoid, softplus
-from nceref.layouts import Everyone
-from nceref.namespaces import array_namespace
-from nceref.plan import Comparison, Plan
-from nceref.rows import Sum, Term
-from nceref.similarity import Given, Offset
+from nceref.engine.embeddings import Rows, given
+from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.patterns import Everyone
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Given, Offset
+from nceref.engine.statistics import Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
 
 

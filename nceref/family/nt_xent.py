@@ -3,11 +3,11 @@
 L_i = -log( exp(s_ip / T) / sum_{j != i} exp(s_ij / T) ),    p the other view of i
 """
 
-from nceref.comparisons import two_views
-from nceref.formulas import dot, rows
-from nceref.heads import softmax_one_positive, softplus
-from nceref.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
-from nceref.plan import Plan
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import softmax_one_positive, softplus
+from nceref.engine.layouts import two_views
+from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Loss, Relation, Source
 
 

@@ -6,17 +6,17 @@
 The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
-from nceref.embeddings import embed
+from nceref.engine.embeddings import embed
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.label_patterns import OtherLabel, SameLabel
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
+from nceref.engine.patterns import Except, Index, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Dot, Offset, divided_by
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
 from nceref.errors import InputError
-from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus
-from nceref.labels import OtherLabel, SameLabel
-from nceref.layouts import Except, Index, Only, itself
-from nceref.namespaces import array_namespace
-from nceref.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, PositiveSet, Sum, Term
-from nceref.similarity import Dot, Offset, divided_by
 from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 

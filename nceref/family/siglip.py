@@ -3,14 +3,14 @@
 L = -(1/N) sum_ij log sigmoid( y_ij (t x_i.y_j + b) ),    y_ij = 1 on the diagonal, -1 elsewhere
 """
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.heads import sigmoid, softplus, softplus_and_sigmoid_of_block
-from nceref.layouts import Except, Only, itself
-from nceref.parameters import LOGIT_SCALE, NORMALIZE
-from nceref.plan import Comparison, Plan
-from nceref.rows import Sum, Term
-from nceref.similarity import Offset, times
+from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import sigmoid, softplus, softplus_and_sigmoid_of_block
+from nceref.engine.layouts import two_towers
+from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.engine.patterns import Except, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Offset, times
+from nceref.engine.statistics import Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
 
 

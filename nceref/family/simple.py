@@ -5,13 +5,13 @@
 The limit of InfoNCE at infinite temperature, up to scale and a constant; it does not know hard from easy.
 """
 
-from nceref.comparisons import two_towers
-from nceref.formulas import dot, rows
-from nceref.layouts import Except, Only, itself
-from nceref.parameters import KEYS, NORMALIZE, QUERIES
-from nceref.plan import Comparison, Plan
-from nceref.rows import Sum, Term
-from nceref.similarity import Factor
+from nceref.engine.formulas import dot, rows
+from nceref.engine.layouts import two_towers
+from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES
+from nceref.engine.patterns import Except, Only, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Factor
+from nceref.engine.statistics import Sum, Term
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source
 
 

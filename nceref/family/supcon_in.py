@@ -3,10 +3,10 @@
 L_i = -log( (1/|P(i)|) sum_{p in P(i)} exp(s_ip / T) / sum_{a != i} exp(s_ia / T) )
 """
 
-from nceref.comparisons import counted_rows, labelled, per_anchor
-from nceref.formulas import dot, labelled_rows
-from nceref.heads import positive_set
-from nceref.parameters import (
+from nceref.engine.formulas import dot, labelled_rows
+from nceref.engine.heads import positive_set
+from nceref.engine.layouts import counted_rows, labelled, per_anchor
+from nceref.engine.parameters import (
     ANCHOR_MODE,
     ANCHOR_WEIGHTS,
     LABELS,
@@ -16,7 +16,7 @@ from nceref.parameters import (
     TEMPERATURE,
     VIEWS,
 )  # fmt: skip
-from nceref.plan import Plan
+from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Labels, Loss, Relation, Source
 
 

@@ -5,11 +5,11 @@
 The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i) by a weighted one.
 """
 
-from nceref.comparisons import counted_rows, labelled, per_anchor
-from nceref.formulas import dot, labelled_rows
-from nceref.heads import positive_set
-from nceref.namespaces import array_namespace
-from nceref.parameters import (
+from nceref.engine.formulas import dot, labelled_rows
+from nceref.engine.heads import positive_set
+from nceref.engine.layouts import counted_rows, labelled, per_anchor
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import (
     ANCHOR_MODE,
     ANCHOR_WEIGHTS,
     LABELS,
@@ -21,7 +21,7 @@ from nceref.parameters import (
     TEMPERATURE,
     VIEWS,
 )  # fmt: skip
-from nceref.plan import Plan
+from nceref.engine.plan import Plan
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 

@@ -7,16 +7,16 @@ With the diagonal the mean runs over all N^2 ordered pairs, and the value change
 
 import math
 
-from nceref.distances import SquaredDistance
-from nceref.embeddings import embed
+from nceref.engine.distances import SquaredDistance
+from nceref.engine.embeddings import embed
+from nceref.engine.formulas import rows
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.parameters import NORMALIZE
+from nceref.engine.patterns import Except, itself
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Factor
+from nceref.engine.statistics import LogSumExp, Term
 from nceref.errors import InputError
-from nceref.formulas import rows
-from nceref.layouts import Except, itself
-from nceref.namespaces import array_namespace
-from nceref.parameters import NORMALIZE
-from nceref.plan import Comparison, Plan
-from nceref.rows import LogSumExp, Term
-from nceref.similarity import Factor
 from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nceref.network import Network, Parameters
 from nceref.training.batch import Batch
+from nceref.training.network import Network, Parameters
 
 Array = npt.NDArray[Any]
 Pull = Callable[[Array], Parameters]

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref.errors import InputError
-from nceref.network import Network, Parameters
-from nceref.optimizers import Adam, Optimizer
 from nceref.training.batch import Member
+from nceref.training.network import Network, Parameters
+from nceref.training.optimizers import Adam, Optimizer
 
 Array = npt.NDArray[Any]
 

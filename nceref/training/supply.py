@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref import spec
+from nceref.engine.parameters import HEATS, at_temperature
 from nceref.errors import InputError
-from nceref.parameters import HEATS, at_temperature
 from nceref.registry import unknown
 from nceref.training.batch import Batch, Member
 

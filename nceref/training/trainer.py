@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from nceref import losses
 from nceref.errors import InputError
-from nceref.network import Parameters, initial
 from nceref.training import scalars
 from nceref.training.batch import Batch, Member
 from nceref.training.encoders import Encoded, Pull, encoded, encoded_with_keys, followed, views
+from nceref.training.network import Parameters, initial
 from nceref.training.queue import Queue
 from nceref.training.recipe import Moment, Recipe, Trained
 from nceref.training.supply import Supply, supply

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from nceref.verification.convention_threads import SIGHTINGS
 from nceref.verification.records import Convention
-from nceref.verification.sightings import SIGHTINGS
 
 _LISTED = (
     # What becomes of the rows before they meet.

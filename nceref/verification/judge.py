@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.allowance import FORMATS
 from nceref.spec import Array
+from nceref.tolerance.implementation import FORMATS
 from nceref.verification.records import Observation, Outcome, Probe, Result, Status
 
 HARMLESS = frozenset({"prints"})

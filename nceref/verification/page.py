@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nceref import pages
+from nceref.output import pages
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Probe, Result

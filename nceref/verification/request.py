@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nceref import peer
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.registry import unknown
 from nceref.spec import Choice, Loss, Scalar
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.peers import peer
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
 

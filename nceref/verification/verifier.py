@@ -11,16 +11,16 @@ from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.canaries import Trial, fly
-from nceref.verification.conclusion import conclusion
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.environment import environment
-from nceref.verification.identities import ask
-from nceref.verification.inputs.corpus import corpus
+from nceref.verification.invariances import ask
 from nceref.verification.judge import expected, judge
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, request, selected
+from nceref.verification.verdict import conclusion
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
@@ -227,8 +227,8 @@ def _widest(bound: Bounds) -> dict[str, float]:
 
 def _script(asked: Request, run: Any, failing: Run) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
-    from nceref.verification.inputs.script import script
-    from nceref.verification.inputs.smallest import smallest
+    from nceref.verification.repro.minimize import smallest
+    from nceref.verification.repro.script import script
 
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
     found = smallest(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.engine.parameters import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction, differentiable
-from nceref.parameters import HEATS
 from nceref.spec import Array, Scalar
 from nceref.verification.diagnosis.features import where
 from nceref.verification.diagnosis.fits import FACTORS, Number, recognized

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nceref.allowance import FORMATS
+from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.diagnosis.bench import Bench
+from nceref.verification.diagnosis.case import Bench
 from nceref.verification.diagnosis.patterns import patterns, triage
 from nceref.verification.diagnosis.search import Reading, answer, readings
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result

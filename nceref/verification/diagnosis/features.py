@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.parameters import HEATS
+from nceref.engine.parameters import HEATS
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.records import Observation, Probe
 

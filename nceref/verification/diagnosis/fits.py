@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.parameters import HEATS
-from nceref.verification.diagnosis import bench
+from nceref.engine.parameters import HEATS
+from nceref.verification.diagnosis import case
 from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps
 from nceref.verification.records import Observation, Probe
@@ -64,7 +64,7 @@ _POWERS = {
 }  # fmt: skip
 """Of the temperature in each factor of the search, in the order in which they are tried."""
 FACTORS = (
-    *(Factor(id, _of_case(bench.FACTORS[id], power), power) for id, power in _POWERS.items()),
+    *(Factor(id, _of_case(case.FACTORS[id], power), power) for id, power in _POWERS.items()),
     Factor("divided-by-n-twice", lambda probe: 1 / samples(probe)),
 )
 """What multiplies a loss, by convention."""

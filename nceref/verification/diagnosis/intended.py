@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.tolerance import Bounds
-from nceref.verification.diagnosis.bench import Bench
+from nceref.verification.diagnosis.case import Bench
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.search import answer
 from nceref.verification.diagnosis.slopes import Fit, Slope

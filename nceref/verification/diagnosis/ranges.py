@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nceref.allowance import FORMATS
-from nceref.anatomy import roles
-from nceref.arrays import promoted
+from nceref.engine.anatomy import roles
+from nceref.engine.arguments import bind
+from nceref.engine.arrays import promoted
+from nceref.engine.statistics import Sum
 from nceref.errors import InputError
-from nceref.inputs import bind
 from nceref.losses import LossFunction
-from nceref.rows import Sum
+from nceref.tolerance.implementation import FORMATS
 from nceref.verification.records import Observation, Probe
 
 

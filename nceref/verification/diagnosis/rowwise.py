@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from nceref.allowance import FORMATS
+from nceref.engine.parameters import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
-from nceref.parameters import HEATS
 from nceref.spec import Array
+from nceref.tolerance.implementation import FORMATS
 from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps, usable
 from nceref.verification.records import Observation, Probe

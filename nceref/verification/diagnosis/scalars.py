@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from nceref.engine.parameters import HEATS
 from nceref.errors import InputError
 from nceref.losses import LossFunction
-from nceref.parameters import HEATS
 from nceref.spec import Scalar
 from nceref.tolerance import Bounds
+from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.diagnosis.features import heat
 from nceref.verification.diagnosis.fits import simple
 from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps
-from nceref.verification.inputs.corpus import evaluate
 from nceref.verification.records import Observation, Probe
 
 SCALINGS: Mapping[int, tuple[tuple[str, Callable[[float], float], Callable[[float], float]], ...]] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.diagnosis.bench import REDUCED, Bench
+from nceref.verification.diagnosis.case import REDUCED, Bench
 from nceref.verification.diagnosis.features import zero_row
 from nceref.verification.diagnosis.gaps import usable
 from nceref.verification.diagnosis.options import Option, options

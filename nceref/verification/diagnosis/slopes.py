@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nceref.scenes.temperatures import heat
 from nceref.spec import Array
-from nceref.verification.diagnosis import forms
-from nceref.verification.diagnosis.bench import FACTORS, Bench
+from nceref.verification.dense import forms
+from nceref.verification.dense.temperatures import heat
+from nceref.verification.diagnosis.case import FACTORS, Bench
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.search import Reading, answer
 from nceref.verification.judge import constants

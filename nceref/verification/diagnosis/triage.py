@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nceref.allowance import FORMATS, allowance
 from nceref.errors import InputError
+from nceref.tolerance.implementation import FORMATS, allowance
+from nceref.verification.corpus.corpus import rounded
 from nceref.verification.diagnosis.features import lonely, where
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
 from nceref.verification.diagnosis.ranges import exponents, out_of_range
-from nceref.verification.inputs.corpus import rounded
 from nceref.verification.records import Diagnosis, Observation
 
 

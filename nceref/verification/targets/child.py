@@ -1,95 +1,177 @@
-"""The child's side of `watch`: loads a target once and answers requests until its parent is gone."""
+"""Watches a target that runs in a process of its own, see `child`: it may hang, exit or die.
 
+Messages are pickled over the child's own standard streams, which it takes away from the target before it loads it:
+what the target prints cannot corrupt them. Requests carry arrays only; the declaration of the loss is found by name.
+"""
+
+import contextlib
+import json
 import os
 import pickle
 import queue
+import signal
+import subprocess
 import sys
+import tempfile
 import threading
-import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from nceref.errors import NcerefError
-from nceref.spec import Loss
-from nceref.verification.targets import loading
-from nceref.verification.targets.located import folder_of
-from nceref.verification.targets.running import outcome, replied
+from nceref.errors import InputError, TargetError
+from nceref.verification.records import Outcome, Probe
+from nceref.verification.targets import frameworks
+from nceref.verification.targets.child_main import Order
+from nceref.verification.targets.target import Target
+
+BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from nceref.verification.targets.child_main import main; main()"
+)
+"""The child imports what its parent could import; its own folder is not on the path."""
+GIVE_UP = 3
+"""Cases in a row that may hang or die before the others are not tried any more."""
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
-    """What a child is started for: arguments of `loading.target`."""
+class Child:
+    """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process."""
 
-    text: str
-    loss: Loss
-    options: Mapping[str, Any]
+    target: Target
 
+    def __init__(self, wanted: Order | None, device: str, timeout: float, loading_timeout: float) -> None:
+        self._order, self._device, self._timeout, self._loading_timeout = wanted, device, timeout, loading_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._in_a_row: list[Outcome] = []
 
-def order(text: str, loss: Loss, options: Mapping[str, Any]) -> Order:
-    """An order without what a target has no use for: the child imports neither the formula nor the program of the loss.
+    def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
+        """Ask the target; with `twice`, ask again and compare bit by bit."""
+        return self._asked((frameworks.request(probe, self._device), twice, None), 2 if twice else 1)
 
-    That is half of its start.
-    """
-    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
-                              "kinks": ()}  # fmt: skip
-    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
-    return Order(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
+    def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+        """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
+        return self._asked((frameworks.request(probe, self._device), False, answer), 1)
 
+    def start(self) -> None:
+        """Start the process and wait until the target is loaded.
 
-def main() -> None:
-    """Answer each order and each request, on what was the standard output when the process began."""
-    requests, replies = _own_streams()
-    inbox: queue.Queue[Any] = queue.Queue()
-    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
-    sys.argv[1:] = []
-    target: Any = None
-    while True:
-        message = inbox.get()
+        Raises
+        ------
+        NcerefError
+            Whatever loading raised there, or a `TargetError` if it took too long or died.
+        """
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._errors, start_new_session=True,
+        )  # fmt: skip
+        self._inbox = queue.Queue()
+        threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
+        self._load()
+
+    def load(self, wanted: Order) -> None:
+        """Have the process load a target, in place of the one before; raises as `start` does."""
+        self._order = wanted
+        self._in_a_row.clear()
+        if self._process is None:
+            self.start()
+        else:
+            self._load()
+
+    def _load(self) -> None:
+        self._send(self._order)
+        found = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
+        if isinstance(found, Outcome):
+            self.stop()
+            assert self._order is not None
+            msg = f"{self._order.text} cannot be loaded: importing it {found.sentence}"
+            raise TargetError(msg)
+        if isinstance(found, Exception):
+            raise found
+        self.target = found
+
+    def stop(self) -> None:
+        """End the process and what it has started; to be called on every way out, Ctrl-C included."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        _kill(process)
+        for stream in (process.stdin, process.stdout, self._errors):
+            # What could not be sent any more has no reader.
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+    def _asked(self, message: Any, calls: int) -> Outcome:
+        if len(self._in_a_row) >= GIVE_UP:
+            last = self._in_a_row[-1]
+            return Outcome(trouble=last.trouble, sentence=f"is not tried: {GIVE_UP} cases in a row: {last.sentence}")
+        found = self._answer(message, self._timeout * calls)
+        if isinstance(found, Exception):
+            raise found
+        if found.trouble in ("hangs", "dies"):
+            self.stop()
+            self._in_a_row.append(found)
+        else:
+            self._in_a_row.clear()
+        outcome: Outcome = found
+        return outcome
+
+    def _answer(self, message: Any, seconds: float) -> Any:
         try:
-            if isinstance(message, Order):
-                target = _loaded(message)
-                found: Any = target.described()
-            else:
-                asked, twice, answer = message
-                found = outcome(target, asked, twice) if answer is None else replied(target, asked, answer)
-        except NcerefError as error:
-            found = error
-        _send(replies, found)
+            if self._process is None:
+                self.start()
+        except TargetError as error:
+            return Outcome(trouble="dies", sentence=f"does not load again: {error}")
+        self._send(message)
+        return self._received(seconds, f"within {self._timeout:g} s (--timeout)")
 
+    def _send(self, message: Any) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            packed = pickle.dumps(message)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            msg = f"`init` of a target that is named by text must be plain values: {frameworks.short(error)}"
+            raise InputError(msg) from error
+        # A child that is dead already is noticed where its answer is waited for.
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(packed)
+            self._process.stdin.flush()
 
-def _loaded(wanted: Order) -> Any:
-    """The target of an order; a later order for the same text finds its packages imported already."""
-    folder = str(folder_of(wanted.text))
-    if folder not in sys.path:
-        # Behind everything else, for what the target imports when it is called.
-        sys.path.append(folder)
-    return loading.target(wanted.text, wanted.loss, **wanted.options)
+    def _received(self, seconds: float, told: str) -> Any:
+        """The next message, or the outcome that says that there is none."""
+        try:
+            found = self._inbox.get(timeout=seconds)
+        except queue.Empty:
+            return Outcome(trouble="hangs", sentence=f"does not return {told}")
+        return self._death() if found is None else found
 
-
-def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """The pipes to the parent; what the target knows as standard input and output leads nowhere."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 0)
-    os.dup2(nowhere, 1)
-    return requests, replies
+    def _death(self) -> Outcome:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1.0)
+        if self._process.poll() is None:
+            return Outcome(trouble="dies", sentence="closes or garbles the pipe to its parent")
+        code = self._process.returncode
+        self._errors.seek(0)
+        said = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        told = f": {frameworks.short(said[-1])}" if said else ""
+        return Outcome(trouble="dies", sentence=f"ends the process with {how}{told}")
 
 
 def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
-    """Hand on what comes, also while the target is busy: it ends with its parent, whatever it is doing."""
+    """Hand on what comes; None at the end, or where what comes cannot be read."""
     try:
         while True:
             inbox.put(pickle.load(stream))
-    except EOFError:
-        os._exit(0)
     except Exception:
-        # Its last words, for the parent to show: what was sent cannot be read here.
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
+        inbox.put(None)
 
 
-def _send(stream: IO[bytes], message: Any) -> None:
-    pickle.dump(message, stream)
-    stream.flush()
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()

@@ -7,11 +7,11 @@ from typing import Any
 
 from nceref.spec import Loss
 from nceref.verification.records import Outcome, Probe
-from nceref.verification.targets import frameworks, loading
-from nceref.verification.targets.child import order
-from nceref.verification.targets.running import outcome, replied
+from nceref.verification.targets import frameworks, load
+from nceref.verification.targets.attempt import outcome, replied
+from nceref.verification.targets.child import Child
+from nceref.verification.targets.child_main import order
 from nceref.verification.targets.target import Target
-from nceref.verification.targets.watch import Child
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
     """
     if not isinstance(thing, Target):
         assert loss is not None
-        thing = loading.target(thing, loss, **options)
+        thing = load.target(thing, loss, **options)
     yield Run(thing, device)
 
 

@@ -1,0 +1,238 @@
+"""Inputs to check a loss on: named geometries, sizes and temperatures, made from the declared parameters.
+
+Every entry is exactly representable in float32, so that one exact reference judges float64 and float32 programs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import HEATS, at_temperature
+from nceref.spec import Array, Labels, Loss, Scalar
+
+TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
+SIZES = {"N": 4, "D": 3, "E": 3, "C": 3, "M": 5, "K": 6, "V": 2}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of arguments: `name` says geometry, variant and temperature."""
+
+    name: str
+    geometry: str
+    temperature: float
+    inputs: Mapping[str, Any]
+
+    def cast(self, dtype: Any) -> dict[str, Any]:
+        """The arguments with float arrays in `dtype`."""
+        return {
+            name: x.astype(dtype) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+            for name, x in self.inputs.items()
+        }
+
+
+Rows = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    return rng.standard_normal(shape)
+
+
+def _aligned(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    return _random(rng, shape, twin) if twin is None else twin + 0.1 * rng.standard_normal(shape)
+
+
+def _opposed(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    return _random(rng, shape, twin) if twin is None else -twin + 0.1 * rng.standard_normal(shape)
+
+
+def _collapsed(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    return np.broadcast_to(np.arange(1.0, shape[-1] + 1), shape).copy()
+
+
+def _duplicate(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    x = _random(rng, shape, twin)
+    x[-1] = x[0]
+    return x
+
+
+def _short(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    """Rows shorter than 1, so that an inner product is still the cosine of something."""
+    x = rng.standard_normal(shape)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True) * rng.uniform(0.25, 0.95, (*shape[:-1], 1))
+
+
+Geometry = tuple[Rows, dict[str, int], dict[str, Any]]
+"""Rows, sizes that differ from the usual ones, and arguments.
+
+"lonely" gives one sample a label of its own; "centered" puts class centers where the rows of the class are.
+"""
+
+GEOMETRIES: dict[str, Geometry] = {
+    "random": (_random, {}, {}),
+    "aligned": (_aligned, {}, {}),
+    "opposed": (_opposed, {}, {}),
+    "collapsed": (_collapsed, {}, {}),
+    "duplicate": (_duplicate, {}, {}),
+    "unnormalized": (_short, {}, {"normalize": "none"}),
+    "lonely": (_random, {}, {"lonely": True}),
+    "single": (_random, {"N": 1}, {}),
+    "odd": (_random, {"N": 5, "D": 2, "E": 2, "C": 4, "M": 3, "K": 7, "V": 3}, {}),
+    "wide": (_random, {"D": 8, "E": 8}, {}),
+    "many": (_random, {"N": 12}, {}),
+}
+"""What every loss of the package is checked on, by name."""
+
+
+def cases(
+    loss: Loss,
+    geometries: tuple[str, ...] = tuple(GEOMETRIES),
+    temperatures: tuple[float, ...] = TEMPERATURES,
+    variants: int | None = None,
+    seed: int = 0,
+    sizes: Mapping[str, int] = SIZES,
+) -> Iterator[Case]:
+    """All cases that make sense for a loss, in a fixed order.
+
+    Parameters
+    ----------
+    loss : Loss
+        What to make inputs for.
+    geometries, temperatures : tuple
+        Which ones; a loss without a temperature or a scale gets one case a geometry.
+    variants : int, optional
+        How many of the declared variants; default: all.
+    seed : int
+        Of the generator; every case has its own stream.
+    sizes : mapping
+        Size of every letter of a shape, where the geometry does not set it.
+    """
+    scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
+    hot = temperatures if scalars & HEATS.keys() else (1.0,)
+    for geometry in geometries:
+        for number, variant in enumerate(loss.variants[:variants]):
+            if not _sensible(loss, geometry, variant):
+                continue
+            for temperature in hot:
+                rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
+                inputs = arguments(loss, GEOMETRIES[geometry], variant, temperature, sizes, rng)
+                yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
+
+
+def _sensible(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> bool:
+    choices = {p.name for p in loss.parameters}
+    if geometry == "unnormalized":
+        return "normalize" in choices
+    if geometry == "lonely":
+        return variant.get("no_positive") in ("skip", "zero")
+    if geometry == "single":
+        return loss.single
+    return True
+
+
+def arguments(
+    loss: Loss,
+    geometry: Geometry,
+    variant: Mapping[str, Any],
+    temperature: float,
+    sizes: Mapping[str, int],
+    rng: np.random.Generator,
+    dtype: Any = np.float32,
+) -> dict[str, Any]:
+    """Generated arguments of a loss, whose numbers are exact in `dtype`.
+
+    Parameters
+    ----------
+    loss : Loss
+        What to make them for.
+    geometry : tuple
+        Rows, sizes and arguments of its own.
+    variant : mapping
+        Arguments that are asked for: a value, ``...`` for a generated array, or "views".
+    temperature : float
+        Of the similarities; a scale gets its inverse.
+    sizes : mapping
+        Size of every letter of a shape, where the geometry does not set it.
+    rng : Generator
+        Where numbers come from.
+    dtype : dtype
+        Arrays are rounded to it, and are float64 arrays all the same.
+    """
+    rows, resized, extra = geometry
+    sizes = {**sizes, **resized}
+    heat = {name: at_temperature(name, temperature) for name in HEATS}
+    wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
+    labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}
+    centered = rows in (_aligned, _opposed) or "centered" in extra
+    twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in wanted if isinstance(p, Labels)}, centered, rng)
+    out: dict[str, Any] = {}
+    for p in wanted:
+        asked = variant.get(p.name)
+        if isinstance(p, Array):
+            out[p.name] = _array(p, asked, sizes, rows, twins, rng).astype(dtype).astype(np.float64)
+        elif isinstance(p, Labels):
+            out[p.name] = labels[p.name]
+        elif p.name in heat:
+            out[p.name] = float(dtype(heat[p.name]))
+        elif isinstance(p, Scalar) and asked is None and p.default is ...:
+            out[p.name] = float(dtype(np.mean(p.typical)))
+        elif asked is not None or p.name in extra:
+            out[p.name] = extra.get(p.name, asked)
+    return out
+
+
+class _Twins:
+    """What a row is near to, or opposite to: its class where there are labels, else row by row the first input."""
+
+    def __init__(
+        self, sizes: Mapping[str, int], labels: Mapping[str, Any], centered: bool, rng: np.random.Generator
+    ) -> None:
+        self.labels, self.centered = labels, centered
+        self.first: Any = None
+        self.classes = rng.standard_normal((sizes["C"] + 1, sizes["D"]))
+
+    def of(self, p: Array, shape: tuple[int, ...]) -> Any:
+        """The twin of an embedding input, or None for the first one."""
+        letter = p.shape[0]
+        if self.labels and len(shape) == 2:
+            return self.classes[self.labels[letter]] if letter in self.labels else None
+        return self.first if self.first is not None and self.first.shape == shape else None
+
+
+def _array(
+    p: Array, asked: Any, sizes: Mapping[str, int], rows: Rows, twins: _Twins, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    letters = p.alternative if asked == "views" and p.alternative else p.shape
+    shape = tuple(sizes[letter] for letter in letters)
+    kinds: dict[str, Callable[[], Any]] = {
+        "embedding": lambda: rows(rng, shape, twins.of(p, shape)),
+        "center": lambda: twins.classes[: sizes["C"]] if twins.centered else rows(rng, shape, None),
+        "vector": lambda: 2 * rng.standard_normal(shape),
+        "counts": lambda: rng.integers(1, 100, shape).astype(np.float64),
+        "prior": lambda: np.float32(1 / shape[0]) * np.ones(shape),
+        "weights": lambda: rng.integers(1, 4, shape).astype(np.float64),
+        "mask": lambda: np.fmax(rng.integers(0, 3, shape) / 2, _cycle(shape[0])),
+    }
+    x = kinds[p.like]()
+    if p.embedding and twins.first is None:
+        twins.first = x
+    return np.asarray(x)
+
+
+def _cycle(n: int) -> np.ndarray[Any, Any]:
+    """Each sample has the next one as a positive, so that nobody is without."""
+    return np.roll(np.eye(n), 1, axis=1)
+
+
+def _labels(p: Labels, sizes: Mapping[str, int], lonely: bool, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    n = sizes[p.shape[0]]
+    if p.name == "target":
+        return rng.integers(0, sizes["C"], n)
+    classes = max(1, min(sizes["C"], n // 2))
+    labels = rng.permutation(np.arange(n) % classes)
+    if lonely:
+        # The last class, where labels index centers: `classes` is smaller.
+        labels[0] = sizes["C"] - (p.classes is not None)
+    return labels

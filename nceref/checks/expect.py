@@ -1,0 +1,251 @@
+"""What a loss should read in named situations, given the sizes of a run, and where a reading of one's own belongs."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from nceref.checks.situations import Sizes
+from nceref.engine.arguments import domain
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.spec import Array, Choice, Expectation, Loss, Scalar
+
+# Sizes that are no parameter of any loss: the least value, what they count, and an example.
+COUNTS = {
+    "n": (1, "samples in the batch", 256),
+    "dim": (1, "features of an embedding", 128),
+    "classes": (1, "classes", 10),
+    "views": (1, "views of a sample", 2),
+    "queue": (0, "rows in the queue", 65536),
+    "positives": (0, "positives of an anchor", 8),
+}
+_DEFAULTS = {"dim": None, "classes": 10, "views": 1}
+
+# A number of features for which the integrals are quick.
+_MANY = 1_000_000
+_UNIT_ROWS = "rows of length 1"
+
+# From low to high, where two are equal.
+_RANKS = ("lower bound", "optimum", "collapse", "chance", "upper bound")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing.
+
+    `because` names the derivation or claim; where a value is None for the sizes given, it says what it would need.
+    """
+
+    situation: str
+    value: float | None
+    formula: str
+    because: str
+    needs_dim: bool = False
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """All readings of one loss, rising, and the settings they were computed from.
+
+    Attributes
+    ----------
+    settings : mapping
+        Every size and scalar that the readings depend on.
+    defaults : frozenset of str
+        Those of them that were not given.
+    conventions : str
+        Reduction, length of the rows and unit.
+    """
+
+    loss: str
+    sign: str
+    settings: Mapping[str, Any]
+    defaults: frozenset[str]
+    readings: tuple[Reading, ...]
+    conventions: str = ""
+
+    @property
+    def normalized(self) -> bool:
+        """Whether the readings are those of rows of length 1; else the loss takes scores."""
+        return _UNIT_ROWS in self.conventions
+
+
+def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
+    """Evaluate every expectation of a loss.
+
+    Parameters
+    ----------
+    name : str
+        Name of a loss.
+    given : mapping
+        Sizes (`n`, `dim`, `classes`, `views`, `queue`, `positives`) and parameters of the loss, as numbers or as text.
+        `temperature` may be given instead of `logit_scale`.
+
+    Returns
+    -------
+    Outlook
+        For the mean reduction and, where the loss normalizes its embeddings, for rows of length 1.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a value outside its domain, a value that is missing, or one that changes nothing.
+    """
+    loss = get_loss(name).declaration
+    checked = {key: _checked(loss, key, value) for key, value in _one_scale(loss, given).items()}
+    sizes = Sizes({**_defaults(loss), **checked}, scaled=any(p.name == "logit_scale" for p in loss.parameters))
+    known = sizes.values["dim"] is not None
+    readings = [_reading(e, sizes) for e in loss.expectations if e.dim in (None, known)]
+    if any(e.dim is not None for e in loss.expectations):
+        sizes.read.add("dim")
+    _refuse_missing(loss, sizes.missing)
+    _refuse_unread(loss, checked, sizes.read if known else sizes.read | _read_with_dim(loss, sizes))
+    settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
+    readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
+    defaults = frozenset(settings) - frozenset(checked)
+    return Outlook(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
+
+
+def _conventions(loss: Loss) -> str:
+    normalized = any(p.name == "normalize" for p in loss.parameters)
+    parts = (
+        "mean reduction" if loss.has_rows else "one number",
+        _UNIT_ROWS if normalized else "",
+        f"in {loss.unit}" if loss.unit else "no unit",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _read_with_dim(loss: Loss, sizes: Sizes) -> set[str]:
+    """What readings would depend on if `dim` were given, any one: such values may be given without it."""
+    probe = Sizes({**sizes.values, "dim": _MANY}, sizes.scaled)
+    for expectation in loss.expectations:
+        if expectation.dim:
+            expectation.at(probe)
+    return probe.read
+
+
+def _order(name: str) -> tuple[int, str]:
+    return (list(COUNTS).index(name) if name in COUNTS else len(COUNTS), name)
+
+
+def _one_scale(loss: Loss, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the temperature of a loss that has a logit scale into that scale."""
+    out = {key: value for key, value in given.items() if value is not None}
+    names = {p.name for p in loss.parameters}
+    if "temperature" in out and "logit_scale" in names and "temperature" not in names:
+        if "logit_scale" in out:
+            msg = f"{loss.name} takes `temperature` = 1 / `logit_scale`; give one of them"
+            raise InputError(msg)
+        temperature = _number("temperature", out.pop("temperature"))
+        if not 0 < temperature < math.inf:
+            msg = f"`temperature` must be > 0, got {temperature}"
+            raise InputError(msg)
+        out["logit_scale"] = 1 / temperature
+    return out
+
+
+def _defaults(loss: Loss) -> dict[str, Any]:
+    parameters = {p.name: p.default for p in loss.parameters if isinstance(p, Scalar | Choice) and p.default is not ...}
+    queue = [p for p in loss.parameters if isinstance(p, Array) and p.name == "queue"]
+    return {**_DEFAULTS, **parameters, **({} if queue and queue[0].required else {"queue": 0})}
+
+
+def _checked(loss: Loss, name: str, value: Any) -> Any:
+    if name in COUNTS:
+        return _count(name, value)
+    parameters = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Choice)}
+    if name not in parameters:
+        known = [*parameters, *COUNTS]
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(f'`{k}`' for k in known)}"
+        msg = f"{loss.name} has no size or scalar `{name}`; {hint}"
+        raise InputError(msg)
+    parameter = parameters[name]
+    return _choice(parameter, value) if isinstance(parameter, Choice) else _scalar(parameter, value)
+
+
+def _count(name: str, value: Any) -> int:
+    least, meaning, _ = COUNTS[name]
+    number = _number(name, value)
+    if not (math.isfinite(number) and number == int(number) and number >= least):
+        msg = f"`{name}`, the number of {meaning}, must be an integer >= {least}, got {value}"
+        raise InputError(msg)
+    return int(number)
+
+
+def _scalar(parameter: Scalar, value: Any) -> float:
+    number = _number(parameter.name, value)
+    above = number >= parameter.low if parameter.low_closed else number > parameter.low
+    below = number <= parameter.high if parameter.high_closed else number < parameter.high
+    if not (math.isfinite(number) and above and below):
+        msg = f"`{parameter.name}` must be {domain(parameter)}, got {value}"
+        raise InputError(msg)
+    return number
+
+
+def _choice(parameter: Choice, value: Any) -> Any:
+    for known in parameter.options:
+        if str(value) == str(known):
+            return known
+    msg = f"`{parameter.name}` must be one of {', '.join(map(repr, parameter.options))}, got {value!r}"
+    raise InputError(msg)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        msg = f"`{name}` must be a number, got {value!r}"
+        raise InputError(msg) from None
+
+
+def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
+    alone = Sizes(sizes.values, sizes.scaled)
+    value = expectation.at(alone)
+    sizes.read.update(alone.read)
+    if value is not None and not math.isfinite(value):
+        alone.absent("needs a negative: there is none to compare with")
+        value = None
+    needs_dim = value is None and not alone.reasons and "dim" in alone.read and sizes.values["dim"] is None
+    because = expectation.because
+    if value is None and not needs_dim:
+        because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
+    return Reading(expectation.situation, value, expectation.formula, because, needs_dim)
+
+
+def _refuse_missing(loss: Loss, missing: set[str]) -> None:
+    if not missing:
+        return
+    scalars = {p.name: p for p in loss.parameters if isinstance(p, Scalar)}
+    wanted, options = [], []
+    for name in sorted(missing, key=_order):
+        wanted.append(f"`{name}` ({COUNTS[name][1] if name in COUNTS else domain(scalars[name])})")
+        options.append(option(name, COUNTS[name][2] if name in COUNTS else scalars[name].typical[0]))
+    msg = f"{loss.name} needs {' and '.join(wanted)}; give, for example, {' '.join(options)}"
+    raise InputError(msg)
+
+
+def option(name: str, value: Any) -> str:
+    """The option of `nceref expect` that gives a value."""
+    return f"--{name} {value}" if name in ("n", "dim", "temperature") else f"--set {name}={value}"
+
+
+def _refuse_unread(loss: Loss, checked: Mapping[str, Any], read: set[str]) -> None:
+    """Refuse what was given and changes nothing, where a user would believe that it does.
+
+    A policy, or an optional scalar such as a base temperature, changes the loss but no declared expectation: the
+    readings hold for its default alone.
+    """
+    parameters = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Choice)}
+    for name in sorted(checked.keys() - read):
+        parameter = parameters.get(name)
+        if parameter is None or not (isinstance(parameter, Choice) or parameter.optional):
+            reads = ", ".join(f"`{r}`" for r in sorted(read, key=_order)) or "nothing"
+            msg = f"no reading of {loss.name} depends on `{name}`; they depend on {reads}; leave `{name}` out"
+            raise InputError(msg)
+        if checked[name] != parameter.default:
+            msg = f"the readings of {loss.name} are known for {name}={parameter.default!r} only, got {checked[name]!r}"
+            raise InputError(msg)

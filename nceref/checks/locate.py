@@ -1,0 +1,227 @@
+"""Where a value that somebody reads belongs among what a loss should read: 'why am I stuck at log(2N - 1)?'."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from itertools import groupby
+from typing import Any
+
+from nceref.checks.expect import Outlook, Reading
+from nceref.errors import InputError
+
+ADVICE = {
+    "chance": "independent random rows read this: nothing is learned yet, or the pairs do not belong together",
+    "collapse": "equal rows read this: the embeddings are all alike, or the temperature hides their differences",
+    "optimum": "no embeddings of this batch do better: nothing is left to gain",
+    "lower bound": "no batch reads less",
+    "upper bound": "no batch reads more",
+}
+_BOTH = "independent random rows read this, and no law of the rows does better in the mean"
+
+# A value is taken for a named one if so many digits agree (all, where it has fewer, but at least two), for a multiple
+# of one if more do.
+_SAME, _LEAST = 3, 2
+
+# Standard deviations of the mean of n cosines of random rows, over the temperature, that a batch may be off chance.
+_SCATTER = 5
+
+_ORIGIN = frozenset({"chance", "collapse"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value belongs, in sentences; `possible` is False outside the bounds and below the optimum."""
+
+    value: float
+    sentences: tuple[str, ...]
+    possible: bool = True
+
+
+def locate(found: Outlook, value: str) -> Place:
+    """Say which situation a value is, or which ones it lies between.
+
+    Parameters
+    ----------
+    found : Outlook
+    value : str
+        A number as it is printed in a log: its digits say how precisely it is known.
+
+    Returns
+    -------
+    Place
+
+    Raises
+    ------
+    InputError
+        If `value` is no finite number.
+    """
+    x = _decimal(value)
+    known = [r for r in found.readings if r.value is not None]
+    digits = {r.situation: shared_digits(x, r.value or 0.0) for r in known}
+    best = max(digits.values(), default=0)
+    enough = max(_LEAST, min(_SAME, _precision(x)))
+    same = [r for r in known if x == Decimal(repr(r.value)) or digits[r.situation] == best >= enough]
+    if same:
+        return Place(float(x), tuple(_equal(found, value, same, best)))
+    multiples = tuple(_multiples(found, x))
+    if outside := _outside(found, value, known):
+        return Place(float(x), (*multiples, *outside), possible=False)
+    return Place(float(x), multiples or (_between(found, value, known),))
+
+
+def shared_digits(x: Decimal, value: float) -> int:
+    """On how many significant digits x and a value agree: at most the digits of x; with the value 0 all or none."""
+    y = Decimal(repr(value))
+    if not y:
+        return 0 if x else _precision(x)
+    for digits in range(_precision(x), 0, -1):
+        if 2 * abs(x - y) <= Decimal(1).scaleb(y.adjusted() - digits + 1):
+            return digits
+    return 0
+
+
+def _decimal(value: str) -> Decimal:
+    try:
+        x = Decimal(str(value).strip())
+    except InvalidOperation:
+        msg = f"`value` must be a number, got {value!r}"
+        raise InputError(msg) from None
+    if not x.is_finite():
+        msg = f"`value` must be finite, got {value}; no loss reads that: look for a log of 0 or an overflow"
+        raise InputError(msg)
+    return x
+
+
+def _precision(x: Decimal) -> int:
+    return len(x.as_tuple().digits)
+
+
+def _equal(found: Outlook, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
+    yield f"{value} is {_named(same)}, {f'to {digits} digits' if digits >= _LEAST else 'exactly'}."
+    situations = [r.situation for r in same]
+    if {"chance", "optimum"} <= set(situations):
+        yield f"chance and optimum: {_BOTH}."
+        situations = [s for s in situations if s not in ("chance", "optimum")]
+    yield from (f"{situation}: {ADVICE[situation]}." for situation in situations)
+    if {r.situation for r in same} >= _ORIGIN and _without_dim(found):
+        yield "In D dimensions random rows read more than equal ones: --dim tells chance from collapse."
+
+
+def _named(readings: Sequence[Reading]) -> str:
+    """Situations with their value: ``collapse and chance (6.23637)``."""
+    groups = [list(group) for _, group in groupby(readings, key=lambda r: r.value)]
+    return " and ".join(f"{' and '.join(r.situation for r in group)} ({group[0].value:.7g})" for group in groups)
+
+
+def _without_dim(found: Outlook) -> bool:
+    return found.settings.get("dim", 0) is None
+
+
+def _outside(found: Outlook, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
+    """Sentences if no batch reads the value, by more than float32 or the digits printed may round."""
+    x, slack = float(value), _rounding(value, known)
+    values = {r.situation: r.value for r in known if r.value is not None}
+    for reading in known:
+        limit = reading.value or 0.0
+        below = reading.situation == "lower bound" and x < limit - slack
+        if below or (reading.situation == "upper bound" and x > limit + slack):
+            side = "below" if below else "above"
+            cure = "another reduction, or rows that are not of length 1" if found.normalized else "another reduction"
+            return (f"{value} is {side} the {_named([reading])}: another loss, {cure}.", *_zero(value))
+    optimum = values.get("optimum")
+    if optimum is not None and x < optimum - slack and values.get("chance") != optimum:
+        meaning = "no batch reads that, only a single row; or there are fewer negatives than assumed"
+        return (f"{value} {_where(value, known)}: {meaning}.", *_zero(value))
+    return ()
+
+
+def _zero(value: str) -> Iterator[str]:
+    if float(value) == 0:
+        yield "0.0000 in a log may also be the rounding of a tiny loss, in print or in float32: print more digits."
+
+
+def _rounding(value: str, known: Sequence[Reading]) -> float:
+    """By how much a value may be off: half a unit of its last digit after the point, and one of float32."""
+    places = _decimal(value).as_tuple().exponent
+    printed = 0.5 * 10.0**places if isinstance(places, int) and places < 0 else 0.0
+    return printed + 2.0**-23 * max((abs(r.value or 0.0) for r in known), default=0.0)
+
+
+def _where(value: str, known: Sequence[Reading]) -> str:
+    """Between which readings a value lies: ``lies between optimum (0.1) and chance (2.3)``."""
+    x = float(value)
+    below = [r for r in known if r.value is not None and r.value < x]
+    above = [r for r in known if r.value is not None and r.value > x]
+    ends = [_named([r for r in side if r.value == side[end].value]) for side, end in ((below, -1), (above, 0)) if side]
+    if not ends:
+        return "cannot be placed: no reading is known for these sizes"
+    return f"lies between {' and '.join(ends)}" if len(ends) == 2 else f"is {'above' if below else 'below'} {ends[0]}"
+
+
+def _between(found: Outlook, value: str, known: Sequence[Reading]) -> str:
+    """Where the value lies and what that means; blame is laid only on what random rows do not read."""
+    x = float(value)
+    values = {r.situation: r.value for r in known if r.value is not None}
+    below, above = ({s for s, v in values.items() if v < x}, {s for s, v in values.items() if v > x})
+    meaning = ""
+    if above & {"optimum", "lower bound"} and not below & _ORIGIN:
+        meaning = _near_the_optimum(values)
+    elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in found.readings):
+        meaning = "less than equal rows; --dim will tell what random rows read"
+    elif above & _ORIGIN:
+        meaning = "between random rows and equal ones" if below & _ORIGIN else _LEARNED
+    elif below & _ORIGIN:
+        meaning = _above_all(found, x, values.get("chance"))
+    return f"{value} {_where(value, known)}{f': {meaning}' if meaning else ''}."
+
+
+_LEARNED = "positives are told from negatives, and there is room for more"
+
+
+def _near_the_optimum(values: Mapping[str, float]) -> str:
+    if values.get("chance") == values.get("optimum"):
+        return "a finite batch may read a little less than the mean over all batches"
+    return "as low as it gets, as far as the digits tell"
+
+
+def _above_all(found: Outlook, x: float, chance: float | None) -> str:
+    """What it means to read more than random and equal rows do."""
+    if chance is None:
+        return "more than equal rows; random rows may read that too, and what they read is not known for these sizes"
+    if _without_dim(found):
+        return "more than equal rows; random rows may read that in few dimensions, which --dim will tell"
+    if not found.normalized:
+        return "more than equal scores read: large random ones do, and so do wrong targets or a flipped sign"
+    if x <= chance + _scatter(found.settings):
+        return "about chance: batches of random rows scatter that much"
+    return "worse than guessing; look for a wrong positive, shuffled pairs or a flipped sign"
+
+
+def _scatter(settings: Mapping[str, Any]) -> float:
+    """How far a batch of random rows may be off chance; sizes that no reading depends on may be as small as 1."""
+    scale = settings.get("logit_scale") or settings.get("scale") or 1 / settings.get("temperature", 1.0)
+    return float(_SCATTER * scale / math.sqrt(settings.get("dim") or 1) / math.sqrt(settings.get("n") or 1))
+
+
+def _multiples(found: Outlook, x: Decimal) -> Iterator[str]:
+    """Conventions under which the value is a named one after all."""
+    known = [r for r in found.readings if r.value and not r.situation.endswith("bound")]
+    for value, group in groupby(known, key=lambda r: r.value or 0.0):
+        named = _named(list(group))
+        for factor, words in _conventions(found).items():
+            if shared_digits(x, factor * value) > _SAME:
+                yield f"{x} is {words.format(named)}."
+
+
+def _conventions(found: Outlook) -> dict[float, str]:
+    """Factors between implementations of what is called the same loss, and how they come about."""
+    out = {2.0: "twice {}: two directions are added, not averaged", 0.5: "half of {}", 1 / math.log(2): "{} in bits"}
+    n, scale = found.settings.get("n"), found.settings.get("logit_scale")
+    t = 1 / scale if scale else found.settings.get("temperature")
+    if n:
+        sums = {count: f"{count} times {{}}: a sum over rows, not a mean" for count in (n, 2 * n)}
+        out |= {**sums, 1 / n: f"{{}} divided by {n}: divided by N once too often"}
+    if t:
+        out |= {t: "{} times the temperature", 1 / t: "{} divided by the temperature"}
+    return out

@@ -1,0 +1,275 @@
+"""What may hold for a loss, one function each: a `Finding` says by how much it is broken on a case.
+
+Properties are about the default options of a loss (its first variant). A loss declares exactly those that hold; `check`
+fails a declared one that breaks and an undeclared one that never does. A slack is a rounding-error bound of the case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nceref.checks.cases import Case
+from nceref.engine import passes
+from nceref.engine.anatomy import anatomy, roles
+from nceref.engine.arguments import bind
+from nceref.engine.embeddings import Part, Rows
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Dot, Given
+from nceref.spec import Array, Choice, Labels, Loss, Property, Scalar
+from nceref.tolerance import bounds
+
+Inputs = Mapping[str, Any]
+
+
+def _plan(loss: Loss, inputs: Inputs) -> Plan:
+    plan: Plan = loss.plan(**bind(loss, (), inputs))
+    return plan
+
+
+def _value(loss: Loss, inputs: Inputs) -> float:
+    return float(passes.evaluate(_plan(loss, inputs), "mean").value("mean"))
+
+
+def _grads(loss: Loss, inputs: Inputs) -> dict[str, Any]:
+    return passes.evaluate(_plan(loss, inputs), "mean").gradients()
+
+
+def _embeddings(loss: Loss, inputs: Inputs) -> list[str]:
+    return [p.name for p in loss.parameters if isinstance(p, Array) and p.embedding and inputs.get(p.name) is not None]
+
+
+def _differs(what: str, left: Any, right: Any, slack: Any) -> str | None:
+    """A sentence if two results differ by more than the slack."""
+    excess = float(np.max(np.abs(np.asarray(left) - np.asarray(right)) - np.asarray(slack)))
+    if excess <= 0:
+        return None
+    gap = float(np.max(np.abs(np.asarray(left) - np.asarray(right))))
+    return f"{what} changed by {gap:.1e}, but should stay within {float(np.max(slack)):.1e}"
+
+
+def _rng(case: Case) -> np.random.Generator:
+    return np.random.default_rng(len(case.name))
+
+
+def _with_logits(plan: Plan, logits: list[np.ndarray[Any, Any]]) -> float:
+    """Value of a plan whose logits are replaced, comparison by comparison."""
+    given = [
+        Comparison(Given(Rows(s, (Part("logits", s, slice(0, len(s)), None, True),))), c.terms)
+        for c, s in zip(plan.comparisons, logits, strict=True)
+    ]
+    return float(passes.evaluate(replace(plan, comparisons=tuple(given)), "mean").value("mean"))
+
+
+def _logits(plan: Plan) -> list[np.ndarray[Any, Any]]:
+    return [c.logits.block(*(slice(0, size) for size in c.logits.shape)) for c in plan.comparisons]
+
+
+def _slack(logits: list[np.ndarray[Any, Any]], value: float) -> float:
+    """Rounding of a value made of these logits: a few units of the largest number added up."""
+    largest = max(float(np.max(np.abs(s))) for s in logits)
+    widest = max(int(s.shape[1]) for s in logits)
+    return 64 * float(np.finfo(np.float64).eps) * (largest * widest + abs(value) + 1)
+
+
+def nonnegative(loss: Loss, case: Case) -> str | None:
+    """No row is negative."""
+    rows = passes.evaluate(_plan(loss, case.inputs), "mean").rows
+    slack = bounds(loss, **case.inputs).value * rows.size
+    worst = float(np.min(rows))
+    return None if worst >= -slack else f"a row is {worst:.6g}, but should be >= 0"
+
+
+def row_shift_invariant(loss: Loss, case: Case) -> str | None:
+    """Adding a constant to all logits of an anchor changes nothing."""
+    plan = _plan(loss, case.inputs)
+    logits = _logits(plan)
+    shift = _rng(case).uniform(0.01, 0.05, logits[0].shape[0])
+    moved = [s + shift[: len(s), None] if len(s) <= len(shift) else s + 0.05 for s in logits]
+    value = _with_logits(plan, logits)
+    return _differs("value", _with_logits(plan, moved), value, _slack(logits, value))
+
+
+def row_slopes_sum_to_zero(loss: Loss, case: Case) -> str | None:
+    """The slopes of each row of logits add up to 0: what one candidate gains, others lose."""
+    view = anatomy(_plan(loss, case.inputs))
+    exponent = 1 + float(np.max(np.abs(view.logits)))
+    # A row of slopes is made of shares of the row's weight in the mean, and may cancel to nothing.
+    size = np.maximum(np.sum(np.abs(view.slopes), axis=1), 1 / view.rows.size)
+    slack = 64 * np.finfo(np.float64).eps * exponent * size
+    return _differs("a row of slopes", np.sum(view.slopes, axis=1), 0.0, slack)
+
+
+def attracts_positives(loss: Loss, case: Case) -> str | None:
+    """No positive is pushed away: d value / d logit <= 0."""
+    return _signs(loss, case, "positive", -1)
+
+
+def repels_negatives(loss: Loss, case: Case) -> str | None:
+    """No negative is pulled closer: d value / d logit >= 0."""
+    return _signs(loss, case, "negative", 1)
+
+
+def _signs(loss: Loss, case: Case, role: str, sign: int) -> str | None:
+    plan = _plan(loss, case.inputs)
+    view = anatomy(plan)
+    pairs = np.concatenate(roles(plan, role), axis=plan.stack)
+    wrong = np.where(pairs, -sign * view.slopes, -np.inf)
+    size = max(float(np.max(np.abs(view.slopes))), 1 / view.rows.size)
+    slack = 64 * np.finfo(np.float64).eps * (1 + np.max(np.abs(view.logits))) * size
+    worst = float(np.max(wrong))
+    return None if worst <= slack else f"a {role} has slope {-sign * worst:.3g}, but should have the other sign"
+
+
+def scale_invariant(loss: Loss, case: Case) -> str | None:
+    """Multiplying a row of an embedding input by a positive number changes nothing."""
+    rng, moved = _rng(case), dict(case.inputs)
+    for name in _embeddings(loss, moved):
+        # Powers of 2 change no digit of a normalized row.
+        moved[name] = moved[name] * 2.0 ** rng.integers(-3, 4, (*moved[name].shape[:-1], 1))
+    slack = 2 * bounds(loss, **case.inputs).value
+    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+
+
+def radial_slope_zero(loss: Loss, case: Case) -> str | None:
+    """Normalized inputs get no gradient along themselves: <w_i, dL/dw_i> = 0."""
+    grads, slack = _grads(loss, case.inputs), bounds(loss, **case.inputs).grads
+    for name in _embeddings(loss, case.inputs):
+        if name in grads:
+            w = case.inputs[name]
+            along = np.sum(w * grads[name], axis=-1)
+            broken = _differs(f"<{name}, gradient>", along, 0.0, np.sum(np.abs(w) * slack[name], axis=-1))
+            if broken:
+                return broken
+    return None
+
+
+def rotation_invariant(loss: Loss, case: Case) -> str | None:
+    """Rotating all embeddings together changes nothing."""
+    moved, width = dict(case.inputs), case.inputs[_embeddings(loss, case.inputs)[0]].shape[-1]
+    rotation = np.linalg.qr(_rng(case).standard_normal((width, width)))[0]
+    for p in loss.parameters:
+        if isinstance(p, Array) and p.shape[-1] in "DE" and moved.get(p.name) is not None:
+            moved[p.name] = moved[p.name] @ rotation
+    # The rotated entries are rounded once more than the bound of one evaluation counts.
+    slack = 4 * bounds(loss, **case.inputs).value
+    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+
+
+def permutation_equivariant(loss: Loss, case: Case) -> str | None:
+    """Reordering the samples keeps the value and reorders the gradients."""
+    moved = dict(case.inputs)
+    arrays = [p for p in loss.parameters if isinstance(p, Array | Labels) and moved.get(p.name) is not None]
+    n = next(len(moved[p.name]) for p in arrays if p.shape[0] == "N")
+    order = _rng(case).permutation(n)
+    for p in arrays:
+        if p.shape[0] == "N":
+            moved[p.name] = moved[p.name][order]
+        if p.shape[1:] == ("N",):
+            moved[p.name] = moved[p.name][:, order]
+    slack = bounds(loss, **case.inputs)
+    broken = _differs("value", _value(loss, moved), _value(loss, case.inputs), 2 * slack.value)
+    before, after = _grads(loss, case.inputs), _grads(loss, moved)
+    for p in arrays:
+        if broken is None and p.name in before:
+            rows = order if p.shape[0] == "N" else np.arange(len(before[p.name]))
+            room = 2 * slack.grads[p.name][rows]
+            broken = _differs(f"gradient of {p.name}", after[p.name], before[p.name][rows], room)
+    return broken
+
+
+def view_swap_invariant(loss: Loss, case: Case) -> str | None:
+    """The first two inputs may change places."""
+    first, second = (p.name for p in loss.parameters[:2])
+    moved = {**case.inputs, first: case.inputs[second], second: case.inputs[first]}
+    slack = 2 * bounds(loss, **case.inputs).value
+    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+
+
+def convex_in_logits(loss: Loss, case: Case) -> str | None:
+    """At the middle of two sets of logits the value is at most the mean of both."""
+    plan, rng = _plan(loss, case.inputs), _rng(case)
+    start = _logits(plan)
+    few = [rng.random(s.shape) < 0.2 for s in start]
+    for spread in (0.5, 2.0, 8.0):
+        # Moving few logits, or the positives alone, finds what a random direction averages away.
+        for moved in ([True] * len(start), few, roles(plan, "positive")):
+            move = [spread * rng.uniform(-1, 1, s.shape) * part for s, part in zip(start, moved, strict=True)]
+            line = [[s + t * d for s, d in zip(start, move, strict=True)] for t in range(-1, 4)]
+            values = np.array([_with_logits(plan, logits) for logits in line])
+            excess = float(np.max(values[1:-1] - (values[:-2] + values[2:]) / 2))
+            if excess > _slack(line[-1], 2 * float(np.max(np.abs(values)))):
+                return f"the value in the middle exceeds the mean by {excess:.3g}"
+    return None
+
+
+def temperature_homogeneous(loss: Loss, case: Case) -> str | None:
+    """Without normalization, c times the embeddings and c^2 times the temperature give the same value."""
+    moved = {**case.inputs, "normalize": "none"}
+    start = dict(moved)
+    for name in _embeddings(loss, moved):
+        moved[name] = 2 * moved[name]
+    moved["temperature"] = 4 * moved["temperature"]
+    return _differs("value", _value(loss, moved), _value(loss, start), 2 * bounds(loss, **start).value)
+
+
+def _has(loss: Loss, *names: str) -> bool:
+    return set(names) <= {p.name for p in loss.parameters if isinstance(p, Scalar | Choice)}
+
+
+def _always(loss: Loss) -> bool:
+    return True
+
+
+def _normalizes(loss: Loss) -> bool:
+    return _has(loss, "normalize")
+
+
+def _compares_similarities(loss: Loss) -> bool:
+    plan = _plan(loss, _one_case(loss))
+    return all(isinstance(c.logits, Dot | Given) for c in plan.comparisons)
+
+
+def _one_case(loss: Loss) -> Inputs:
+    from nceref.checks.cases import cases
+
+    return next(cases(loss, ("random",), (0.3,), 1)).inputs
+
+
+def _has_roles(loss: Loss) -> bool:
+    return any(
+        name.startswith(("positive", "negative")) for c in _plan(loss, _one_case(loss)).comparisons for name in c.terms
+    )
+
+
+def _two_towers(loss: Loss) -> bool:
+    first, second = loss.parameters[:2]
+    both = isinstance(first, Array) and isinstance(second, Array)
+    return both and first.shape == second.shape and not (first.constant or second.constant)  # type: ignore[union-attr]
+
+
+def _has_temperature(loss: Loss) -> bool:
+    return _has(loss, "normalize", "temperature")
+
+
+_QUESTIONS = (
+    (nonnegative, _always),
+    (row_shift_invariant, _compares_similarities),
+    (row_slopes_sum_to_zero, _compares_similarities),
+    (attracts_positives, _compares_similarities),
+    (repels_negatives, _has_roles),
+    (scale_invariant, _normalizes),
+    (radial_slope_zero, _normalizes),
+    (rotation_invariant, _normalizes),
+    (permutation_equivariant, _always),
+    (view_swap_invariant, _two_towers),
+    (convex_in_logits, _compares_similarities),
+    (temperature_homogeneous, _has_temperature),
+)
+
+PROPERTIES: dict[str, Property] = {
+    check.__name__: Property(check.__name__, (check.__doc__ or "").strip(), applies, check)
+    for check, applies in _QUESTIONS
+}
+"""Every property by name; `applies` says for which losses the question makes sense."""

@@ -1,0 +1,36 @@
+"""`nceref check`: the losses against their formulas, properties and relations."""
+
+import click
+
+from nceref.cli.common import FINDING, echo_json
+
+
+@click.command(short_help="Check the losses against formulas and theorems.")
+@click.argument("names", metavar="[LOSS]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each result.")
+@click.pass_context
+def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> None:
+    """Check all losses, or each LOSS, against their exact formulas, declared properties and relations.
+
+    The exit status is 1 if a check fails.
+    """
+    from dataclasses import asdict
+    from itertools import groupby
+
+    from nceref.checks.run import count, run
+    from nceref.cli import losses_page
+    from nceref.losses import all_losses
+    from nceref.output.terminal import progress, screen
+
+    chosen, results = tuple(dict.fromkeys(names)) or tuple(all_losses()), []
+    with progress(count(chosen)) as noted:
+        for _, group in groupby(map(noted, run(chosen)), key=lambda result: result.loss):
+            results += (found := list(group))
+            if not as_json:
+                click.echo(losses_page.results(found, **screen()))
+    if as_json:
+        echo_json([asdict(result) for result in results])
+    else:
+        click.echo(losses_page.tally(results))
+    if any(result.status == "fail" for result in results):
+        context.exit(FINDING)

@@ -1,0 +1,27 @@
+"""`nceref claims`: every statement of the sources with its verdict, and all about one."""
+
+import click
+
+from nceref.cli.common import echo_json
+
+
+@click.command(short_help="List the claims of the sources, or show all about one.")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--verdict", help="Only claims with this verdict, as in --verdict wrong.")
+@click.option("--source", help="Only claims whose source has this in its name, as in --source 004.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each claim.")
+def claims(ids: tuple[str, ...], verdict: str | None, source: str | None, as_json: bool) -> None:
+    """List the claims of the sources with their verdicts, or show all about each ID.
+
+    The verdicts are those that `nceref prove` derived.
+    """
+    from nceref.cli import claims_page
+    from nceref.output.terminal import screen
+
+    shown = claims_page.select(ids, verdict, source)
+    if as_json:
+        echo_json([claims_page.record(claim) for claim in shown])
+    elif ids:
+        click.echo("\n".join(claims_page.single(claim, **screen()) for claim in shown), nl=False)
+    else:
+        click.echo(claims_page.text(shown, **screen()), nl=False)

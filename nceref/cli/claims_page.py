@@ -1,0 +1,196 @@
+"""Claims and their proofs, laid out for people and for programs."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.output import pages
+from nceref.theory import prove
+from nceref.theory.claim import Claim
+from nceref.theory.prove import Proof
+from nceref.theory.statements import world
+from nceref.theory.verdicts import Verdict
+
+_MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
+UNPROVED = "not proved"
+_COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
+           Verdict.WRONG: "red"}  # fmt: skip
+
+
+def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
+    """The verdicts that `prove` derived last, by id."""
+    stored = prove.derived()
+    return {claim.id: stored.get(claim.id, {}).get("verdict") or UNPROVED for claim in shown}
+
+
+def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[Claim]:
+    """The claims of these ids, with this verdict, of a source with this in its name.
+
+    Raises
+    ------
+    InputError
+        If there is no such id, verdict, or source, or no claim with all of it.
+    """
+    shown = prove.chosen(ids)
+    words = [*(one.value for one in Verdict), UNPROVED]
+    if wanted is not None and wanted.casefold() not in words:
+        msg = f"no verdict is called {wanted!r}; there are {', '.join(repr(word) for word in words)}"
+        raise InputError(msg)
+    known = sorted({name.strip() for claim in prove.claims().values() for name in claim.source.split(";")})
+    if source is not None and not any(source.casefold() in one.casefold() for one in known):
+        msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
+        raise InputError(msg)
+    derived = verdicts(shown)
+    shown = [claim for claim in shown if wanted is None or derived[claim.id] == wanted.casefold()]
+    shown = [claim for claim in shown if source is None or source.casefold() in claim.source.casefold()]
+    if not shown:
+        msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
+        raise InputError(msg)
+    return shown
+
+
+def record(claim: Claim) -> dict[str, Any]:
+    """A claim for programs, with what `prove` derived last."""
+    numbers = prove.cells(claim)
+    stored = prove.stored(claim, numbers)
+    return {
+        "id": claim.id,
+        "title": claim.title,
+        "source": claim.source,
+        "place": claim.place,
+        "statement": claim.published,
+        "repaired": claim.repaired,
+        "latex": claim.latex,
+        "formula": claim.formula,
+        "verdict": stored["verdict"],
+        "evidence": stored["evidence"],
+        "published": [value.published for value in numbers],
+        "computed": stored["computed"],
+        "cells": stored["cells"],
+        "counterexample": stored["counterexample"],
+        "missing": claim.no_evidence,
+    }
+
+
+def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
+    page, paper = pages.page(width, color)
+    derived = verdicts(shown)
+    label, widest = max(map(len, derived)), max(map(len, derived.values()))
+    for chapter in prove.chapters():
+        own = [claim for claim in chapter.claims if claim.id in derived]
+        if own:
+            page.print(chapter.title, style="bold")
+        for claim in own:
+            verdict = derived[claim.id]
+            line, styles = (
+                (claim.id, marks(claim), verdict, claim.title),
+                ("", "dim", _COLORS.get(verdict, "yellow"), ""),
+            )
+            pages.grid(page, [line], label, 3, widest, styles=styles, indent=pages.GAP)
+    page.print(f"\n{tally(derived)}")
+    page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
+    return pages.clean(paper)
+
+
+def marks(claim: Claim) -> str:
+    """One letter for each kind of evidence: ``S P``."""
+    return "".join(mark if kind in claim.evidence() else " " for kind, mark in _MARKS.items())
+
+
+def tally(derived: Mapping[str, str]) -> str:
+    """How many claims have which verdict."""
+    counts = Counter(derived.values())
+    words = [*(one.value for one in Verdict), UNPROVED]
+    listed = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
+    return f"{len(derived)} claim{'s' * (len(derived) != 1)}" + (f": {listed}" if listed else "")
+
+
+def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
+    page, paper = pages.page(width, color)
+    page.print(f"{claim.id}  {claim.title}", style="bold")
+    values = prove.cells(claim)
+    stored = prove.stored(claim, values)
+    lines = [
+        ("source", f"{claim.source}, {claim.place}"),
+        ("published", claim.published),
+        ("verdict", stored["verdict"] + (f" (it needs {claim.repair})" if claim.repaired else "")),
+        ("holds", claim.repaired),
+        ("evidence", ", ".join(f"{k} {'holds' if held else 'FAILS'}" for k, held in stored["evidence"].items())),
+        ("against it", stored["counterexample"]),
+        ("missing", claim.no_evidence),
+    ]
+    pages.grid(page, [line for line in lines if line[1]], 10, styles=("dim", ""), indent=pages.GAP)
+    for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
+        if content:
+            page.print(f"  {title}", style="dim")
+            # As it is, in one line: it is there to be copied.
+            page.print(f"    {content}", soft_wrap=True)
+    pages.grid(page, _meanings(claim), 10, styles=("dim", "dim"), indent=2 * pages.GAP)
+    numbers = list(zip(values, stored["computed"], stored["cells"], strict=True))
+    if numbers:
+        page.print("\n  published and computed", style="dim")
+        rows = [(value.what, value.published, "-" if c is None else c, found) for value, c, found in numbers]
+        widths = [max(len(row[i]) for row in rows) for i in (1, 2)]
+        pages.grid(page, rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=pages.GAP)
+    return pages.clean(paper)
+
+
+def _meanings(claim: Claim) -> list[tuple[str, str]]:
+    """The names in the formula."""
+    meaning = world(claim.world).meaning if claim.formula else {}
+    return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
+
+
+def proofs(found: Sequence[Proof], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """One line a claim with the seconds of each kind of evidence; under it, what did not hold; then the totals."""
+    page, paper = pages.page(width, color)
+    label = max(len(proof.claim.id) for proof in found)
+    for proof in found:
+        found_verdict = UNPROVED if proof.derived is None else proof.derived.value
+        times = "  ".join(f"{_MARKS[e.kind]} {e.seconds:.2f} s" for e in proof.evidence if e.kind in _MARKS)
+        style = "green" if proof.as_expected else "red"
+        pages.grid(page, [(proof.claim.id, found_verdict, times)], label, 24, styles=("", style, "dim"))
+        for finding in _findings(proof):
+            pages.grid(page, [("", finding)], label, styles=("", "red"))
+    sums = {kind: sum(e.seconds for p in found for e in p.evidence if e.kind == kind) for kind in _MARKS}
+    page.print("\nTogether: " + ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in sums.items()))
+    failed = sum(not proof.as_expected for proof in found)
+    page.print(f"{len(found) - failed} of {len(found)} verdicts are as expected")
+    return pages.clean(paper)
+
+
+def _findings(proof: Proof) -> list[str]:
+    if proof.derived is None:
+        return [proof.reason, *proof.surprises]
+    wrong = proof.derived is not proof.claim.expected
+    return [*([f"expected {proof.claim.expected.value}: {proof.reason}"] if wrong else []), *proof.surprises]
+
+
+def proof_record(found: Sequence[Proof]) -> dict[str, Any]:
+    """Proofs for programs: per claim and kind what held and the seconds; the totals per kind."""
+    kinds = (*_MARKS, "counterexample")
+    return {
+        "claims": [
+            {
+                "id": proof.claim.id,
+                "verdict": None if proof.derived is None else proof.derived.value,
+                "expected": proof.claim.expected.value,
+                "held": proof.as_expected,
+                "evidence": {e.kind: {"held": e.held, "seconds": round(e.seconds, 4)} for e in proof.evidence},
+                "findings": _findings(proof),
+            }
+            for proof in found
+        ],
+        "totals": {
+            kind: {
+                "held": sum(e.held for p in found for e in p.evidence if e.kind == kind),
+                "run": sum(e.kind == kind for p in found for e in p.evidence),
+                "seconds": round(sum(e.seconds for p in found for e in p.evidence if e.kind == kind), 3),
+            }
+            for kind in kinds
+        },
+    }

@@ -1,0 +1,28 @@
+"""`nceref derive`: derivations, step by step."""
+
+import click
+
+
+@click.command(short_help="Print a derivation, every step of it checked.")
+@click.argument("topic", required=False)
+@click.option("--text", "form", flag_value="text", default="text", help="Formulas for reading; the default.")
+@click.option("--latex", "form", flag_value="latex", help="A fragment for a LaTeX document with amsmath.")
+@click.option("--out", type=click.Path(), help="Write to this file, as a whole or not at all.")
+def derive(topic: str | None, form: str, out: str | None) -> None:
+    """Print the derivation of a TOPIC, each step checked before it is printed; without a TOPIC, list the topics."""
+    from nceref.output.terminal import screen
+    from nceref.theory import derivation, table_formats
+
+    out = None if out == "-" else out
+    page = screen() if out is None else {}
+    if topic is None and (out is not None or form != "text"):
+        msg = "--latex and --out go with a TOPIC; see `nceref derive`"
+        raise click.UsageError(msg)
+    if topic is None:
+        text = table_formats.names(derivation.topics().values(), **page)
+    else:
+        text = derivation.render(derivation.get(topic), form, page.get("width", 80))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        derivation.save(text, out)

@@ -1,0 +1,60 @@
+"""`nceref expect`: what a loss should read, and what a reading means."""
+
+from collections.abc import Sequence
+
+import click
+
+from nceref.cli.common import FINDING, echo_json
+
+
+@click.command(
+    short_help="Say what a loss should read, and what a reading means.",
+    epilog="\b\nWhy am I stuck at 6.236?\n  nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236",
+)
+@click.option("--loss", "name", required=True, help="Name of a loss, see `nceref losses`.")
+@click.option("--n", metavar="N", help="Samples in the batch: pairs of views, for two views.")
+@click.option("--temperature", metavar="T", help="Divides the similarities; 1/T for a loss with a logit scale.")
+@click.option("--dim", metavar="D", help="Features of an embedding.")
+@click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
+@click.option("--value", metavar="X", help="What yours reads: tell which situation that is.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
+@click.pass_context
+def expect(
+    context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: str | None
+) -> None:
+    """Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
+
+    The exit status is 1 if no batch can read the value.
+    """
+    from nceref.checks.expect import outlook
+    from nceref.checks.locate import locate
+    from nceref.cli import losses_page
+    from nceref.output.terminal import screen
+
+    found = outlook(name, _once([*given.items(), *map(_name_and_value, more)]))
+    place = None if value is None else locate(found, value)
+    if as_json:
+        echo_json(losses_page.outlook_record(found, place))
+    else:
+        click.echo(losses_page.outlook(found, place, **screen()), nl=False)
+    if place and not place.possible:
+        context.exit(FINDING)
+
+
+def _once(given: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for name, value in given:
+        if value is not None and name in out:
+            msg = f"`{name}` is given twice, as {out[name]} and as {value}; give it once"
+            raise click.UsageError(msg)
+        if value is not None:
+            out[name] = value
+    return out
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        msg = f"--set takes NAME=VALUE, such as classes=100, got {text!r}"
+        raise click.UsageError(msg)
+    return name.strip().replace("-", "_"), value.strip()

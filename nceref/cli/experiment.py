@@ -1,0 +1,47 @@
+"""`nceref experiment`: small analogues of published results, run now."""
+
+import click
+
+
+@click.command(short_help="Run a small analogue of a published result.")
+@click.argument("name", required=False)
+@click.option("--seeds", metavar="N", type=int, help="How many; the experiment says how many by default.")
+@click.option("--first-seed", metavar="SEED", type=int, help="The first of them.  [default: 1000]")
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write a record as well; -: "
+              "print it instead.")  # fmt: skip
+@click.option("--out", metavar="DIR", type=click.Path(file_okay=False),
+              help="Write page, record and figure into this folder as well.")  # fmt: skip
+def experiment(
+    name: str | None, seeds: int | None, first_seed: int | None, json_file: str | None, out: str | None
+) -> None:
+    """Train small encoders with the losses of NAME, and say which published statements show up; no NAME: list them.
+
+    The data are drawn, or the handwritten digits of scikit-learn: pip install 'nceref[experiments]'. A run takes less
+    than a minute or two, and prints the same on the same platform.
+    """
+    from nceref.cli import experiment_page
+    from nceref.engine.settings import thread_count
+    from nceref.experiments.experiment import FIRST_SEED, run
+    from nceref.output import files
+    from nceref.output.terminal import progress, screen
+    from nceref.theory import table_formats
+
+    if name is None:
+        if seeds is not None or first_seed is not None or json_file or out:
+            msg = "--seeds, --first-seed, --json and --out need the NAME of an experiment; leave out all to list them"
+            raise click.UsageError(msg)
+        click.echo(table_formats.names(experiment_page.experiments().values(), **screen()), nl=False)
+        return
+    chosen = experiment_page.chosen(name)
+    files.must_be_writable({"--out": out}, {"--json": None if json_file == "-" else json_file})
+    with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as noted:
+        first = FIRST_SEED if first_seed is None else first_seed
+        results = run(chosen, seeds, noted, first=first, processes=thread_count())
+    if json_file == "-":
+        click.echo(experiment_page.to_json(chosen, results), nl=False)
+    else:
+        click.echo(experiment_page.text(chosen, results, **screen()), nl=False)
+    if json_file and json_file != "-":
+        table_formats.write(json_file, experiment_page.to_json(chosen, results))
+    for path in experiment_page.save(chosen, results, out) if out else ():
+        click.echo(path, err=True)

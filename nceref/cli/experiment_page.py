@@ -1,0 +1,218 @@
+"""An experiment laid out: its table beside the published one, what follows, the JSON record, and files in a folder."""
+
+import json
+import math
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from nceref.experiments.experiment import (
+    FIRST_SEED,
+    LEVEL,
+    PARTLY,
+    REVERSED,
+    RULE,
+    SHOWN,
+    UNSEEN,
+    Experiment,
+    Finding,
+    Measure,
+    Results,
+    judge,
+)
+from nceref.output import files, pages
+from nceref.output.figure import Figure, render
+from nceref.registry import discover, unknown
+from nceref.spec import Table
+from nceref.theory import table_formats
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FIGURES = ("svg", "png")
+_ROOM = len("+0.000±0.000")
+_COLORS = {SHOWN: "green", PARTLY: "yellow", UNSEEN: "yellow", REVERSED: "red"}
+
+
+def experiments() -> Mapping[str, Experiment]:
+    """Every experiment by name."""
+    return discover("nceref.experiments.studies", "EXPERIMENT", Experiment)
+
+
+def chosen(name: str) -> Experiment:
+    """The experiment of this name; an unknown one raises `InputError`."""
+    known = experiments()
+    if name not in known:
+        error = unknown("experiment", name, tuple(known), "nceref experiment")
+        raise error
+    return known[name]
+
+
+def command(experiment: Experiment, results: Results) -> str:
+    """What prints these results again."""
+    words = ["nceref", "experiment", experiment.name, "--seeds", str(len(results.seeds))]
+    first = results.seeds[0]
+    return shlex.join(words if first == FIRST_SEED else [*words, "--first-seed", str(first)])
+
+
+def measured(experiment: Experiment, results: Results) -> list[Table]:
+    """The tables: mean and standard deviation over the seeds."""
+    return [
+        _table(experiment, results, title) for title in dict.fromkeys(m.table for m in experiment.measures if m.table)
+    ]
+
+
+def _table(experiment: Experiment, results: Results, title: str) -> Table:
+    columns = [m for m in experiment.measures if m.table == title]
+
+    def rows() -> list[dict[str, Any]]:
+        return [
+            {"loss": name} | {m.name: _with_spread(results.values[name][m.name], m) for m in columns}
+            for name in experiment.settings
+        ]
+
+    seeds = results.seeds
+    source = f"seeds {seeds[0]} to {seeds[-1]}, mean ± standard deviation" if seeds[1:] else f"seed {seeds[0]} alone"
+    source += f"; {command(experiment, results)}"
+    return Table(title.partition(":")[0].lower(), title, source, ("loss", *(m.name for m in columns)), rows)
+
+
+def _with_spread(values: Sequence[float], measure: Measure) -> str:
+    # The 0 that is added has a sign: no -0.00.
+    mean = f"{round(fmean(values), measure.digits) + 0.0:.{measure.digits}f}"
+    return f"{mean}±{stdev(values):.{measure.digits}f}" if len(values) > 1 else mean
+
+
+def text(experiment: Experiment, results: Results, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Everything about one run, for reading.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    results : Results
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(experiment.title, style="bold")
+    for sentence in experiment.about:
+        page.print(sentence)
+    opening = pages.clean(paper)
+    tables = [table_formats.text(t, width=width, color=color) for t in measured(experiment, results)]
+    published = table_formats.text(experiment.published, width=width, color=color)
+    return "\n".join((opening, *tables, _meanings(experiment, width, color), published,
+                      _conclusions(experiment, results, width, color)))  # fmt: skip
+
+
+def _meanings(experiment: Experiment, width: int, color: bool) -> str:
+    page, paper = pages.page(width, color)
+    shown = [(m.name, m.meaning) for m in experiment.measures]
+    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("", "dim"))
+    return pages.clean(paper)
+
+
+def _conclusions(experiment: Experiment, results: Results, width: int, color: bool) -> str:
+    page, paper = pages.page(width, color)
+    page.print("Statements, published or not, and whether they show up here", style="bold")
+    page.print(f"{_rule(experiment)}\n", style="dim")
+    for statement in experiment.statements:
+        _conclude(page, judge(statement, results))
+    return pages.clean(paper)
+
+
+def _rule(experiment: Experiment) -> str:
+    count = sum(len(statement.contrasts) for statement in experiment.statements if statement.margin is None)
+    return RULE.format(count=count, chance=count * (1 - LEVEL))
+
+
+def _conclude(page: "Console", finding: Finding) -> None:
+    statement, style = finding.statement, _COLORS.get(finding.verdict, "dim")
+    page.print(finding.verdict, style=style)
+    pages.stack(page, [(statement.text,)], indent=pages.GAP)
+    contrasts = zip(map(_spoken, finding.numbers), map(str, statement.contrasts), strict=True)
+    pages.grid(page, list(contrasts), _ROOM, styles=("", "dim"), indent=pages.GAP)
+    pages.stack(page, [(f"Source: {statement.source}.",)], indent=pages.GAP, styles=("dim",))
+
+
+def _spoken(numbers: tuple[float, float]) -> str:
+    mean, half = numbers
+    return f"{mean:+.3f}" if math.isnan(half) else f"{mean:+.3f}±{half:.3f}"
+
+
+def record(experiment: Experiment, results: Results) -> dict[str, Any]:
+    """All that was measured and what follows, ready for JSON; every number of every seed."""
+    found = [judge(statement, results) for statement in experiment.statements]
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "about": list(experiment.about),
+        "command": command(experiment, results),
+        "claims": list(experiment.claims),
+        "seeds": list(results.seeds),
+        "measures": {m.name: m.meaning for m in experiment.measures},
+        "values": {name: {m: list(x) for m, x in rows.items()} for name, rows in results.values.items()},
+        "class counts": list(results.classes),
+        "curves": {name: [[_finite(x) for x in row] for row in rows] for name, rows in results.curves.items()},
+        "published": {"source": experiment.published.source, "rows": experiment.published.rows()},
+        "figure": experiment.caption,
+        "rule": _rule(experiment),
+        "statements": [_statement(finding) for finding in found],
+    }
+
+
+def _statement(finding: Finding) -> dict[str, Any]:
+    statement = finding.statement
+    contrasts = [
+        {"measure": c.measure, "weights": dict(c.weights), "mean": mean, "half of the interval": _finite(half)}
+        for c, (mean, half) in zip(statement.contrasts, finding.numbers, strict=True)
+    ]
+    about = {"text": statement.text, "source": statement.source, "margin": statement.margin}
+    return {**about, "contrasts": contrasts, "verdict": finding.verdict}
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def recorded(content: Mapping[str, Any]) -> Results:
+    """The results in a record."""
+    values = {name: {m: tuple(x) for m, x in rows.items()} for name, rows in content["values"].items()}
+    curves = {
+        name: tuple(tuple(math.nan if x is None else x for x in row) for row in rows)
+        for name, rows in content["curves"].items()
+    }
+    return Results(tuple(content["seeds"]), values, tuple(content["class counts"]), curves)
+
+
+def to_json(experiment: Experiment, results: Results) -> str:
+    """The record as JSON text."""
+    return json.dumps(record(experiment, results), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
+    """The figure of a run as SVG or PNG."""
+    drawn = Figure(
+        name=experiment.name, title=experiment.title, caption=experiment.caption, source=experiment.published.source,
+        claims=experiment.claims, data=dict, draw=lambda canvas, _: experiment.draw(canvas, results),
+        height=experiment.height, command=command(experiment, results),
+    )  # fmt: skip
+    return render(drawn, {}, suffix)
+
+
+def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write the page, the record and the figure into a folder, and yield each file once it is there."""
+    contents = {"txt": text(experiment, results).encode(), "json": to_json(experiment, results).encode()}
+    contents |= {suffix: figure(experiment, results, suffix) for suffix in FIGURES}
+    for suffix, content in contents.items():
+        path = Path(out) / f"{experiment.name}.{suffix}"
+        files.replace(path, content)
+        yield path

@@ -1,0 +1,34 @@
+"""`nceref figures`: all figures, drawn again or checked."""
+
+import click
+
+from nceref.cli.common import FINDING
+
+
+@click.command(short_help="Draw the figures, or check those in a folder.")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
+@click.option("--check", "only_check", is_flag=True, help="Compare with what lies there; draw nothing.")
+@click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the figures.")
+@click.pass_context
+def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_check: bool, only_names: bool) -> None:
+    """Draw all figures, or those with a NAME, as SVG and PNG with a manifest and an index.
+
+    With --check the exit status is 1 if a figure is not what would be drawn now, 2 if there is no manifest.
+    """
+    from nceref.output.terminal import screen
+    from nceref.theory import figure_files, table_formats
+
+    if only_names:
+        click.echo(table_formats.names(figure_files.chosen(names), **screen()), nl=False)
+    elif not only_check:
+        for path in figure_files.draw(names, out):
+            click.echo(path)
+    else:
+        checked = figure_files.check(names, out)
+        for one in checked:
+            click.echo("\n".join(f"{one.figure}: {finding}" for finding in one.findings) or f"{one.figure}: ok")
+        for note in dict.fromkeys(one.note for one in checked if one.note):
+            click.echo(note, err=True)
+        if any(one.findings for one in checked):
+            context.exit(FINDING)

@@ -1,0 +1,43 @@
+"""`nceref identify`: which loss of the family this is."""
+
+from typing import Any
+
+import click
+
+from nceref.cli.common import echo_json
+
+
+@click.command(short_help="Say which loss of the family an implementation is.")
+@click.argument("target")
+@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
+@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss that was tried.")
+@click.pass_context
+def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:
+    """Try TARGET against every loss whose inputs fit, and say which it is, or which it is with what difference.
+
+    The exit status is 0 if it is exactly one of them, with or without gradients, 1 if it is not, and 4 if it could not
+    be run as any.
+    """
+    from nceref.cli.options import pairs
+    from nceref.errors import TargetError
+    from nceref.output.terminal import progress, screen
+    from nceref.verification.identify import candidates, record, text
+    from nceref.verification.report import TARGET_FAILED
+
+    options = {name: given[name] for name in ("call", "framework", "timeout")}
+    settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
+    try:
+        with progress(None) as noted:
+            found = candidates(target, noted=noted, **settings)
+    except TargetError as error:
+        click.echo(f"Error: {error}", err=True)
+        context.exit(TARGET_FAILED)
+    if as_json:
+        echo_json([record(candidate) for candidate in found])
+    else:
+        click.echo(text(target, found, **screen()), nl=False)
+    context.exit(0 if found and found[0].report.ok else 1)

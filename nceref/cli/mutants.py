@@ -1,0 +1,62 @@
+"""`nceref mutants`: the catalogue of known bugs, one of them in full, and the score of the checker on all."""
+
+import click
+
+from nceref.cli.common import FINDING, echo_json
+
+SCORE = "score"
+
+
+@click.command(short_help="List known bugs, show one, or score the checker on them.")
+@click.argument("words", metavar="[score] [ID]...", nargs=-1)
+@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(["float64", "float32"]),
+              help="Score in this format only; may be given twice.  [default: both]")  # fmt: skip
+@click.option("--suite", type=click.Choice(["quick", "standard", "full"]), default="quick", show_default=True,
+              help="Score on these cases.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def mutants(
+    context: click.Context, /, words: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool
+) -> None:
+    """List the catalogue of known bugs and correct variants, or show each ID in full, with its code.
+
+    `nceref mutants score` runs all of them, or each ID, through `nceref verify` and tells how many are found and how
+    many are named right. The exit status is 1 if a mutant survives, if fewer than 95 % are named right, or if a correct
+    variant is blamed.
+    """
+    from nceref.cli import mutants_page
+    from nceref.output.terminal import screen
+    from nceref.verification.bugs.score import programs
+
+    if words[:1] == (SCORE,):
+        _score(context, words[1:], dtypes, suite, as_json)
+        return
+    shown = [programs()[name] for name in _chosen(words)]
+    if as_json:
+        echo_json([mutants_page.record(mutant) for mutant in shown])
+    elif words:
+        click.echo("\n".join(mutants_page.single(mutant, **screen()) for mutant in shown), nl=False)
+    else:
+        click.echo(mutants_page.text(shown, **screen()), nl=False)
+
+
+def _chosen(words: tuple[str, ...]) -> tuple[str, ...]:
+    from nceref.verification.bugs.score import chosen
+
+    return chosen(words)
+
+
+def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool) -> None:
+    from nceref.cli import mutants_page
+    from nceref.output.terminal import progress, screen
+    from nceref.verification.bugs.score import DTYPES, Score, jobs, measure
+
+    todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES)
+    with progress(len(todo)) as noted:
+        score = Score(tuple(map(noted, measure(todo, suite))))
+    if as_json:
+        echo_json(mutants_page.score_record(score))
+    else:
+        click.echo(mutants_page.score_text(score, **screen()), nl=False)
+    if not score.met:
+        context.exit(FINDING)

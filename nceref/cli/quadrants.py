@@ -1,0 +1,149 @@
+"""`nceref quadrants`: the toy run of source 003, replayed without a framework."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from nceref.cli.common import FINDING, echo_json
+
+_EPILOG = """\b
+Examples
+  nceref quadrants --out pictures --animate 0.01
+  nceref quadrants --confounder
+  nceref quadrants --temperature 0.1 --temperature 0.01 --seed 3
+  nceref quadrants --steps 1000000 --save long.npz
+  nceref quadrants --resume long.npz
+"""
+_IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
+
+
+@click.command(short_help="Replay the toy run on four quadrants.", epilog=_EPILOG)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the published script.")
+@click.option("--temperature", metavar="T", type=float, multiple=True, help="May be repeated.  [default: published]")
+@click.option("--steps", type=int, default=10_000, show_default=True, help="Of each run.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
+@click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
+@click.option("--animate", metavar="T", type=float, help="The run that the animation shows.  [default: the first]")
+@click.option("--json", "json_file", metavar="FILE", help="Write the runs as JSON; - prints it.")
+@click.option("--save", metavar="FILE", help="Save the state, also when interrupted (.npz).")
+@click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
+@click.pass_context
+def quadrants(
+    context: click.Context, /, out: str | None, animate: float | None, json_file: str | None, **given: Any
+) -> None:
+    """Train the encoder of source 003 on its 100 points, and say what its statements are worth.
+
+    By default the six published runs. Samples, weights and indices are those of the original program for any seed;
+    which indices a run gets depends on how many steps were drawn before it, so that a temperature alone is another
+    run. The exit status is 1 if a run diverges.
+    """
+    from nceref.output import files
+
+    setup = _setup(context, given)
+    animated = _number(setup, animate, out)
+    wanted = {"--json": None if json_file == "-" else json_file, "--save": given["save"], "--resume": given["resume"]}
+    files.must_be_writable({"--out": out}, wanted)
+    runs, beside = _trained(setup, given)
+    if json_file is not None:
+        _write_json(runs, json_file)
+    if json_file != "-":
+        _print(runs, beside)
+    if out is not None:
+        _draw(runs, out, animated, quiet=json_file == "-")
+    if any(run.stopped for found in (runs, beside) if found is not None for run in found.runs):
+        context.exit(FINDING)
+
+
+def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
+    """The setup that was asked for; that in the file to resume."""
+    from nceref.training.quadrants import batch, storage
+
+    if given["resume"] is None:
+        temperatures = given["temperature"] or batch.PUBLISHED
+        return batch.Setup((given["seed"],), temperatures, given["steps"], given["dtype"], given["confounder"])
+    for name in _IN_FILE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"--resume goes on as the file says and saves there again; leave --{name} out"
+            raise click.UsageError(msg)
+    setup, _ = storage.load(given["resume"])
+    if len(setup.seeds) > 1:
+        msg = f"--resume shows one seed, and {given['resume']} holds {len(setup.seeds)}; resume it from Python"
+        raise click.UsageError(msg)
+    return setup
+
+
+def _number(setup: Any, temperature: float | None, out: str | None) -> int:
+    """Which run is animated."""
+    if temperature is None:
+        return 0
+    if out is None:
+        msg = "--animate draws into the folder of --out; name one"
+        raise click.UsageError(msg)
+    if temperature not in setup.temperatures:
+        known = ", ".join(f"{t:g}" for t in setup.temperatures)
+        msg = f"--animate must be the temperature of a run, {known}, got {temperature:g}"
+        raise click.UsageError(msg)
+    return int(setup.temperatures.index(temperature))
+
+
+def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
+    """The runs, and those with the published rate where the other is held fixed."""
+    from dataclasses import asdict
+    from types import SimpleNamespace
+
+    from nceref.output.terminal import progress
+    from nceref.training.quadrants import batch, replay
+
+    blocks = -(-setup.steps // batch.BLOCK)
+    with progress(blocks * (1 + setup.confounder)) as bar:
+
+        def noted(done: int) -> None:
+            bar(SimpleNamespace(id=f"step {done:,}"))
+
+        try:
+            if given["resume"] is None:
+                runs = replay.run(**asdict(setup), noted=noted, save=given["save"])
+            else:
+                runs = replay.resume(given["resume"], noted=noted)
+        except KeyboardInterrupt:
+            if file := given["resume"] or given["save"]:
+                click.echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
+            raise
+        beside = replay.run(**asdict(setup) | {"confounder": False}, noted=noted) if setup.confounder else None
+    return runs, beside
+
+
+def _write_json(runs: Any, path: str) -> None:
+    from nceref.training.quadrants.record import record
+
+    content = record(runs)
+    if path == "-":
+        echo_json(content)
+        return
+    import json
+
+    from nceref.theory import table_formats
+
+    table_formats.write(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _print(runs: Any, beside: Any) -> None:
+    from nceref.cli import quadrants_page
+    from nceref.output.terminal import screen
+
+    click.echo(quadrants_page.text(runs, beside, **screen()), nl=False)
+
+
+def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:
+    from types import SimpleNamespace
+
+    from nceref.cli import quadrants_pictures
+    from nceref.output.terminal import progress
+
+    with progress(quadrants_pictures.frames(runs.setup)) as bar:
+        paths = quadrants_pictures.write(runs, out, animated, lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
+    if not quiet:
+        click.echo("\n" + "\n".join(map(str, paths)))

@@ -1,0 +1,222 @@
+"""The replayed runs of source 003 laid out for reading: their numbers, and the published statements beside them."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from nceref.cli import claims_page
+from nceref.output import pages
+from nceref.theory import prove
+from nceref.training.quadrants import batch, findings, samples
+from nceref.training.quadrants.replay import LIMIT, Run, Runs
+from nceref.training.quadrants.statistics import Statistics, of_features
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CLAIMS = ("QT-9", "QT-10", "QT-11", "QT-12")
+"""The statements that the runs are about."""
+_COLUMNS = (
+    ("", "loss,", "first"), ("", "loss,", "last"), ("", "align-", "ment"), ("", "unif-", "ormity"),
+    ("cosine", "within", "class"), ("cosine", "across", "class"), ("", "square", "dist."), ("", "1-NN", "acc."),
+    ("an ulp", "grows", "to"),
+)  # fmt: skip
+_CELL = 6
+_NOTE = """\
+loss: mean of the first and last 1000 steps. alignment, uniformity (t = 2) and cosines: on the circle; of uniform \
+features, uniformity is {law:.3f}. square: energy distance to the uniform law on [-1, 1]^2. 1-NN: by cosine. an ulp: \
+the distance to a twin that starts one unit in the last place away in every weight."""
+
+
+def text(runs: Runs, beside: Runs | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Summary of the runs of one seed, for reading.
+
+    Parameters
+    ----------
+    runs : Runs
+    beside : Runs, optional
+        The same runs with the published learning rate, where `runs` holds rate over temperature fixed.
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(_opening(runs), style="bold")
+    first = runs.runs[0]
+    rows = [("input", _features(of_features(first.samples))), ("start", _features(findings.untrained(first)))]
+    rows += [(f"{run.temperature:g}", _numbers(run)) for run in runs.runs]
+    _table(page, _COLUMNS, rows)
+    page.print(_NOTE.format(law=findings.UNIFORM_LAW), style="dim")
+    for sentence in _warnings(runs):
+        page.print(sentence, style="yellow")
+    if beside is not None:
+        _compare(page, runs, beside)
+        for sentence in _warnings(beside):
+            page.print(f"With the published rate: {sentence}", style="yellow")
+    _statements(page, runs)
+    if beside is None:
+        page.print("\nWith the learning rate over the temperature held fixed: nceref quadrants --confounder")
+    return pages.clean(paper)
+
+
+def _opening(runs: Runs) -> str:
+    setup = runs.setup
+    rate = f"rate / temperature {batch.PER_TEMPERATURE}" if setup.confounder else f"learning rate {batch.RATE:g}"
+    done = "" if runs.done == setup.steps else f"{runs.done:,} of "
+    steps = f"{done}{setup.steps:,} step{'s' * (setup.steps > 1)}"
+    return f"Source 003, replayed: seed {setup.seeds[0]}, {setup.dtype}, {steps}, {rate}"
+
+
+def _features(found: Statistics) -> list[str]:
+    """Everything but what only a run has."""
+    angles = (found.alignment, found.uniformity, found.cosine_within, found.cosine_between, found.square_distance)
+    return ["", "", *map(_short, angles), f"{found.neighbor_accuracy:.2f}", ""]
+
+
+def _numbers(run: Run) -> list[str]:
+    row = _features(run.statistics)
+    if run.course is not None:
+        row[:2] = _short(run.course.loss_first), _short(run.course.loss_last)
+    row[-1] = f"{run.growth[-1][1]:.0e}" if run.growth else ""
+    return row
+
+
+def _short(x: float) -> str:
+    """Three decimals, or what there is room for."""
+    return f"{x:.3f}" if abs(x) < 100 else f"{x:.0f}" if abs(x) < 1e5 else f"{x:.0e}"
+
+
+def _table(page: "Console", columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Labels and numbers; on a narrow page as several tables of some columns each."""
+    label = max(len(row[0]) for row in rows)
+    room = max(1, (page.width - label) // (_CELL + pages.GAP))
+    for begin in range(0, len(columns), room):
+        part = slice(begin, begin + room)
+        heads = [(word, *line[part]) for word, line in zip(("", "", "tau"), zip(*columns, strict=True), strict=True)]
+        options: list[dict[str, Any]] = [{"width": label, "justify": "right"}]
+        options += [{"width": _CELL, "justify": "right"}] * len(columns[part])
+        pages.cells(page, [line for line in heads if any(line)], options, styles=["dim"] * len(options))
+        pages.cells(page, [(label, *row[part]) for label, row in rows], options)
+
+
+def _warnings(runs: Runs) -> list[str]:
+    """What a reader must know about single runs: that they diverged, or that rounding decides them."""
+    found = []
+    for number, run in enumerate(runs.runs, 1):
+        name = f"Run {number} (tau = {run.temperature:g})"
+        if run.stopped is not None:
+            found.append(f"{name} diverged at step {run.stopped:,}; what is shown is the state before it.")
+        elif not findings.told_by_the_program(run):
+            by = next(step for step, apart in run.growth if not apart < LIMIT)
+            found.append(
+                f"{name}: by step {by:,} a change of one ulp has grown above {LIMIT:g}. From there on rounding "
+                "decides, and no two programs need to agree."
+            )
+    return found
+
+
+def _compare(page: "Console", held: Runs, published: Runs) -> None:
+    """Two learning rates, temperature by temperature."""
+    page.print("\nBeside the published learning rate", style="bold")
+    rates = (("within", "fixed", "rate"), ("within", "fixed", "ratio"), ("square", "fixed", "rate"),
+             ("square", "fixed", "ratio"), ("unif.", "fixed", "rate"), ("unif.", "fixed", "ratio"))  # fmt: skip
+    rows = []
+    for one, other in zip(findings.by_temperature(published.runs), findings.by_temperature(held.runs), strict=True):
+        a, b = one.statistics, other.statistics
+        numbers = (a.cosine_within, b.cosine_within, a.square_distance, b.square_distance, a.uniformity, b.uniformity)
+        rows.append((f"{one.temperature:g}", [*map(_short, numbers)]))
+    _table(page, rates, rows)
+
+
+def _statements(page: "Console", runs: Runs) -> None:
+    """Each published statement with its verdict in the ledger, and what these runs show of it."""
+    page.print("\nPublished statements, their verdicts (nceref claims), and these runs", style="bold")
+    shown = prove.chosen(CLAIMS)
+    verdicts = claims_page.verdicts(shown)
+    for claim in shown:
+        lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", f"Here: {_shown(claim.id, runs.runs)}")]
+        pages.grid(page, lines[:1], 5, styles=("bold", ""))
+        pages.grid(page, lines[1:], 5, styles=("", "dim"))
+
+
+def _shown(id: str, runs: tuple[Run, ...]) -> str:
+    """What the runs that went to their end show of a statement."""
+    whole = tuple(run for run in runs if run.stopped is None)
+    return _SHOWN[id](whole) if whole else "No run went to its end."
+
+
+def _more_even(runs: tuple[Run, ...]) -> str:
+    """Which runs end more evenly than they start, on the circle and in the square."""
+    start = findings.untrained(runs[0])
+    square = _counted(runs, lambda run: run.statistics.square_distance < start.square_distance)
+    circle = _counted(runs, lambda run: run.statistics.uniformity < start.uniformity)
+    return f"More even than at the start, in the square: {square}; on the circle: {circle}."
+
+
+def _corners(runs: tuple[Run, ...]) -> str:
+    """Where the features of the lowest temperature are."""
+    run = min(runs, key=lambda one: one.temperature)
+    found = findings.corners(run.features)
+    where = [f"{n} at ({x:g}, {y:g})" for n, (x, y) in zip(found.counts, samples.SIGNS, strict=True) if n]
+    told = f"At {_tau(run)}: {', '.join([*where, f'{found.elsewhere} elsewhere'])}."
+    if run.temperature > batch.PUBLISHED[-1]:
+        return f"{told} It takes a run at {batch.PUBLISHED[-1]:g}."
+    if not found.hold_nearly_all:
+        return f"{told} That is not nearly all in corners."
+    return told + (" Opposite corners hold alike, as the encoder is odd." if found.are_opposite else "")
+
+
+def _contrast(runs: tuple[Run, ...]) -> str:
+    """Whether the cosines follow the temperature, and what else changes with it."""
+    found = findings.by_temperature(tuple(filter(findings.told_by_the_program, runs)))
+    lost = [f"{_tau(run)} (1-NN {run.statistics.neighbor_accuracy:.2f})" for run in runs if findings.merged(run)]
+    merged = f" Classes are merged, not farther apart, at {_listed(lost)}." if lost else ""
+    if len(found) < 2:
+        return f"It takes two temperatures at which rounding does not decide.{merged}"
+    cosines = [run.statistics.cosine_within for run in found]
+    rises = all(a < b for a, b in pairwise(cosines))
+    order = "rises each time" if rises else "does not rise each time"
+    ratios = [run.rate / run.temperature for run in found]
+    mixed = max(ratios) / min(ratios)
+    also = "with the same step sizes" if mixed < 1.001 else f"while rate / temperature grows {mixed:.3g}-fold"
+    return f"From tau = {_tau(found[0])} to {_tau(found[-1])} the cosine within classes {order}, {also}.{merged}"
+
+
+def _moderate(runs: tuple[Run, ...]) -> str:
+    """Which temperature is the most even, on either measure."""
+    if len({run.temperature for run in runs}) < 2:
+        return "One temperature tells nothing of this."
+    square = min(runs, key=lambda run: run.statistics.square_distance)
+    circle = min(runs, key=lambda run: run.statistics.uniformity)
+    return (
+        f"Most even in the square: {_tau(square)} (distance {square.statistics.square_distance:.3f}); on the circle, "
+        f"which is all that the loss sees: {_tau(circle)} ({circle.statistics.uniformity:.3f})."
+    )
+
+
+def _tau(run: Run) -> str:
+    return f"{run.temperature:g}"
+
+
+def _counted(runs: tuple[Run, ...], holds: Callable[[Run], bool]) -> str:
+    """The temperatures at which it holds, each once; where it holds for some of equal ones only, for how many."""
+    found = []
+    for tau in dict.fromkeys(map(_tau, runs)):
+        answers = [holds(run) for run in runs if _tau(run) == tau]
+        if any(answers):
+            found.append(tau if all(answers) else f"{tau} ({sum(answers)} of {len(answers)} runs)")
+    return ", ".join(found) or "none"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names)) or "none"
+
+
+_SHOWN: dict[str, Callable[[tuple[Run, ...]], str]] = {
+    "QT-9": _more_even, "QT-10": _corners, "QT-11": _contrast, "QT-12": _moderate,
+}  # fmt: skip

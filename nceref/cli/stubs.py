@@ -1,0 +1,160 @@
+"""Writes ``losses.pyi``: the real signature of every loss, for editors and type checkers.
+
+The signatures come from the declarations, the rest from ``losses.py`` without its bodies. A misspelt keyword, or a loss
+that does not exist, is then an error before anything runs.
+"""
+
+import ast
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nceref import losses
+from nceref.losses import LossFunction
+from nceref.spec import Array, Choice, Labels, Parameter, Scalar
+from nceref.theory import table_formats
+
+PATH = Path(losses.__file__).with_suffix(".pyi")
+
+_HEADER = '"""Written by `make generate` from the declarations in `nceref.family`: change those."""\n'
+_WIDTH = 120
+
+
+def render() -> str:
+    """Text of ``losses.pyi``, laid out as ``ruff format`` does."""
+    tree = ast.parse(Path(losses.__file__).read_text(encoding="utf-8"))
+    generic = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    constants = [node for node in tree.body if isinstance(node, ast.Assign)]
+    body = [f"{ast.unparse(node.targets[0])}: {type(ast.literal_eval(node.value)).__name__}" for node in constants]
+    body += ["", *_generic(generic), ""]
+    for node in functions:
+        body += _signature(node.name, _arguments(node.args), _returned(node), 0)
+    for loss in losses.all_losses().values():
+        body += ["", *_class(loss, generic)]
+    body += ["", *(f"{name}: {_title(name)}" for name in losses.all_losses()), ""]
+    return "\n".join([_HEADER, *_imports(tree, "\n".join(body)), "", *body])
+
+
+def update() -> bool:
+    """Write the stub beside ``losses.py``.
+
+    Returns
+    -------
+    bool
+        Whether it changed.
+    """
+    text = render()
+    if PATH.exists() and PATH.read_text(encoding="utf-8") == text:
+        return False
+    table_formats.write(PATH, text)
+    return True
+
+
+def _imports(tree: ast.Module, body: str) -> Iterator[str]:
+    """The imports of ``losses.py`` that the stub uses, sorted as there."""
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "typing":
+            yield "from typing import Any, Literal, SupportsFloat\n"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias for alias in node.names if (alias.asname or alias.name) in used]
+            if names:
+                node.names = names
+                yield ast.unparse(node)
+
+
+def _generic(node: ast.ClassDef) -> Iterator[str]:
+    """`LossFunction`: attributes and public methods; a loss narrows down the arguments of those that take arrays."""
+    yield f"class {node.name}:"
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+    for name, kind in _attributes(methods[0]):
+        yield f"    {name}: {kind}"
+    for method in methods:
+        if method.name.startswith("_") and not method.name.startswith("__"):
+            continue
+        yield from (f"    @{ast.unparse(decorator)}" for decorator in method.decorator_list)
+        arguments = _arguments(method.args)
+        if method.args.vararg:
+            arguments = ["self", *(f"{star}{a.arg}: Any" for star, a in _stars(method.args))]
+        yield from _signature(method.name, arguments, _returned(method), 4)
+
+
+def _attributes(init: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """What `__init__` sets, with the type of the argument that it is set to."""
+    kinds = {a.arg: ast.unparse(a.annotation) for a in init.args.args if a.annotation}
+    for node in init.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            yield node.targets[0].attr, kinds.get(ast.unparse(node.value), "Any")
+
+
+def _class(loss: LossFunction, generic: ast.ClassDef) -> Iterator[str]:
+    """One loss: every method that takes its arrays, with the arguments of the loss."""
+    yield f"class {_title(loss.name)}({generic.name}):"
+    yield f'    """{loss.declaration.summary}"""'
+    yield ""
+    for method in generic.body:
+        if not isinstance(method, ast.FunctionDef) or not method.args.vararg:
+            continue
+        if method.name == "decompose" and loss.declaration.decomposition is None:
+            continue
+        own = [name for a in method.args.kwonlyargs if (name := a.arg) != "reduction"]
+        reduced = any(a.arg == "reduction" for a in method.args.kwonlyargs)
+        arguments = list(_of_loss(loss, reduced)) + [f"{name}: Any = None" for name in own]
+        yield from _signature(method.name, ["self", *arguments], _returned(method), 4)
+
+
+def _of_loss(loss: LossFunction, reduced: bool) -> Iterator[str]:
+    """The arguments of a loss as they are declared; `reduction` only where the method has it."""
+    kinds = {p.name: _kind(p) for p in loss.parameters}
+    words = ("mean", "sum", "none") if loss.declaration.has_rows else ("mean",)
+    kinds["reduction"] = f"Literal[{', '.join(map(json.dumps, words))}]"
+    starred = False
+    for p in losses.signature(loss.declaration).parameters.values():
+        if p.name == "reduction" and not reduced:
+            continue
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "*"
+        yield f"{p.name}: {kinds[p.name]}" + ("" if p.default is p.empty else f" = {_literal(p.default)}")
+
+
+def _kind(p: Parameter) -> str:
+    match p:
+        case Array() | Labels():
+            return "Any"
+        case Scalar():
+            return "SupportsFloat | None" if p.optional else "SupportsFloat"
+        case Choice():
+            return f"Literal[{', '.join(map(_literal, p.options))}]"
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _title(name: str) -> str:
+    return "_" + "".join(part.capitalize() for part in name.split("_"))
+
+
+def _returned(node: ast.FunctionDef) -> str:
+    return ast.unparse(node.returns) if node.returns else "None"
+
+
+def _stars(args: ast.arguments) -> Iterator[tuple[str, ast.arg]]:
+    return ((star, arg) for star, arg in (("*", args.vararg), ("**", args.kwarg)) if arg)
+
+
+def _arguments(args: ast.arguments) -> list[str]:
+    """Arguments of a function without defaults or stars."""
+    return [ast.unparse(arg) for arg in args.args]
+
+
+def _signature(name: str, arguments: Sequence[str], returned: str, indent: int) -> list[str]:
+    """One ``def``, on as few lines as fit."""
+    pad, inside = " " * indent, ", ".join(arguments)
+    if len(line := f"{pad}def {name}({inside}) -> {returned}: ...") <= _WIDTH:
+        return [line]
+    if len(f"{pad}    {inside}") <= _WIDTH:
+        return [f"{pad}def {name}(", f"{pad}    {inside}", f"{pad}) -> {returned}: ..."]
+    return [f"{pad}def {name}(", *(f"{pad}    {a}," for a in arguments), f"{pad}) -> {returned}: ..."]

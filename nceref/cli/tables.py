@@ -1,0 +1,51 @@
+"""`nceref tables`: the published tables, computed again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from nceref.cli.common import echo_json
+
+
+@click.command(short_help="Recompute the published tables and compare.")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "csv", "json"]), default="text", show_default=True
+)
+@click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
+@click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
+def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool) -> None:
+    """Recompute the published tables, all or those with a NAME, and compare them entry by entry."""
+    from nceref.registry import discover, unknown
+    from nceref.spec import Table
+    from nceref.theory import table_formats
+
+    known = discover("nceref.theory.tables", "TABLE", Table)
+    for name in names:
+        if name not in known:
+            error = unknown("table", name, tuple(known), "nceref tables --list")
+            raise error
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    if only_names:
+        _echo_names(chosen, form, out)
+    elif out is not None:
+        table_formats.save(chosen, form, out, noted=lambda done, path: click.echo(f"{done} {path}"))
+    else:
+        opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
+        click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
+
+
+def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:
+    from nceref.output.terminal import screen
+    from nceref.theory import table_formats
+
+    if out is not None or form not in ("text", "json"):
+        msg = (
+            f"--list prints text or, with --format json, JSON; it goes without {'--out' if out else f'--format {form}'}"
+        )
+        raise click.UsageError(msg)
+    if form == "json":
+        echo_json([{"name": table.name, "title": table.title} for table in tables])
+    else:
+        click.echo(table_formats.names(tables, **screen()), nl=False)

@@ -1,0 +1,169 @@
+"""`nceref verify`: whether an implementation is right, and if not, what it is."""
+
+from typing import Any
+
+import click
+
+from nceref.cli.common import echo_json
+
+_EXITS = """\b
+Exit status
+  0  conforms (or value-only, without --require-grad)
+  1  differs
+  2  wrong usage
+  3  the checker failed its own test: a mutant of the reference passed
+  4  the target could not be loaded, or no case could be run
+  5  nothing or too little was executed
+  6  inconclusive: nothing failed, but the cases could not have seen it
+
+\b
+Examples
+  nceref verify my_losses.py:nt_xent --loss nt_xent
+  nceref verify my_losses.py:NTXent --loss nt_xent --init temperature=0.07
+  nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
+      --call "f(torch.cat([embeddings]), labels)"
+"""
+_DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
+
+
+@click.command(short_help="Judge an implementation, and name what is different.", epilog=_EXITS)
+@click.argument("target", required=False)
+@click.option("--loss", help="Name of the reference, see `nceref losses`.")
+@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
+@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
+@click.option("--dtype", type=_DTYPES, multiple=True, default=["float64"], show_default=True, help="May be repeated.")
+@click.option("--device", default="cpu", show_default=True, help="As the framework names it.")
+@click.option("--suite", type=click.Choice(["quick", "standard", "full"]), default="standard", show_default=True)
+@click.option(
+    "--algorithm",
+    type=click.Choice(["textbook", "log1p"]),
+    default="textbook",
+    show_default=True,
+    help="Whose rounding errors are admitted.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
+@click.option("--list-cases", is_flag=True, help="List the cases and exit.")
+@click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
+@click.option("--require-grad", is_flag=True, help="A target without gradients does not pass.")
+@click.option(
+    "--expected-failures",
+    metavar="FILE",
+    help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - prints it.")
+@click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML.")
+@click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
+@click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
+@click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
+@click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")
+@click.pass_context
+def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
+    """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
+
+    Value and gradients are compared with the reference, within bounds that are derived for each case; if they differ,
+    the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
+    such as lightly.loss:NTXentLoss, need no more words.
+    """
+    if given["conventions"]:
+        _print_conventions()
+        return
+    if everything == bool(target):
+        msg = "give one TARGET, or --all"
+        raise click.UsageError(msg)
+    _check_files(given)
+    if everything:
+        context.exit(_audit(given))
+    context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
+
+
+def _check_files(given: dict[str, Any]) -> None:
+    """Refuse a file that cannot be written before anything runs."""
+    from pathlib import Path
+
+    for option in ("json", "junit", "repro"):
+        path = given[f"{option}_file"]
+        if path and path != "-" and Path(path).is_dir():
+            msg = f"--{option} must name a file, got the folder {path}"
+            raise click.UsageError(msg)
+
+
+def _print_conventions() -> None:
+    from nceref.output.terminal import screen
+    from nceref.verification.page import conventions
+
+    click.echo(conventions(**screen()), nl=False)
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    from nceref.cli.options import failures, pairs
+
+    same = ("loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "require_grad")
+    reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
+    return {
+        **pairs("--set", given["settings"]),
+        **{name: given[name] for name in same},
+        "init": pairs("--init", given["init"]),
+        "case": list(given["cases"]) or None,
+        "expected_failures": reasons,
+        "dtype": list(given["dtype"]),
+        "repro": bool(given["repro_file"]),
+    }
+
+
+def _verify(target: str | None, given: dict[str, Any]) -> int:
+    from nceref.output.terminal import progress, screen
+    from nceref.theory import table_formats
+    from nceref.verification import page
+    from nceref.verification.verifier import verify_with
+
+    with progress(None) as noted:
+        found = verify_with(target or "", noted=noted, explain=given["explain"], **_options(given))
+    if given["json_file"] not in (None, "-"):
+        table_formats.write(given["json_file"], found.to_json())
+    if given["junit_file"] not in (None, "-"):
+        table_formats.write(given["junit_file"], found.to_junit())
+    if given["repro_file"] and found.repro:
+        table_formats.write(given["repro_file"], found.repro)
+    if given["json_file"] == "-":
+        echo_json(found.record())
+    elif given["junit_file"] == "-":
+        click.echo(found.to_junit(), nl=False)
+    else:
+        click.echo(page.text(found, **screen()), nl=False)
+    if given["repro_file"] and not found.repro:
+        click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
+    return found.exit_code
+
+
+def _list(target: str | None, given: dict[str, Any]) -> int:
+    from nceref.output.terminal import screen
+    from nceref.verification.page import cases
+    from nceref.verification.verifier import corpus_of
+
+    click.echo(cases(corpus_of(target or "", **_options(given)), **screen()), nl=False)
+    return 0
+
+
+def _audit(given: dict[str, Any]) -> int:
+    one = ("loss", "init", "call", "settings", "framework", "cases", "list_cases", "expected_failures", "repro_file")
+    named = [name for name in one if given[name]]
+    if named:
+        msg = f"--all takes --suite, --dtype, --checkout and --json; leave out --{named[0].removesuffix('s')}"
+        raise click.UsageError(msg)
+    from nceref.cli.options import pairs
+    from nceref.output.terminal import progress, screen
+    from nceref.verification.peers import audit
+
+    with progress(None) as noted:
+        rows = audit.audit(
+            suite=given["suite"], dtypes=given["dtype"], checkouts=pairs("--checkout", given["checkout"]), noted=noted
+        )
+    if given["json_file"]:
+        echo_json(audit.record(rows))
+    else:
+        click.echo(audit.text(rows, **screen()), nl=False)
+    return audit.exit_code(rows)

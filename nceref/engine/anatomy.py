@@ -1,0 +1,100 @@
+"""The dense view of a small batch: what people plot and argue about."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.passes import evaluate, tile_slopes
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.statistics import Fitted, Term
+from nceref.engine.tiles import Tile, View
+from nceref.errors import InputError
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """What people plot and argue about, for a batch small enough to look at; all but `rows` are (n, m).
+
+    Attributes
+    ----------
+    rows : array
+        Row values of the loss.
+    logits : array
+        After temperature, scale and offsets. PaCo: the contrast candidates, then the centers; NCE: one column, data
+        rows first.
+    taking_part : array of bool
+        Pairs that enter any statistic.
+    probabilities : array
+        Softmax of the logits over the pairs of the row that take part.
+    slopes : array
+        D value / d logits under the reduction "mean".
+    relative_penalties : array
+        Each repelled pair's share of the repulsion of its row; 0 in a row without any.
+    """
+
+    rows: Array
+    logits: Array
+    taking_part: Array
+    probabilities: Array
+    slopes: Array
+    relative_penalties: Array
+
+
+LARGEST_ANATOMY = 4_000_000
+
+
+def anatomy(plan: Plan) -> Anatomy:
+    """Dense view of a plan; refuses more than four million pairs."""
+    for comparison in plan.comparisons[: plan.shown]:
+        if math.prod(comparison.logits.shape) > LARGEST_ANATOMY:
+            msg = f"the anatomy would hold {comparison.logits.shape} pairs; pass a batch of at most 2000 rows"
+            raise InputError(msg)
+    evaluation = evaluate(plan, "mean")
+    slopes = evaluation.slopes()
+    views = [_dense(comparison, evaluation.stats, slopes) for comparison in plan.comparisons[: plan.shown]]
+    xp = array_namespace(evaluation.rows)
+    s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
+    exponent = xp.where(part, s, -xp.inf)
+    top = xp.max(exponent, axis=1, keepdims=True)
+    mass = xp.exp(exponent - xp.where(top == -xp.inf, 0.0, top))
+    return Anatomy(evaluation.rows, s, part, _shares(mass), g, _shares(xp.where(g > 0, g, 0.0)))
+
+
+def _shares(x: Array) -> Array:
+    xp = array_namespace(x)
+    total = xp.sum(x, axis=1, keepdims=True)
+    return x / xp.where(total > 0, total, 1.0)
+
+
+def roles(plan: Plan, word: str) -> list[Array]:
+    """For each comparison, the pairs that a statistic with `word` ("positive" or "negative") in its name looks at."""
+    views = []
+    for comparison in plan.comparisons[: plan.shown]:
+        s = comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape))
+        views.append(_covered([term for name, term in comparison.terms.items() if word in name], s))
+    return views
+
+
+def _covered(terms: Sequence[Term | Fitted], s: Array) -> Array:
+    xp = array_namespace(s)
+    rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
+    part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))
+    for term in terms:
+        view = View(Tile(s, rows, columns), term.along == "columns")
+        part = part | (term.pattern.inside(view) > 0)
+    return part
+
+
+def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
+    """Logits, d value / d logits, and which pairs take part."""
+    rows, columns = (slice(0, size) for size in comparison.logits.shape)
+    s = comparison.logits.block(rows, columns)
+    terms, _ = comparison.fitted(-math.inf)
+    active = {name: term for name, term in terms.items() if name in slopes}
+    prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
+    g = tile_slopes(Tile(s, rows, columns), active, prepared, mirrored=False)
+    return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

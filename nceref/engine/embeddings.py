@@ -1,0 +1,159 @@
+"""Inputs as rows: stacked, unbound into views, normalized; and the way back from a gradient to the inputs'."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.namespaces import array_namespace, device
+from nceref.errors import InputError
+
+Array = Any
+Gradients = dict[str, Any]
+
+
+def merge(total: Gradients, more: Gradients) -> Gradients:
+    """Add `more` to `total`, name by name, in place of nothing the caller owns."""
+    for name, grad in more.items():
+        total[name] = total[name] + grad if name in total else grad
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows that one input contributes to a matrix of rows.
+
+    Attributes
+    ----------
+    name : str
+        The input.
+    source : array
+        The input: its shape is that of its gradient.
+    span : slice
+        Where its rows stand.
+    length : array or None
+        (n, 1), the length each row was divided by; None where rows are taken as they are.
+    constant : bool
+        No gradient is wanted.
+    """
+
+    name: str
+    source: Array
+    span: slice
+    length: Array | None = None
+    constant: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as they enter the logits, (n, D), and where they came from."""
+
+    values: Array
+    parts: tuple[Part, ...]
+    order: Array | None = None
+    """Where the parts' row i stands now; None: where it was."""
+
+    def taken(self, order: Array) -> "Rows":
+        """The same rows in another order, for the host: row i of the result is row order[i]."""
+        return Rows(self.values[order, :], self.parts, np.argsort(order))
+
+    @cached_property
+    def longest(self) -> float:
+        """A bound on the lengths of the rows."""
+        if all(part.length is not None for part in self.parts):
+            return 1.0
+        xp = array_namespace(self.values)
+        return float(xp.max(xp.linalg.vector_norm(self.values, axis=1)))
+
+    def pull(self, g: Array) -> Gradients:
+        """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
+
+        An input may take part twice, as anchor and as candidate.
+        """
+        xp = array_namespace(g)
+        values = self.values if self.order is None else self.values[self.order, :]
+        g = g if self.order is None else g[self.order, :]
+        out: Gradients = {}
+        for part in self.parts:
+            if part.constant:
+                continue
+            own = g[part.span, :]
+            if part.length is not None:
+                z = values[part.span, :]
+                own -= xp.vecdot(own, z, axis=-1)[:, None] * z
+                own /= part.length
+            out[part.name] = restored(own, part.source)
+        return out
+
+
+def restored(g: Array, x: Array) -> Array:
+    """Rows in the shape of their input: a vector, a matrix, or views whose missing ones get 0."""
+    xp = array_namespace(g)
+    if x.ndim == 3:
+        n, views, width = x.shape
+        g = xp.permute_dims(xp.reshape(g, (-1, n, width)), (1, 0, 2))
+        missing = views - g.shape[1]
+        g = xp.concat([g, xp.zeros((n, missing, width), dtype=g.dtype, device=device(g))], axis=1) if missing else g
+    return g[:, 0] if x.ndim == 1 else g
+
+
+def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
+    """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused."""
+    xp = array_namespace(x)
+    with np.errstate(all="ignore"):
+        square = xp.vecdot(x, x, axis=-1)[:, None]
+        # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
+        if math.isfinite(float(xp.sum(square + 1e6 / square))):
+            length = xp.sqrt(square)
+            return x / length, length
+        return _unit_of_any_length(x, name, samples)
+
+
+def _unit_of_any_length(x: Array, name: str, samples: int | None) -> tuple[Array, Array]:
+    """The same with squares taken after division by the largest entry: neither 1e200 nor 1e-200 leaves the range."""
+    xp = array_namespace(x)
+    peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
+    if bool(xp.any(peak == 0)):
+        row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))
+        which = f"row {row}" if samples is None else f"sample {row % samples}, view {row // samples},"
+        msg = f"`{name}` {which} is zero and has no direction; drop it, or pass normalize='none'"
+        raise InputError(msg)
+    shrunk = x / peak
+    root = xp.sqrt(xp.vecdot(shrunk, shrunk, axis=-1))[:, None]
+    # A row at the end of the range may be longer than any number: its gradient is 0 then.
+    return shrunk / root, peak * root
+
+
+def _flat(x: Array, first_view: bool) -> Array:
+    """Rows of one input; (N, V, D) is unbound into views, all rows of view 1 first."""
+    if x.ndim != 3:
+        return x
+    xp = array_namespace(x)
+    views = xp.permute_dims(x, (1, 0, 2))
+    return xp.reshape(views[:1, :, :] if first_view else views, (-1, x.shape[2]))
+
+
+def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
+    """Stack the rows of the inputs, in order, normalizing each row if asked.
+
+    A (N, V, D) input is unbound into views, all rows of view 1 first; with `first_view` the others are left out.
+    Names in `constants` get no gradient.
+    """
+    blocks, parts, start = [], [], 0
+    for name, x in inputs.items():
+        flat, length = _flat(x, first_view), None
+        if normalize == "l2":
+            flat, length = unit(flat, name, x.shape[0] if x.ndim == 3 else None)
+        blocks.append(flat)
+        span = slice(start, start + flat.shape[0])
+        parts.append(Part(name, x, span, length, name in constants))
+        start = span.stop
+    values = blocks[0] if len(blocks) == 1 else array_namespace(*blocks).concat(blocks, axis=0)
+    return Rows(values, tuple(parts))
+
+
+def given(name: str, x: Array) -> Rows:
+    """An input that is logits already, one row an anchor; a vector becomes one column."""
+    return Rows(x if x.ndim == 2 else x[:, None], (Part(name, x, slice(0, x.shape[0])),))

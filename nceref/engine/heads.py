@@ -1,0 +1,147 @@
+"""Heads that two or more losses share: row values from row statistics, and their derivative by hand.
+
+A head takes the statistics by name and returns the row values with their pullback: `pull(c)` maps d total / d rows
+to d total / d statistic, and to d total / d scalar where the head reads a scalar argument itself.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from nceref.engine.namespaces import array_namespace
+from nceref.errors import InputError
+
+Array = Any
+Pull = Callable[[Array], dict[str, Any]]
+
+
+def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
+    """log(1 + e^x) and its slope 1 / (1 + e^-x) from one exponential, exact to rounding from e^-745 on.
+
+    For x < 0 the slope is e / (1 + e), which keeps its digits.
+    """
+    xp = array_namespace(x)
+    e = xp.exp(-xp.abs(x))
+    value = xp.log1p(e)
+    value += xp.where(x < 0, 0.0, x)
+    return value, xp.where(x < 0, e, 1.0) / (1 + e)
+
+
+def softplus_and_sigmoid_of_block(x: Array, bounded: bool) -> tuple[Array, Array]:
+    """The same over a block of logits; where they are bounded, without branches and without log1p.
+
+    log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost comes back to first order; and
+    log is vectorized wherever exp is, which log1p is not.
+    """
+    if not bounded:
+        return softplus_and_sigmoid(x)
+    xp = array_namespace(x)
+    e = xp.exp(x)
+    u = 1 + e
+    inverse = 1 / u
+    value = e - (u - 1)
+    value *= inverse
+    value += xp.log(u)
+    e *= inverse
+    return value, e
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + e^x)."""
+    return softplus_and_sigmoid(x)[0]
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x)."""
+    return softplus_and_sigmoid(x)[1]
+
+
+def softmax_one_positive(stats: dict[str, Array]) -> tuple[Array, Pull]:
+    """-log softmax at the positive, as softplus(negatives - positive): no digit is lost when the loss is tiny."""
+    loss, missed = softplus_and_sigmoid(stats["negatives"] - stats["positive"])
+
+    def pull(c: Array) -> dict[str, Any]:
+        g = c * missed
+        return {"negatives": g, "positive": -g}
+
+    return loss, pull
+
+
+def difference(stats: dict[str, Array]) -> tuple[Array, Pull]:
+    """Negatives - positive: the positive is not in the denominator."""
+
+    def pull(c: Array) -> dict[str, Any]:
+        return {"negatives": c, "positive": -c}
+
+    return stats["negatives"] - stats["positive"], pull
+
+
+def log1mexp(x: Array) -> Array:
+    """log(1 - e^x) for x <= 0; -inf at 0. The branch at -log 2 keeps all digits on both sides."""
+    xp = array_namespace(x)
+    near = x > -math.log(2)
+    gap = xp.where(near & (x < 0), -xp.expm1(x), 1.0)
+    return xp.where(near, xp.where(x < 0, xp.log(gap), -xp.inf), xp.log1p(-xp.exp(xp.where(near, -1.0, x))))
+
+
+def corrected_negatives(temperature: float, prior: float, count: int) -> Callable[..., tuple[Array, Pull]]:
+    """Head of the debiased family: softplus(log Ng - positive) with Ng clamped from below.
+
+    Ng = (exp(negatives) - prior * count * exp(positive)) / (1 - prior), at least count * exp(-1 / temperature);
+    `negatives` is the log of the (importance-weighted) sum over negatives. On the clamp its slope is 0, and the
+    temperature keeps the derivative of the floor itself.
+    """
+    log_share = math.log(prior * count) if prior > 0 else -math.inf
+    floor = math.log(count) - 1 / temperature
+
+    def head(stats: dict[str, Array]) -> tuple[Array, Pull]:
+        xp = array_namespace(stats["positive"])
+        negatives, positive = stats["negatives"], stats["positive"]
+        removed = xp.clip(log_share + positive - negatives, max=0.0)
+        estimate = negatives + log1mexp(removed) - math.log(1 - prior)
+        free = estimate > floor
+        loss, missed = softplus_and_sigmoid(xp.where(free, estimate, floor) - positive)
+
+        def pull(c: Array) -> dict[str, Any]:
+            g = c * missed
+            by_estimate = xp.where(free, g, 0.0) / xp.where(free, -xp.expm1(removed), 1.0)
+            by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature**2
+            by_positive = -by_estimate * xp.exp(removed) - g
+            return {"negatives": by_estimate, "positive": by_positive, "temperature": by_floor}
+
+        return loss, pull
+
+    return head
+
+
+def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, Pull]]:
+    """Head over "negatives" and a `PositiveSet` named "positives".
+
+    Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
+    positives, which `policy` "error" refuses.
+    """
+
+    def head(stats: dict[str, Array]) -> tuple[Array, Pull]:
+        negatives, positives = stats["negatives"], stats["positives"]
+        xp = array_namespace(negatives)
+        has = has_positive(stats)
+        if policy == "error" and not bool(xp.all(has)):
+            first = int(xp.argmax(xp.astype(~has, xp.int8)))
+            msg = f"anchor {first} has no positive; drop it, or pass no_positive='skip' or 'zero'"
+            raise InputError(msg)
+        peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
+        outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
+        loss, missed = softplus_and_sigmoid(negatives - peak)
+
+        def pull(c: Array) -> dict[str, Any]:
+            g = c * outer
+            return {"negatives": g * missed, "positives": xp.stack([-g * missed, g], axis=1)}
+
+        return outer * (loss + (peak - level)), pull
+
+    return head
+
+
+def has_positive(stats: dict[str, Array]) -> Array:
+    """Which rows have a positive."""
+    return stats["positives"][:, 2] > 0

@@ -1,0 +1,102 @@
+"""Patterns by what samples are: with the label of the anchor, with another one, or listed in a table of weights."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.patterns import Diagonal, Mask, Pattern, Places, indices, union
+from nceref.engine.tiles import View
+
+Array = Any
+
+
+def _without(mask: Mask, own: Places, rows: slice, columns: slice, s: Array) -> Mask:
+    itself = union(own, rows, columns, s)
+    return mask if itself is False else mask & ~itself
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled(Pattern):
+    """Labels of anchors and candidates. Once both are sorted, few blocks hold two of a kind, and it is seen at once."""
+
+    anchors: Array
+    candidates: Array
+    own: tuple[Diagonal, ...] = ()
+    is_sorted: bool = False
+
+    def taken(self, rows: Array, columns: Array) -> Self:
+        """The same pattern with anchors and candidates in another order, sorted by label but for a seam."""
+        return replace(self, anchors=self.anchors[rows], candidates=self.candidates[columns], is_sorted=True)
+
+    def meets(self, rows: slice, columns: slice) -> bool:
+        """Whether the block may hold a pair with the same label."""
+        if not self.is_sorted:
+            return True
+        a, b = self.anchors[rows], self.candidates[columns]
+        return bool(a.max() >= b.min() and b.max() >= a.min())
+
+
+@dataclass(frozen=True, eq=False)
+class SameLabel(_Labelled):
+    """Candidates with the anchor's label, the anchor itself (`own`) left out."""
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        return self.meets(rows, columns)
+
+    def inside(self, view: View) -> Array:
+        """1 inside the pattern and 0 outside; the anchor itself is written as a line."""
+        s = view.tile.s
+        xp, anchors, candidates = array_namespace(s), self.anchors[view.rows], self.candidates[view.columns]
+        first, second = (candidates, anchors) if view.flip else (anchors, candidates)
+        same = xp.astype(first[:, None] == second[None, :], s.dtype)
+        flat = xp.reshape(same, (-1,))
+        for place in self.own:
+            line = place.line(view)
+            if line is not None:
+                flat[line[1]] = 0.0
+        return same
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        if not self.meets(rows, columns):
+            return False
+        same = self.anchors[rows][:, None] == self.candidates[columns][None, :]
+        return _without(same, self.own, rows, columns, s)
+
+
+@dataclass(frozen=True, eq=False)
+class OtherLabel(_Labelled):
+    """Candidates with another label than the anchor's."""
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        if not self.meets(rows, columns):
+            return None
+        return self.anchors[rows][:, None] != self.candidates[columns][None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Pattern):
+    """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out."""
+
+    table: Array
+    own: Places
+    symmetric = False
+
+    def weight(self, rows: slice, columns: slice) -> Array:
+        """The block of the table, (rows, columns)."""
+        xp, n = array_namespace(self.table), self.table.shape[0]
+        i, j = indices(rows, self.table) % n, indices(columns, self.table) % n
+        return xp.take(xp.take(self.table, i, axis=0), j, axis=1)
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        return _without(self.weight(rows, columns) > 0, self.own, rows, columns, s)
+
+
+@dataclass(frozen=True, eq=False)
+class Unlisted(Pattern):
+    """Candidates with weight 0 in the table, the anchor itself left out."""
+
+    table: Weighted
+    symmetric = False
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        return _without(self.table.weight(rows, columns) == 0, self.table.own, rows, columns, s)

@@ -1,0 +1,108 @@
+"""Comparisons that several losses are built on: two towers, two views, labelled samples."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from nceref.engine.embeddings import embed
+from nceref.engine.heads import has_positive
+from nceref.engine.label_patterns import OtherLabel, SameLabel, Unlisted, Weighted
+from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.patterns import Diagonal, Except, Only, itself, other_view
+from nceref.engine.plan import Comparison
+from nceref.engine.similarity import Dot, Factor, Offset, divided_by
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
+from nceref.errors import InputError
+
+Array = Any
+
+
+def two_towers(
+    normalize: str, factor: Factor, offset: Offset | None = None, constants: tuple[str, ...] = (), **towers: Array
+) -> Dot:
+    """Logits of every row of the first input against every row of the second; equal indices are positive pairs."""
+    anchors, candidates = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
+    return Dot(anchors, candidates, factor, offset)
+
+
+@lru_cache
+def one_positive(n: int) -> Mapping[str, Term]:
+    """Candidate i is anchor i's positive, the others its negatives."""
+    return {"negatives": Term(LogSumExp(), Except(itself(n))), "positive": Term(Sum(), Only(itself(n)))}
+
+
+def two_views(
+    name: str, z1: Array, z2: Array, temperature: float, normalize: str, least: int = 1, **k: float
+) -> Comparison:
+    """2N anchors, view 1 first; each has its other view as the positive and 2N - 2 negatives.
+
+    The log-sum-exp over negatives is named "negatives"; `k` names further ones with another coefficient instead.
+    """
+    n = z1.shape[0]
+    if n < least:
+        msg = f"{name} has no negatives for {n} pair of views; pass at least {least} pairs"
+        raise InputError(msg)
+    z = embed(normalize, z1=z1, z2=z2)
+    return Comparison(Dot(z, z, divided_by(temperature)), _one_partner(n, tuple((k or {"negatives": 1.0}).items())))
+
+
+@lru_cache
+def _one_partner(n: int, negatives: tuple[tuple[str, float], ...]) -> Mapping[str, Term]:
+    others = Except((*itself(2 * n), *other_view(n)))
+    terms = {name: Term(LogSumExp(k), others) for name, k in negatives}
+    return {**terms, "positive": Term(Sum(), Only(other_view(n)))}
+
+
+def labelled(
+    embeddings: Array, labels: Array | None, mask: Array | None, queue: Array | None, queue_labels: Array | None, *,
+    anchor_mode: str, normalize: str, temperature: float, inside: bool,
+) -> Comparison:  # fmt: skip
+    """Samples with labels, a mask, or neither (then other views of a sample are its positives), and a queue."""
+    _check_labelling(labels, mask, queue, queue_labels)
+    views = embeddings.shape[1] if embeddings.ndim == 3 else 1
+    queued = {} if queue is None else {"queue": queue}
+    candidates = embed(normalize, ("queue",), embeddings=embeddings, **queued)
+    one = anchor_mode == "one" and views > 1
+    # The same object on both sides: the engine then knows that the logits are symmetric.
+    anchors = candidates if not (one or queued) else embed(normalize, first_view=one, embeddings=embeddings)
+    own = (Diagonal(0, anchors.values.shape[0]),)
+    positives, negatives = _labelling(embeddings, labels, mask, queue_labels, views, anchors.values.shape[0], own)
+    terms = {"negatives": Term(LogSumExp(), negatives), "positives": Term(PositiveSet(inside), positives)}
+    return Comparison(Dot(anchors, candidates, divided_by(temperature)), terms)
+
+
+def _check_labelling(labels: Any, mask: Any, queue: Any, queue_labels: Any) -> None:
+    if labels is not None and mask is not None:
+        msg = "`labels` and `mask` both say which samples are positives; pass one of them"
+        raise InputError(msg)
+    if (queue is None) != (queue_labels is None):
+        given, missing = ("queue", "queue_labels") if queue_labels is None else ("queue_labels", "queue")
+        msg = f"`{given}` was given without `{missing}`; pass both or neither"
+        raise InputError(msg)
+    if queue is not None and labels is None:
+        msg = "`queue` needs `labels`: a mask says nothing about the queue's rows"
+        raise InputError(msg)
+
+
+def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views: int, anchors: int, own: Any) -> Any:
+    """The patterns of positives and of negatives."""
+    if mask is not None:
+        table = Weighted(mask, own)
+        return table, Unlisted(table)
+    xp = array_namespace(embeddings)
+    labels = xp.arange(embeddings.shape[0], device=device(embeddings)) if labels is None else labels
+    rows = labels if views == 1 else xp.concat([labels] * views)
+    columns = rows if queue_labels is None else xp.concat([rows, xp.astype(queue_labels, rows.dtype)])
+    return SameLabel(rows[:anchors], columns, own), OtherLabel(rows[:anchors], columns)
+
+
+def per_anchor(weights: Array | None, comparison: Comparison) -> Array | None:
+    """One weight a row from one weight a sample."""
+    if weights is None:
+        return None
+    return array_namespace(weights).concat([weights] * (comparison.logits.shape[0] // weights.shape[0]))
+
+
+def counted_rows(no_positive: str) -> Any:
+    """Rows that take part in the mean under the policy; None: all."""
+    return has_positive if no_positive == "skip" else None

@@ -1,0 +1,272 @@
+"""The only backward driver of the package: fold row statistics over tiles, then pull the gradient back over tiles.
+
+    fold      s = logits.block(rows, columns)         for every tile: each statistic takes it in
+    head      statistics -> row values, by hand with its derivative
+    pull      g = sum over statistics of slope * d statistic / d s for every tile, and the logits take g in
+
+No n x m array ever exists: memory beyond inputs and gradients is O(n + m), a few tiles a thread, and at most
+`config(keep=)` bytes of tiles that are kept for the second pass. A batch whose tiles do not fit computes them again.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.arrays import all_finite
+from nceref.engine.embeddings import Gradients, merge
+from nceref.engine.namespaces import array_namespace, device, number_format, on_host
+from nceref.engine.plan import Comparison, Plan
+from nceref.engine.settings import block_shape, kept_bytes, threads_for
+from nceref.engine.statistics import Fitted
+from nceref.engine.threads import share
+from nceref.engine.tiles import Slopes, Tile, View
+from nceref.errors import InputError
+
+Array = Any
+Terms = Mapping[str, Fitted]
+
+
+def _spans(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+class Kept:
+    """Tiles of the first pass for the second: all of them, or none where they need more than `config(keep=)` bytes."""
+
+    def __init__(self, walk: "Walk", itemsize: int) -> None:
+        self.tiles: dict[tuple[int, int], Tile] = {}
+        self.rereads = any(term.statistic.rereads(term.pattern) for term in walk.terms.values())
+        self.places: dict[tuple[int, int], int] = {}
+        self.single = len(walk.rows) == len(walk.columns) == 1
+        pairs = 0
+        for rows, columns in walk.blocks(walk.rows):
+            self.places[rows.start, columns.start] = pairs
+            pairs += (rows.stop - rows.start) * (columns.stop - columns.start)
+        if pairs * itemsize > kept_bytes(walk.like):
+            self.places.clear()
+        elif not self.single:
+            # One array: the system hands out large pages for it, and small ones for many arrays, which takes longer.
+            self.store = array_namespace(walk.like).empty(pairs, dtype=walk.like.dtype, device=device(walk.like))
+
+    def put(self, tile: Tile) -> None:
+        """Keep what the second pass needs of a tile, if there is room."""
+        key = tile.rows.start, tile.columns.start
+        if key in self.places:
+            self.tiles[key] = tile if self.single else tile.moved(self.store, self.places[key], self.rereads)
+
+    def get(self, rows: slice, columns: slice) -> Tile | None:
+        """The tile with what was kept of it; of several, what is made from now on is not kept as well."""
+        tile = self.tiles.get((rows.start, columns.start))
+        return tile if tile is None or self.single else tile.copy()
+
+
+class Walk:
+    """One comparison on its way through both passes: how it is cut into tiles, and which are kept."""
+
+    def __init__(self, comparison: Comparison, keep: bool) -> None:
+        self.threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
+        comparison, self.order = comparison.arranged() if self.threads else (comparison, None)
+        self.logits, self.mirrored = comparison.logits, comparison.symmetric
+        self.like = comparison.logits.like
+        number = number_format(array_namespace(self.like), self.like.dtype)
+        # Half of the range: an exponential times the inverse of a sum of them does not leave it either.
+        self.terms, self.bounded = comparison.fitted(math.log(number.largest) / 2)
+        self.shape = n, m = comparison.logits.shape
+        height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
+        self.rows, self.columns = _spans(n, height), _spans(m, width)
+        self.kept = Kept(self, number.bits // 8) if keep else None
+
+    def blocks(self, strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
+        """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
+        return ((r, c) for r in strips for c in self.columns if not (self.mirrored and c.start < r.start))
+
+    def tiles(self, terms: Terms, strips: Sequence[slice]) -> Iterator[Tile]:
+        """The tiles of some strips of rows that at least one of the terms touches."""
+        for rows, columns in self.blocks(strips):
+            tile = None if self.kept is None else self.kept.get(rows, columns)
+            if tile is not None:
+                yield tile
+            elif any(term.pattern.touches(rows, columns) for term in terms.values()):
+                yield Tile(self.logits.block(rows, columns), rows, columns, self.bounded)
+
+    def share(self, work: Any) -> list[Any]:
+        """Results of `work` on shares of the strips of rows, one a thread."""
+        return share(work, self.rows, self.threads)
+
+    def fold(self) -> dict[str, Array]:
+        """The statistics of the comparison."""
+
+        def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
+            states = {name: self._starts(term) for name, term in self.terms.items()}
+            for tile in self.tiles(self.terms, strips):
+                for name, term in self.terms.items():
+                    for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
+                        state = states[name][view.rows.start]
+                        states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
+                if self.kept is not None:
+                    self.kept.put(tile)
+            return states
+
+        shares = self.share(work)
+        stats = {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
+        if self.order is None:
+            return stats
+        back = np.argsort(self.order)
+        return {name: stat[back] for name, stat in stats.items()}
+
+    def _starts(self, term: Fitted) -> dict[int, Any]:
+        """An empty state of the term's statistic for every span of rows (or of columns)."""
+        axis, spans = (0, self.rows) if term.along == "rows" else (1, self.columns)
+        xp = array_namespace(self.like)
+        zeros = xp.zeros(self.shape[axis], dtype=self.like.dtype, device=device(self.like))
+        return {span.start: term.statistic.start(zeros[span]) for span in spans}
+
+    def pull(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
+        """Gradients of the comparison, given d value / d statistic."""
+        active = {name: term for name, term in self.terms.items() if name in slopes}
+        order = slice(None) if self.order is None else self.order
+        prepared = {
+            name: term.statistic.prepare(slopes[name][order, ...], stats[name][order, ...])
+            for name, term in active.items()
+        }
+        total: Any = self.logits.gradient(self.mirrored)
+
+        def work(strips: Sequence[slice]) -> Any:
+            gradient = total.fork()
+            for tile in self.tiles(active, strips):
+                g = tile_slopes(tile, active, prepared, self.mirrored)
+                if g is not None:
+                    gradient.add(tile.rows, tile.columns, g)
+            return gradient
+
+        for gradient in self.share(work):
+            total.join(gradient)
+        grads: Gradients = total.finish()
+        return grads
+
+
+def views(tile: Tile, term: Fitted, mirrored: bool) -> list[View]:
+    """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both.
+
+    Views without a pair of the term's pattern are left out.
+    """
+    found = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
+    return [view for view in found if term.pattern.touches(view.rows, view.columns)]
+
+
+def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
+    """D value / d logits on one tile, with that of its mirror image transposed; None where no statistic reaches it."""
+    slopes = Slopes(tile)
+    for name, term in terms.items():
+        for view in views(tile, term, mirrored):
+            own = (vector[view.rows, ...] for vector in prepared[name])
+            term.statistic.pull(slopes, view, term.pattern, *own)
+    return slopes.total()
+
+
+def _joined(term: Fitted, shares: list[dict[int, Any]]) -> Array:
+    """The statistic of all rows, from the states of every thread."""
+    out = []
+    for start, state in shares[0].items():
+        for other in shares[1:]:
+            state = term.statistic.merge(state, other[start])
+        out.append(term.statistic.finish(state))
+    return out[0] if len(out) == 1 else array_namespace(*out).concat(out, axis=0)
+
+
+def statistics(plan: Plan) -> dict[str, Array]:
+    """All row statistics of a plan, by name."""
+    walks = [Walk(comparison, keep=False) for comparison in plan.comparisons]
+    return {name: stat for walk in walks for name, stat in walk.fold().items()}
+
+
+def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
+    """What each row is multiplied by before the rows are added up."""
+    xp = array_namespace(rows)
+    if reduction == "mean" and plan.anchor_weights is None and plan.counted is None:
+        return xp.full_like(rows, 1 / (plan.divisor or math.prod(rows.shape)))
+    w = xp.ones_like(rows) if plan.anchor_weights is None else xp.astype(plan.anchor_weights, rows.dtype)
+    if plan.counted is not None:
+        w = xp.where(plan.counted(stats), w, 0.0)
+    if reduction != "mean":
+        return w
+    total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
+    if not 0 < total < math.inf:
+        lonely = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
+        reason = "no anchor has a positive" if lonely else f"the weights of the anchors add up to {total}"
+        msg = f"no mean can be taken: {reason}"
+        raise InputError(msg)
+    return w / total
+
+
+def check_finite(x: Any, what: str) -> None:
+    """Refuse a result that left the range of its dtype."""
+    if math.isfinite(x) if isinstance(x, float) else all_finite(x):
+        return
+    dtype = "float64" if isinstance(x, float) else str(x.dtype)
+    msg = f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
+    raise InputError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One forward pass: row values, the weights of the rows under the reduction, and what the pullback needs."""
+
+    plan: Plan
+    walks: tuple[Walk, ...]
+    stats: dict[str, Array]
+    rows: Array
+    weights: Array
+    head_pull: Any
+
+    def value(self, reduction: str) -> Any:
+        """The reduced value, a Python float for NumPy; the weighted rows for "none"."""
+        weighted = self.weights * self.rows
+        if reduction == "none":
+            return weighted
+        return as_scalar(array_namespace(weighted).sum(weighted))
+
+    def slopes(self, cotangent: Array | None = None) -> dict[str, Any]:
+        """D value / d statistic, and / d scalar where the head reads one."""
+        slopes: dict[str, Any] = self.head_pull(self.weights if cotangent is None else self.weights * cotangent)
+        return slopes
+
+    def gradients(self, cotangent: Array | None = None) -> Gradients:
+        """Gradients of the value, or of <cotangent, rows>, by input name."""
+        total: Gradients = {}
+        with np.errstate(all="ignore"):
+            slopes = self.slopes(cotangent)
+            for walk in self.walks:
+                own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
+                merge(total, walk.pull(self.stats, own))
+            merge(total, slopes)
+        return {name: as_scalar(g) for name, g in total.items()}
+
+
+def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
+    """Fold the statistics and apply the head; `keep` tiles for the gradient.
+
+    Raises
+    ------
+    InputError
+        If a number leaves the range of the dtype; NumPy's own warnings about it are not let through.
+    """
+    with np.errstate(all="ignore"):
+        walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
+        stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
+        for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
+            stat = stats[name]
+            if not all_finite(stat):
+                # -inf is an empty row, and a head knows what it means.
+                check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
+        rows, head_pull = plan.head(stats)
+        check_finite(rows, "a row of the loss")
+    return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
+
+
+def as_scalar(x: Any) -> Any:
+    """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
+    return float(x) if isinstance(x, float | np.floating) or (on_host(x) and x.ndim == 0) else x

@@ -1,0 +1,234 @@
+"""Who is compared with whom: patterns over (anchor, candidate) pairs, made block by block and never stored.
+
+`touches(rows, columns)` answers without arrays whether a block can be skipped.
+`cut(x, view, fill)` puts `fill` outside the pattern into an array made of a tile; a block that the pattern does not
+cut costs nothing, and diagonals are written as lines, not as masks.
+`mask(rows, columns, s)` is the same as an array: None where the block is wholly inside, False where wholly outside.
+`weight(rows, columns)` returns None (all 1) or an array >= 0.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.tiles import Line, View
+
+Array = Any
+Mask = Any
+
+
+def indices(span: slice, like: Array) -> Array:
+    """The numbers of a span, where `like` is."""
+    return array_namespace(like).arange(span.start, span.stop, device=device(like))
+
+
+class Diagonal(NamedTuple):
+    """The pairs (i, i + shift) for start <= i < stop."""
+
+    start: int
+    stop: int
+    shift: int = 0
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        """Whether the block holds one of the pairs."""
+        first = max(self.start, rows.start, columns.start - self.shift)
+        return bool(first < min(self.stop, rows.stop, columns.stop - self.shift))
+
+    def mirrored(self) -> "Diagonal":
+        """The pairs (i + shift, i)."""
+        return Diagonal(self.start + self.shift, self.stop + self.shift, -self.shift)
+
+    def line(self, view: View) -> Line | None:
+        """The pairs inside a view: a step of one row and one column is one stride through the flat tile."""
+        rows, columns = view.rows, view.columns
+        start, stop, shift = self
+        first = max(start, rows.start, columns.start - shift)
+        count = min(stop, rows.stop, columns.stop - shift) - first
+        if count <= 0:
+            return None
+        i, j = first - rows.start, first + shift - columns.start
+        width = view.tile.columns.stop - view.tile.columns.start
+        at = j * width + i if view.flip else i * width + j
+        return slice(i, i + count), slice(at, at + (count - 1) * (width + 1) + 1, width + 1)
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        """True on the pairs; False where the block holds none, found without touching an array."""
+        if not self.touches(rows, columns):
+            return False
+        i = indices(rows, s)[:, None]
+        return (i + self.shift == indices(columns, s)[None, :]) & (i >= self.start) & (i < self.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The pairs (i, index[i])."""
+
+    index: Array
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        """Whether the block may hold one of the pairs."""
+        return True
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        """True on the pairs."""
+        return self.index[rows][:, None] == indices(columns, s)[None, :]
+
+
+Places = tuple[Diagonal | Index, ...]
+
+
+@lru_cache
+def _mirrors_itself(places: tuple[Diagonal, ...]) -> bool:
+    return all(place.mirrored() in places for place in places)
+
+
+def union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
+    """The mask of all places together."""
+    masks = [m for m in (place.mask(rows, columns, s) for place in places) if m is not False]
+    if not masks:
+        return False
+    found = masks[0]
+    for more in masks[1:]:
+        found = found | more
+    return found
+
+
+class Pattern:
+    """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask.
+
+    `symmetric` says that (i, j) is in the pattern if (j, i) is, where anchors and candidates are the same rows;
+    `overwrites`, that `cut` may write into the array that it gets; `sparse`, that `lines` tells all its pairs.
+    """
+
+    whole_rows = False
+    symmetric = True
+    overwrites = False
+    sparse = False
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        return True
+
+    def weight(self, rows: slice, columns: slice) -> Array:
+        return None
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        raise NotImplementedError
+
+    def lines(self, view: View) -> list[Line]:
+        return []
+
+    def cut(self, x: Array, view: View, fill: float) -> Array:
+        """The array with `fill` outside the pattern."""
+        mask = self.mask(view.rows, view.columns, view.s)
+        if mask is None:
+            return x
+        xp = array_namespace(x)
+        if mask is False:
+            return xp.full_like(x, fill)
+        # A product with 0 and 1 is several times faster than a choice, and exact for finite numbers.
+        return x * self.inside(view) if fill == 0 else xp.where(view.turned(mask), x, fill)
+
+    def inside(self, view: View) -> Array:
+        """1 inside the pattern and 0 outside, made of the tile."""
+        s = view.tile.s
+        xp, mask = array_namespace(s), self.mask(view.rows, view.columns, view.s)
+        if mask is None or mask is False:
+            return xp.full_like(s, float(mask is None))
+        return xp.astype(view.turned(mask), s.dtype)
+
+
+@dataclass(frozen=True)
+class Everyone(Pattern):
+    """Every candidate."""
+
+    overwrites = True
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        return None
+
+
+@dataclass(frozen=True)
+class _Placed(Pattern):
+    """A pattern made of places; what is asked for at every tile is found once."""
+
+    places: Places
+    diagonal: bool = field(init=False, compare=False)
+    symmetric: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        diagonal = all(isinstance(place, Diagonal) for place in self.places)
+        object.__setattr__(self, "diagonal", diagonal)
+        object.__setattr__(self, "symmetric", diagonal and _mirrors_itself(self.places))
+
+    def lines(self, view: View) -> list[Line]:
+        """The diagonals among the places, as lines of the view."""
+        lines = (place.line(view) for place in self.places if isinstance(place, Diagonal))
+        return [line for line in lines if line is not None]
+
+
+@dataclass(frozen=True)
+class Only(_Placed):
+    """The pairs at the given places."""
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        return self.diagonal
+
+    def touches(self, rows: slice, columns: slice) -> bool:
+        return any(place.touches(rows, columns) for place in self.places)
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        return union(self.places, rows, columns, s)
+
+
+@dataclass(frozen=True)
+class Except(_Placed):
+    """All pairs but those at the given places."""
+
+    overwrites = True
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        excluded = union(self.places, rows, columns, s)
+        return None if excluded is False else ~excluded
+
+    def cut(self, x: Array, view: View, fill: float) -> Array:
+        """The array with `fill` at the places, written in place where they are diagonals."""
+        xp = array_namespace(x)
+        flat = xp.reshape(x, (-1,))
+        for _, where in self.lines(view):
+            flat[where] = fill
+        for place in self.places:
+            if isinstance(place, Index):
+                x = xp.where(view.turned(place.mask(view.rows, view.columns, view.tile.s)), fill, x)
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class Hardest(Pattern):
+    """The `count` most similar candidates of each anchor among all but `own`; ties go to the lower index.
+
+    It looks at whole rows: its blocks are short and span all candidates.
+    """
+
+    own: Places
+    count: int
+    whole_rows = True
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        xp = array_namespace(s)
+        itself = union(self.own, rows, columns, s)
+        ranked = s if itself is False else xp.where(itself, -xp.inf, s)
+        order = xp.argsort(ranked, axis=1, descending=True, stable=True)
+        rank = xp.argsort(order, axis=1, stable=True)
+        return rank < self.count
+
+
+def itself(n: int) -> tuple[Diagonal]:
+    """Anchor i is candidate i."""
+    return (Diagonal(0, n),)
+
+
+def other_view(n: int) -> tuple[Diagonal, Diagonal]:
+    """In two stacked views of n samples, row i's partner is i + n, and back."""
+    return Diagonal(0, n, n), Diagonal(n, 2 * n, -n)

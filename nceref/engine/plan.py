@@ -1,0 +1,99 @@
+"""What a loss hands to the engine: comparisons with their row statistics, and a head over the statistics."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.distances import PairedDistance, SquaredDistance
+from nceref.engine.heads import Pull
+from nceref.engine.label_patterns import OtherLabel, SameLabel
+from nceref.engine.similarity import Dot, Given
+from nceref.engine.statistics import Fitted, Term
+
+Array = Any
+Logits = Dot | Given | SquaredDistance | PairedDistance
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Logits of n anchors against m candidates, and the statistics to take of them, by name."""
+
+    logits: Logits
+    terms: Mapping[str, Term]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
+        return self.logits.symmetric and not self.whole_rows
+
+    def arranged(self) -> "tuple[Comparison, Array | None]":
+        """The comparison with anchors and candidates sorted by label, and the order of the anchors, if it has labels.
+
+        Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
+        diagonal.
+        """
+        labelled = [t.pattern for t in self.terms.values() if isinstance(t.pattern, SameLabel | OtherLabel)]
+        if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
+            return self, None
+        names, n = labelled[0], self.logits.shape[0]
+        rows = np.argsort(names.anchors, kind="stable")
+        shared = n if any(pattern.own for pattern in labelled) else 0
+        rest = np.argsort(names.candidates[shared:], kind="stable") + shared
+        columns = np.concatenate([rows[:shared], rest])
+        terms = {
+            name: Term(t.statistic, p.taken(rows, columns))
+            for (name, t), p in zip(self.terms.items(), labelled, strict=True)
+        }
+        return Comparison(self.logits.taken(rows, columns), terms), rows
+
+    def fitted(self, most: float) -> tuple[dict[str, Fitted], bool]:
+        """The terms with the statistics that suit the range of the logits, and whether that is at most `most`."""
+        asked = any(term.statistic.exponentiates for term in self.terms.values())
+        bound = self.logits.bound if asked else math.inf
+        fitted = {
+            name: Fitted(term.statistic.within(bound, most), term.pattern, term.along)
+            for name, term in self.terms.items()
+        }
+        return fitted, bound <= most
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a pattern has to see all candidates of a row at once."""
+        return any(term.pattern.whole_rows for term in self.terms.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A loss with its arguments filled in.
+
+    Attributes
+    ----------
+    comparisons : tuple of Comparison
+        Statistic names are unique across comparisons.
+    head : callable
+        Statistics to row values, with the pullback (see `heads`).
+    anchor_weights : array or None
+        Weight of each row in the mean and in the sum; None: all 1.
+    counted : callable or None
+        Statistics to a bool array: rows that take part in the mean; None: all.
+    divisor : int or None
+        What the mean divides by; None: the weights of the counted rows.
+    constant : float
+        The largest number that the head itself adds to a statistic: its rounding enters the tolerance.
+    shown : int or None
+        How many comparisons, from the first on, belong into a picture; None: all.
+    stack : int
+        How several comparisons share a picture: 1, the same anchors with more candidates; 0, more anchors.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    head: Callable[[dict[str, Array]], tuple[Array, Pull]]
+    anchor_weights: Array | None = None
+    counted: Callable[[dict[str, Array]], Array] | None = None
+    divisor: int | None = None
+    constant: float = 0.0
+    shown: int | None = None
+    stack: int = 1

@@ -1,0 +1,109 @@
+"""What a user can set: the side of a block, the number of threads, and how much is kept between the two passes."""
+
+import math
+import os
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from nceref.engine.namespaces import array_namespace, free_bytes, number_format, on_host
+from nceref.errors import InputError
+
+LEAST_PAIRS = 1 << 20
+"""Below this many logits, starting threads costs more than it saves."""
+_SETTINGS: dict[str, tuple[ContextVar[Any], int]] = {
+    "block": (ContextVar("block", default=None), 1),
+    "threads": (ContextVar("threads", default=None), 1),
+    "keep": (ContextVar("keep", default=None), 0),
+}
+"""Each setting with its least value."""
+
+
+class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` statement as well
+    """Set block size, thread count and kept memory: from here on, or within a ``with`` statement.
+
+    Results change by rounding only; for given settings they are the same on every run.
+
+    Parameters
+    ----------
+    block : int, optional
+        Side of the square blocks, at least 1; default 512, on a device as large as a share of its free memory. Memory
+        beyond inputs, gradients and what is kept: for each thread, a few blocks and one gradient of the candidates.
+    threads : int, optional
+        At least 1; default: the environment variable NCEREF_THREADS, else the processors this process may use.
+    keep : int, optional
+        Bytes of logits that may be kept between the passes for value and gradient, at least 0; a larger batch computes
+        them twice. Default 64 MiB, on a device a quarter of its free memory.
+
+    Raises
+    ------
+    InputError
+        For anything that is not such an integer.
+    """
+
+    def __init__(self, *, block: int | None = None, threads: int | None = None, keep: int | None = None) -> None:
+        given = {"block": block, "threads": threads, "keep": keep}
+        chosen = {name: _at_least(f"`{name}`", x, _SETTINGS[name][1]) for name, x in given.items() if x is not None}
+        self._tokens = [(_SETTINGS[name][0], _SETTINGS[name][0].set(value)) for name, value in chosen.items()]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        for variable, token in reversed(self._tokens):
+            variable.reset(token)
+
+
+def _at_least(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        msg = f"{name} must be an integer >= {least}, got {value!r}"
+        raise InputError(msg)
+    return value
+
+
+def _chosen(name: str) -> int | None:
+    value: int | None = _SETTINGS[name][0].get()
+    return value
+
+
+def block_shape(n: int, m: int, like: Any, whole_rows: bool, square: bool = False) -> tuple[int, int]:
+    """Height and width of a block of n x m logits; whole rows, and few rows, come in strips of about the same area."""
+    block = _chosen("block") or _fitting(free_bytes(like), number_format(array_namespace(like), like.dtype).bits // 8)
+    # Every thread gets a strip, however few the anchors are.
+    height = min(block, -(-n // max(threads_for(n * m, like), 1)))
+    if whole_rows:
+        return min(max(16, block * block // m), height), m
+    return height, height if square else block * block // height
+
+
+def _fitting(free: int | None, itemsize: int) -> int:
+    """Side of a block where nobody chose one: 512 on a host, whose caches it suits; a 16th of what a device has."""
+    return 512 if free is None else min(max(math.isqrt(free // (16 * itemsize)), 256), 8192)
+
+
+def threads_for(pairs: int, like: Any) -> int:
+    """Threads for so many logits; 0 where threads do not pay, or where a library brings its own parallelism."""
+    return thread_count() if pairs >= LEAST_PAIRS and on_host(like) else 0
+
+
+def kept_bytes(like: Any) -> int:
+    """How much may be kept between the passes."""
+    chosen = _chosen("keep")
+    if chosen is not None:
+        return chosen
+    free = free_bytes(like)
+    return 64 << 20 if free is None else free // 4
+
+
+def thread_count() -> int:
+    """Threads that share a large batch."""
+    chosen = _chosen("threads")
+    return _default_threads(os.environ.get("NCEREF_THREADS")) if chosen is None else chosen
+
+
+@cache
+def _default_threads(text: str | None) -> int:
+    if not text:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else text
+    return _at_least("the environment variable NCEREF_THREADS", number, 1)

@@ -1,0 +1,253 @@
+"""Row statistics: each reduces the logits of a row to one number, and pulls a gradient back to the logits.
+
+A statistic is folded over tiles: `start`, then `fold` for every view, `merge` of what threads folded apart, then
+`finish`. On the way back, `prepare` turns the slopes, d value / d statistic, into vectors over rows once, and `pull`
+adds slope times derivative to the `Slopes` of a tile. A statistic that `exponentiates` asks for the range of the
+logits, and `within` chooses the variant that suits it; `rereads` says whether `pull` needs the logits again, or only
+what `fold` made of them.
+
+The statistics here work for any logits: every row has its own running maximum (see `exponentials` for the rest).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nceref.engine.bounded_statistics import ExpSum, PositiveSums, log_or_empty
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.patterns import Pattern
+from nceref.engine.tiles import Slopes, View
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class LogSumExp:
+    """log sum_j exp(k s_ij); -inf for an empty row, and the head decides what that means."""
+
+    k: float = 1.0
+    exponentiates = True
+
+    def within(self, bound: float, most: float) -> Any:
+        """Without maxima, where no exponential can leave the range."""
+        return ExpSum(self.k) if self.k * bound <= most else self
+
+    def rereads(self, pattern: Pattern) -> bool:
+        return True
+
+    def start(self, zeros: Array) -> tuple[Array, Array]:
+        """Running maximum and running sum of exponentials for as many rows as `zeros` has."""
+        return zeros - array_namespace(zeros).inf, zeros
+
+    def fold(self, state: tuple[Array, Array], view: View, pattern: Pattern) -> tuple[Array, Array]:
+        """Take in one view. The maximum is taken over included entries; the exponent is masked, not its result."""
+        return fold_exponents(state, self._exponent(view, pattern))
+
+    def merge(self, state: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+        """One state from two that were folded over different blocks."""
+        xp = array_namespace(*state)
+        top = xp.maximum(state[0], other[0])
+        shift = xp.where(top == -xp.inf, 0.0, top)
+        return top, state[1] * xp.exp(state[0] - shift) + other[1] * xp.exp(other[0] - shift)
+
+    def finish(self, state: tuple[Array, Array]) -> Array:
+        """The statistic of each row."""
+        peak, total = state
+        # A logit beyond the range has left an infinite maximum and no sum: that is not an empty row, and comes out NaN.
+        return peak + log_or_empty(total)
+
+    def prepare(self, slope: Array, out: Array) -> tuple[Array, Array]:
+        """Slope times k, and what the exponents are measured from; an empty row has no pair to give a share to."""
+        return self.k * slope, _or_zero(out)
+
+    def pull(self, into: Slopes, view: View, pattern: Pattern, slope: Array, shift: Array) -> None:
+        """Slope times d out_i / d s_ij = k exp(k s_ij - out_i)."""
+        xp = array_namespace(slope)
+        into.scale(view, view.turned(xp.exp(self._exponent(view, pattern) - shift[:, None])), slope)
+
+    def _exponent(self, view: View, pattern: Pattern) -> Array:
+        return view.turned(pattern.cut(self.k * view.tile.s, view, -array_namespace(view.tile.s).inf))
+
+
+def fold_exponents(state: tuple[Array, Array], exponent: Array, weight: Array | None = None) -> tuple[Array, Array]:
+    """Running maximum and running sum of weight * exp(exponent), with the entries of one block taken in."""
+    xp = array_namespace(exponent)
+    peak, total = state
+    top = xp.maximum(peak, xp.max(exponent, axis=1))
+    shift = xp.where(top == -xp.inf, 0.0, top)
+    terms = xp.exp(exponent - shift[:, None])
+    terms = terms if weight is None else weight * terms
+    return top, total * xp.exp(peak - shift) + xp.sum(terms, axis=1)
+
+
+def _or_zero(out: Array) -> Array:
+    xp = array_namespace(out)
+    return xp.where(out == -xp.inf, 0.0, out)
+
+
+def _identity(s: Array) -> Array:
+    return 1.0 * s  # `positive` need not copy
+
+
+def _one(s: Array) -> Array:
+    return array_namespace(s).ones_like(s)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """sum_j f(s_ij), with the slope f'; both return fresh arrays.
+
+    `both` returns (f, f') together, where they share work; it is told whether e^s is in range.
+    """
+
+    f: Callable[[Array], Array] = _identity
+    slope: Callable[[Array], Array] = _one
+    both: Callable[[Array, bool], tuple[Array, Array]] | None = None
+
+    def within(self, bound: float, most: float) -> Any:
+        """It looks at the tile."""
+        return self
+
+    @property
+    def exponentiates(self) -> bool:
+        return self.both is not None
+
+    def rereads(self, pattern: Pattern) -> bool:
+        return not pattern.sparse and self.both is None
+
+    def start(self, zeros: Array) -> Array:
+        """0 for as many rows as `zeros` has, to be added to in place."""
+        return zeros
+
+    def fold(self, state: Array, view: View, pattern: Pattern) -> Array:
+        """Take in one view."""
+        tile = view.tile
+        if pattern.sparse:
+            for own, where in pattern.lines(view):
+                values = tile.line(where)
+                tile.on_line[self, where.start, where.stop] = self.slope(values)
+                state[own] += self.f(values)
+            return state
+        if self.both is None:
+            values = self.f(tile.s)
+        else:
+            values, slope = self.both(tile.s, tile.bounded)
+            tile.once(self._key(view, pattern), lambda: pattern.cut(slope, view, 0.0))
+        return state + view.sums(pattern.cut(values, view, 0.0))
+
+    def merge(self, state: Array, other: Array) -> Array:
+        """One state from two that were folded over different blocks."""
+        return state + other
+
+    def finish(self, state: Array) -> Array:
+        """The statistic of each row."""
+        return state
+
+    def prepare(self, slope: Array, out: Array) -> tuple[Array]:
+        """The slope itself."""
+        return (slope,)
+
+    def pull(self, into: Slopes, view: View, pattern: Pattern, slope: Array) -> None:
+        """Slope times d out_i / d s_ij = f'(s_ij)."""
+        tile = view.tile
+        if pattern.sparse:
+            for own, where in pattern.lines(view):
+                known = tile.on_line.get((self, where.start, where.stop))
+                into.on_line(where, slope[own] * (self.slope(tile.line(where)) if known is None else known))
+            return
+        made = tile.once(self._key(view, pattern), lambda: pattern.cut(self.slope(tile.s), view, 0.0))
+        into.scale(view, made, slope)
+
+    def _key(self, view: View, pattern: Pattern) -> Any:
+        return view.key(self, pattern, symmetric=pattern.symmetric)
+
+
+@dataclass(frozen=True)
+class PositiveSet:
+    """Numbers a row about a set of positives with weights w: columns `peak`, `level`, `mass`, `count`.
+
+    peak   log sum_j exp(s_ij), the positives' part of the denominator, unweighted
+    level  sum_j w_ij s_ij / mass, or with `inside` the logarithm taken last: log(sum_j w_ij exp(s_ij) / mass)
+    mass   sum_j w_ij
+    count  how many there are
+
+    For one positive, peak - level is 0 to the last bit, and so is the difference of their slopes: a tiny loss and its
+    gradient keep their digits.
+    """
+
+    inside: bool = False
+    exponentiates = True
+
+    def within(self, bound: float, most: float) -> Any:
+        """Without maxima, where no exponential can leave the range."""
+        return PositiveSums(self.inside) if bound <= most else self
+
+    def rereads(self, pattern: Pattern) -> bool:
+        return True
+
+    def start(self, zeros: Array) -> tuple[Any, ...]:
+        """Nothing folded yet."""
+        plain = LogSumExp().start(zeros)
+        return plain, (plain if self.inside else zeros), zeros, zeros
+
+    def fold(self, state: tuple[Any, ...], view: View, pattern: Pattern) -> tuple[Any, ...]:
+        """Take in one view."""
+        exponent, inside, weight = self._parts(view, pattern)
+        xp = array_namespace(inside)
+        peak, level, mass, count = state
+        level = fold_exponents(level, exponent, weight) if self.inside else level + xp.sum(weight * view.s, axis=1)
+        return fold_exponents(peak, exponent), level, mass + xp.sum(weight, axis=1), count + xp.sum(inside, axis=1)
+
+    def merge(self, state: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One state from two that were folded over different blocks."""
+        kinds = (LogSumExp(), LogSumExp() if self.inside else Sum(), Sum(), Sum())
+        return tuple(kind.merge(a, b) for kind, a, b in zip(kinds, state, other, strict=True))
+
+    def finish(self, state: tuple[Any, ...]) -> Array:
+        """(n, 4); a row without positives has peak -inf and mass 0."""
+        peak, level, mass, count = state
+        xp = array_namespace(mass)
+        one = xp.where(mass > 0, mass, 1.0)
+        last = LogSumExp().finish(level) - xp.log(one) if self.inside else level / one
+        return xp.stack([LogSumExp().finish(peak), last, mass, count], axis=1)
+
+    def prepare(self, slope: Array, out: Array) -> tuple[Array, ...]:
+        """Slopes of `peak` and of `peak - level`, the two shifts, and the mass."""
+        xp = array_namespace(out)
+        mass = xp.where(out[:, 2] > 0, out[:, 2], 1.0)
+        # The gap of a single positive is 0, and so is its slope, to the last bit: s_ij may not be s_ji to the last bit.
+        by_gap = xp.where(out[:, 3] == 1, 0.0, slope[:, 1])
+        return slope[:, 0], by_gap, _or_zero(out[:, 0]), _or_zero(out[:, 1]), mass
+
+    def pull(self, into: Slopes, view: View, pattern: Pattern, *prepared: Array) -> None:
+        """Slope column 0 goes to `peak`, column 1 to `peak - level`."""
+        by_peak, by_gap, peak, level, mass = (x[:, None] for x in prepared)
+        exponent, _, weight = self._parts(view, pattern)
+        xp = array_namespace(exponent)
+        share = xp.exp(exponent - peak)
+        target = weight * xp.exp(exponent - level) / mass if self.inside else weight / mass
+        into.add(view.turned(by_peak * share + by_gap * (share - target)))
+
+    def _parts(self, view: View, pattern: Pattern) -> tuple[Array, Array, Array]:
+        """Logits with -inf outside the pattern, 1 inside and 0 outside, and the weights inside."""
+        xp = array_namespace(view.s)
+        inside = view.turned(pattern.inside(view))
+        weight = pattern.weight(view.rows, view.columns)
+        return xp.where(inside > 0, view.s, -xp.inf), inside, inside if weight is None else inside * weight
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A statistic over a pattern; along rows (one number per anchor) or along columns (one per candidate)."""
+
+    statistic: LogSumExp | Sum | PositiveSet
+    pattern: Pattern
+    along: str = "rows"
+
+
+class Fitted(NamedTuple):
+    """A term with the statistic that suits the range of the logits."""
+
+    statistic: Any
+    pattern: Pattern
+    along: str

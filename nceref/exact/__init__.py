@@ -1,0 +1,13 @@
+"""The textbook formula of a loss in a number system: floats, complex step, 50 digits, balls, symbols."""
+
+from nceref.exact.reference import (
+    Symbolic,
+    arguments,
+    as_floats,
+    complex_step,
+    reduce_rows,
+    reference,
+    value,
+)
+
+__all__ = ["Symbolic", "arguments", "as_floats", "complex_step", "reduce_rows", "reference", "value"]

@@ -1,0 +1,269 @@
+"""Runs the formula of a loss, which is the judge of its program, in a number system.
+
+A formula sees numbers only through `m` (see `number_systems`). The same text therefore gives floats, gradients without
+differences (complex step), 50 digits, proven enclosures and symbolic expressions.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from nceref.engine import passes
+from nceref.engine.arguments import bind
+from nceref.engine.arrays import promoted
+from nceref.errors import InputError
+from nceref.exact.number_systems import Balls, Mpmath, Range, Symbols
+from nceref.losses import differentiable, get_loss
+from nceref.spec import Array, Labels, Loss, Scalar
+
+
+def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The checked inputs of a loss as nested lists of numbers of the system `m`."""
+    out: dict[str, Any] = {}
+    for p in loss.parameters:
+        value = inputs[p.name]
+        if value is not None and isinstance(p, Array):
+            value = _map(m.number, value.tolist())
+        elif value is not None and isinstance(p, Labels):
+            value = value.tolist()
+        elif value is not None and isinstance(p, Scalar):
+            value = m.number(value)
+        out[p.name] = value
+    return out
+
+
+def _map(f: Callable[[Any], Any], nested: Any) -> Any:
+    return [_map(f, x) for x in nested] if isinstance(nested, list) else f(nested)
+
+
+def reduce_rows(loss: Loss, result: Any, given: Mapping[str, Any], reduction: str) -> Any:
+    """The reduced value of what a formula returned: a number, or rows of which None are left out of the mean."""
+    if not loss.has_rows:
+        return result
+    per_sample = given.get("anchor_weights") or [1]
+    weights = per_sample * (len(result) // len(per_sample))
+    weighted = [0 if row is None else w * row for w, row in zip(weights, result, strict=True)]
+    if reduction == "none":
+        return weighted
+    if reduction == "sum":
+        return sum(weighted)
+    if loss.mean_over is not None:
+        return sum(weighted) / len(given[loss.mean_over])
+    return sum(weighted) / sum(w for w, row in zip(weights, result, strict=True) if row is not None)
+
+
+def value(loss: Loss, inputs: Mapping[str, Any], m: Any, reduction: str = "mean") -> Any:
+    """The formula's value in the number system `m`, of inputs that `bind` has checked."""
+    given = arguments(loss, m, inputs)
+    return reduce_rows(loss, loss.formula(m, **given), given, reduction)
+
+
+def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[str, Any]:
+    """Value ("value") and every gradient of the formula in one number system, with the step i h."""
+    given = arguments(loss, m, inputs)
+    part = m.parts if hasattr(m, "parts") else (lambda x: (x.real, x.imag))
+    step = m.step if hasattr(m, "step") else (lambda x, by: x + 1j * by)
+
+    def at(changed: Mapping[str, Any]) -> Any:
+        return reduce_rows(loss, loss.formula(m, **changed), given, "mean")
+
+    out = {"value": part(at(given))[0]}
+    for name in differentiable(loss):
+        if given[name] is None:
+            continue
+        out[name] = _perturbed(given[name], lambda x: part(x)[1] / h, lambda x: step(x, h), at, given, name)
+    return out
+
+
+def _perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any], name: str) -> Any:
+    """One derivative for every number in the nested list `given[name]`."""
+    if not isinstance(node, list):
+        return read(at({**given, name: move(node)}))
+    out = _map(lambda x: x, node)
+    for place in _places(node):
+        moved = _map(lambda x: x, node)
+        _set(moved, place, move(_get(node, place)))
+        _set(out, place, read(at({**given, name: moved})))
+    return out
+
+
+def _places(nested: Any) -> Iterator[tuple[int, ...]]:
+    if not isinstance(nested, list):
+        yield ()
+        return
+    for i, x in enumerate(nested):
+        yield from ((i, *rest) for rest in _places(x))
+
+
+def _get(nested: Any, place: tuple[int, ...]) -> Any:
+    for i in place:
+        nested = nested[i]
+    return nested
+
+
+def _set(nested: Any, place: tuple[int, ...], to: Any) -> None:
+    _get(nested, place[:-1])[place[-1]] = to
+
+
+SYSTEMS: dict[str, Any] = {"mpmath": Mpmath, "ball": Balls}
+
+
+def reference(
+    declaration: Any, *arrays: Any, system: str = "mpmath", digits: int = 30, gradients: bool = True, **named: Any
+) -> dict[str, Any]:
+    """Value and gradients of the exact formula, right to `digits` digits.
+
+    The precision doubles until two successive precisions agree: at a fixed 50 digits the textbook form returns 0 for
+    a loss of 1e-108.
+
+    Parameters
+    ----------
+    declaration : Loss, LossFunction or str
+        What to evaluate.
+    *arrays, **named
+        The arguments of the loss, NumPy arrays.
+    system : {"mpmath", "ball"}
+        Multiprecision numbers, or balls of python-flint (about twenty times faster, needs the extra `certify`).
+    digits : int
+        Digits on which successive precisions must agree.
+    gradients : bool
+        Whether gradients are wanted; on a kink there are none.
+
+    Returns
+    -------
+    dict
+        "value" and one entry for every differentiable input, as nested lists of numbers of the system.
+
+    Raises
+    ------
+    InputError
+        For arguments that the loss refuses, and for gradients on a declared kink.
+    """
+    loss = _declared(declaration)
+    inputs = bind(loss, arrays, named)
+    _refuse(loss, inputs, gradients)
+    probe = Range()
+    value(loss, inputs, probe)
+    # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
+    precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
+    previous: dict[str, Any] | None = None
+    for _ in range(6):
+        current = _at_precision(loss, inputs, system, precision, gradients)
+        if previous is not None:
+            settled = _settled(previous, current, precision // 2, digits)
+            if settled is not None:
+                return settled
+        previous, precision = current, 2 * precision
+    msg = f"the formula of {loss.name} does not settle at {precision // 2} digits on these inputs; they lie on a kink"
+    raise InputError(msg)
+
+
+def _declared(loss: Any) -> Loss:
+    """The declaration of a loss that was given as such, as a callable or by name."""
+    found: Any = get_loss(loss) if isinstance(loss, str) else loss
+    declaration: Loss = getattr(found, "declaration", found)
+    return declaration
+
+
+def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
+    """Raise what the program would raise, and for a gradient on a kink, where there is none."""
+    passes.evaluate(loss.plan(**promoted(inputs)), "mean")
+    for kink in loss.kinks if gradients else ():
+        if kink.near(inputs):
+            msg = f"{loss.name} has no gradient here: {kink.where} ({kink.name}); pass gradients=False for the value"
+            raise InputError(msg)
+
+
+def _at_precision(
+    loss: Loss, inputs: Mapping[str, Any], system: str, precision: int, gradients: bool
+) -> dict[str, Any]:
+    m: Any = SYSTEMS[system](precision)
+    if not gradients:
+        return {"value": value(loss, inputs, m)}
+    return complex_step(loss, inputs, m, m.number(2.0) ** (-4 * precision))
+
+
+def as_floats(node: Any) -> Any:
+    """Numbers of a system, or nested lists of them, as floats; a ball gives its middle."""
+    if isinstance(node, list):
+        import numpy as np
+
+        return np.array([as_floats(x) for x in node])
+    return float(_middle(node))
+
+
+def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digits: int) -> dict[str, Any] | None:
+    """The finer result where each pair agrees to `digits` digits, with 0 for what is 0 to the coarse precision."""
+    out: dict[str, Any] = {}
+    for name, node in fine.items():
+        out[name] = _map(lambda x: x, node)
+        for place in _places(node):
+            a, b = _middle(_get(coarse[name], place)), _middle(_get(node, place))
+            ten = a.__class__(10)
+            noise = ten ** (30 - precision)
+            if abs(a) <= noise and abs(b) <= noise:
+                out[name] = _replaced(out[name], place, 0 * b)
+            elif not abs(a - b) <= abs(b) * ten**-digits:
+                return None
+    return out
+
+
+def _replaced(nested: Any, place: tuple[int, ...], by: Any) -> Any:
+    if not place:
+        return by
+    _set(nested, place, by)
+    return nested
+
+
+def _middle(x: Any) -> Any:
+    return x.mid() if hasattr(x, "mid") else x
+
+
+class Symbolic:
+    """A loss as a SymPy expression in some of its inputs, on the branch that holds at the given arguments.
+
+    Parameters
+    ----------
+    declaration : Loss or LossFunction
+        The loss.
+    by : tuple of str
+        Inputs that become real symbols (positive ones for scalars that must be); the others become exact rationals.
+    *arrays, **named
+        The arguments, which also choose the branch of a clamp or a quantile.
+
+    Attributes
+    ----------
+    symbols : dict
+        Nested lists of symbols, by input name.
+    point : dict
+        Symbol to float: the given arguments.
+    """
+
+    def __init__(self, declaration: Any, *arrays: Any, by: tuple[str, ...], **named: Any) -> None:
+        loss = _declared(declaration)
+        self.numbers = Symbols()
+        self.point, self.symbols = self.numbers.point, {}
+        given = arguments(loss, self.numbers, bind(loss, arrays, named))
+        for name in by:
+            given[name] = self.symbols[name] = self._named(name, given[name])
+        self._value = reduce_rows(loss, loss.formula(self.numbers, **given), given, "mean")
+
+    def _named(self, name: str, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self._named(f"{name}_{i}", x) for i, x in enumerate(node)]
+        symbol = self.numbers.sympy.Symbol(name, real=True, positive=True if node > 0 else None)
+        self.point[symbol] = float(node)
+        return symbol
+
+    @property
+    def value(self) -> Any:
+        """The value under the reduction "mean"."""
+        return self._value.xreplace(self.numbers.constants)
+
+    def gradient(self, name: str) -> Any:
+        """Derivatives by one input, in its shape; detached parts are constants."""
+        return _map(lambda x: self._value.diff(x).xreplace(self.numbers.constants), self.symbols[name])
+
+    def at_point(self, expression: Any) -> Any:
+        """A float for an expression, or nested lists of expressions, at the given arguments."""
+        return _map(lambda x: float(x.evalf(30, subs=self.point)), expression)

@@ -1,0 +1,278 @@
+"""What an experiment is: its settings, what was published, and statements that the results decide by one rule.
+
+A published result that needs data and machines of another size has an analogue here: the same losses on small data.
+Whether a statement shows up is computed. A contrast is a weighted sum of one measure over settings, taken seed by seed;
+it stands if the 95 % interval of its mean lies above 0, and is reversed if it lies below.
+"""
+
+import math
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import fmean, stdev
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.spec import Table
+
+FIRST_SEED = 1000
+"""Seeds below it were looked at while sizes and rates were chosen."""
+SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show up", "reversed"
+UNDECIDED = "one seed: no spread, no verdict"
+LEVEL = 0.95
+RULE = (
+    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of its mean (Student's t), not a "
+    "standard deviation as in the tables. It stands if the interval lies above 0, and is reversed if it lies below. A "
+    "statement shows up if all its contrasts stand, in part if some do, and is reversed if all are. A statement of "
+    "equality names a margin, and shows up if all intervals lie within it. Were there no differences at all, about "
+    "{chance:.1g} of the {count} contrasts without a margin would stand or be reversed."
+)
+"""For the number of contrasts without a margin, and how many of them chance decides."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number for each setting and seed; `table` is the title of the table that it is a column of, if of any."""
+
+    name: str
+    meaning: str
+    digits: int = 3
+    table: str = "Measured"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A sum of one measure over settings, each with its weight: differences are weights 1 and -1."""
+
+    measure: str
+    weights: Mapping[str, float]
+
+    def values(self, results: "Results") -> tuple[float, ...]:
+        """The contrast of each seed."""
+        rows = [[w * x for x in results.values[name][self.measure]] for name, w in self.weights.items()]
+        return tuple(map(sum, zip(*rows, strict=True)))
+
+    def __str__(self) -> str:
+        terms = [f"{'-' if w < 0 else '+'} {'' if abs(w) == 1 else f'{abs(w):g} '}{n}" for n, w in self.weights.items()]
+        return f"{self.measure}: {' '.join(terms).removeprefix('+ ')}"
+
+
+def difference(measure: str, higher: str, lower: str) -> Contrast:
+    """One setting minus another."""
+    return Contrast(measure, {higher: 1, lower: -1})
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What was published, or is said of it, as contrasts that are positive if it is right.
+
+    Attributes
+    ----------
+    text : str
+        A sentence.
+    source : str
+        Where it stands, with published numbers if it has any.
+    contrasts : tuple of Contrast
+    margin : float, optional
+        The sentence says that the contrasts vanish: up to this size.
+    """
+
+    text: str
+    source: str
+    contrasts: tuple[Contrast, ...]
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement and what the results say: mean of each contrast with half of its interval, and the verdict."""
+
+    statement: Statement
+    numbers: tuple[tuple[float, float], ...]
+    verdict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What an experiment measured.
+
+    Attributes
+    ----------
+    seeds : tuple of int
+    values : mapping
+        By setting and measure, a number for each seed.
+    classes : tuple of int
+        Training samples of each class.
+    curves : mapping
+        By setting and seed, a number for each class.
+    """
+
+    seeds: tuple[int, ...]
+    values: Mapping[str, Mapping[str, tuple[float, ...]]]
+    classes: tuple[int, ...] = ()
+    curves: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One setting with one seed, for those who show progress."""
+
+    id: str
+
+
+Noted = Callable[[Job], Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment, named like its file in `nceref.experiments.studies`.
+
+    Attributes
+    ----------
+    about : tuple of str
+        What data, network and training are; the first sentence says what it is an analogue of.
+    published : Table
+        The numbers beside which it stands, with their source.
+    measures : tuple of Measure
+        Columns of its table.
+    settings : tuple of str
+        Rows of its table.
+    statements : tuple of Statement
+    run : callable
+        `run(seed, noted)` returns the `Results` of one seed; the same for the same seed on the same platform.
+    draw : callable
+        `draw(canvas, results)` puts the figure on an empty matplotlib canvas.
+    caption : str
+    seeds : int
+        How many it takes by default, from `FIRST_SEED` on.
+    height : float
+        Of the figure, inches.
+    claims : tuple of str
+        The claims that it concerns, as in ``WL-3``.
+    """
+
+    name: str
+    title: str
+    about: tuple[str, ...]
+    published: Table
+    measures: tuple[Measure, ...]
+    settings: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    run: Callable[[int, Noted], Results]
+    draw: Callable[[Any, Results], None]
+    caption: str
+    seeds: int
+    height: float
+    claims: tuple[str, ...]
+
+
+def judge(statement: Statement, results: Results) -> Finding:
+    """Decide a statement by the rule that the module states.
+
+    Parameters
+    ----------
+    statement : Statement
+    results : Results
+    """
+    found = [contrast.values(results) for contrast in statement.contrasts]
+    if len(results.seeds) < 2:
+        return Finding(statement, tuple((x[0], float("nan")) for x in found), UNDECIDED)
+    numbers = tuple((fmean(x), half_interval(x)) for x in found)
+    return Finding(statement, numbers, _verdict(numbers, statement.margin))
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of the mean of two or more values, by Student's t."""
+    from scipy.special import stdtrit
+
+    count = len(values)
+    return float(stdtrit(count - 1, (1 + LEVEL) / 2)) * stdev(values) / math.sqrt(count)
+
+
+def _verdict(numbers: Sequence[tuple[float, float]], margin: float | None) -> str:
+    if margin is not None:
+        within = sum(abs(mean) + half < margin for mean, half in numbers)
+        return SHOWN if within == len(numbers) else PARTLY if within else UNSEEN
+    up = sum(mean > half for mean, half in numbers)
+    down = sum(-mean > half for mean, half in numbers)
+    if up == len(numbers):
+        return SHOWN
+    return REVERSED if down == len(numbers) else PARTLY if up else UNSEEN
+
+
+def run(
+    experiment: Experiment, seeds: int | None = None, noted: Noted = lambda job: job, *,
+    first: int = FIRST_SEED, processes: int = 1,
+) -> Results:  # fmt: skip
+    """Run an experiment, each seed on one thread: its sums have the same order every time.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    seeds : int, optional
+        How many; None: as many as it takes by default.
+    noted : callable, optional
+        Is told each job that is done; with several processes once a seed is done.
+    first : int
+        The first seed; the others follow it.
+    processes : int
+        Seeds that are run at the same time. Each process imports the main module anew, so a script that asks for
+        several must have its work below ``if __name__ == "__main__"``.
+
+    Raises
+    ------
+    InputError
+        If there is no seed.
+    """
+    count = experiment.seeds if seeds is None else seeds
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        msg = f"`seeds` must be an integer >= 1, got {seeds!r}; with 1 there is no spread and no verdict"
+        raise InputError(msg)
+    if isinstance(first, bool) or not isinstance(first, int) or first < 0:
+        msg = f"`first` must be an integer >= 0, got {first!r}"
+        raise InputError(msg)
+    chosen = range(first, first + count)
+    if min(processes, count) == 1:
+        return _joined([_one(experiment.run, noted, seed) for seed in chosen])
+    found = []
+    with _workers(min(processes, count)) as pool:
+        for results in pool.imap(partial(_one, experiment.run, _unnoted), chosen):
+            found.append(results)
+            for name in experiment.settings:
+                noted(Job(f"{name}, seed {results.seeds[0]}"))
+    return _joined(found)
+
+
+def _one(run: Callable[[int, Noted], Results], noted: Noted, seed: int) -> Results:
+    from threadpoolctl import threadpool_limits
+
+    from nceref.engine.settings import config
+
+    with config(threads=1), threadpool_limits(1, user_api="blas"):
+        return run(seed, noted)
+
+
+def _unnoted(job: Job) -> None:
+    """What is done in another process is told when all of a seed is done."""
+
+
+@contextmanager
+def _workers(count: int) -> Iterator[Any]:
+    """Fresh processes, which end at once when the work is interrupted."""
+    ignored = signal.SIGINT, signal.SIG_IGN
+    with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:
+        yield pool
+
+
+def _joined(parts: Sequence[Results]) -> Results:
+    """The results of several seeds as those of one run."""
+    first = parts[0]
+    values = {
+        name: {m: tuple(x for part in parts for x in part.values[name][m]) for m in rows}
+        for name, rows in first.values.items()
+    }
+    curves = {name: tuple(x for part in parts for x in part.curves[name]) for name in first.curves}
+    return Results(tuple(seed for part in parts for seed in part.seeds), values, first.classes, curves)

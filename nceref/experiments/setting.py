@@ -1,0 +1,99 @@
+"""One row of an experiment's table, a loss with its arguments, and how an encoder is trained for it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nceref.errors import NcerefError
+from nceref.experiments.experiment import Job, Measure, Noted, Results
+from nceref.experiments.samples import Samples
+from nceref.training import Member, Moment, Recipe, Trained, train
+from nceref.training.network import Linear, Network, mlp
+from nceref.training.optimizers import Adam
+
+CLASSIFIER, CENTERS, PROBE = "classifier", "centers", "probe"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One loss.
+
+    Attributes
+    ----------
+    name : str
+        As in the table.
+    loss : str
+    temperature : float, optional
+    arguments : mapping
+        Other arguments of the loss.
+    prior : str
+        The argument that gets the class frequencies; empty: none.
+    reads : {"probe", "classifier", "centers"}
+        What tells the classes apart: a probe on the features, the network's own last layer, or the loss's centers.
+    """
+
+    name: str
+    loss: str
+    temperature: float | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    prior: str = ""
+    reads: str = PROBE
+
+
+@dataclass(frozen=True)
+class Training:
+    """Sizes of the layers of an MLP with ReLU, samples of a batch, steps, and the rate of Adam."""
+
+    sizes: tuple[int, ...]
+    batch: int
+    steps: int
+    rate: float
+
+    def __str__(self) -> str:
+        layers = "-".join(map(str, self.sizes))
+        return (
+            f"MLP {layers} with ReLU, Adam at {self.rate:g}, {self.steps} steps of {self.batch} samples in two views."
+        )
+
+
+def trained(
+    setting: Setting, training: Training, samples: Samples, seed: int, watch: Callable[[Moment], Any] | None = None
+) -> Trained:
+    """An encoder trained with one loss and seed; one that diverges raises `NcerefError`."""
+    network = mlp(training.sizes)
+    if setting.reads == CLASSIFIER:
+        network = Network((*network.layers, Linear(training.sizes[-1], samples.classes)))
+    counts = samples.counts
+    given = {setting.prior: counts / counts.sum()} if setting.prior else {}
+    recipe = Recipe(
+        setting.loss, network, training.steps, Adam(training.rate), {**setting.arguments, **given},
+        classes=samples.classes if setting.reads == CENTERS else 0, dtype="float32",
+    )  # fmt: skip
+    found = train(
+        recipe, [Member(seed, setting.temperature)], lambda rng: samples.batch(rng, training.batch), watch=watch
+    )
+    if found.stopped[0]:
+        step, why = found.stopped[0]
+        msg = f"{setting.name} with seed {seed} diverged at step {step}: {why}"
+        raise NcerefError(msg)
+    return found
+
+
+def each(
+    seed: int,
+    noted: Noted,
+    data: Callable[[int], Samples],
+    settings: Sequence[Setting],
+    measured: Callable[[Setting, Samples, int], tuple[Mapping[str, float], tuple[float, ...]]],
+    measures: Sequence[Measure],
+) -> Results:
+    """Run all settings with a seed; `measured` returns the measures and, by class, the numbers of a curve."""
+    samples = data(seed)
+    values: dict[str, dict[str, tuple[float, ...]]] = {}
+    curves: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for setting in settings:
+        numbers, curve = measured(setting, samples, seed)
+        values[setting.name] = {measure.name: (numbers[measure.name],) for measure in measures}
+        curves[setting.name] = (curve,)
+        noted(Job(f"{setting.name}, seed {seed}"))
+    return Results((seed,), values, tuple(map(int, samples.counts)), curves)

@@ -1,0 +1,159 @@
+"""What a figure is made of: its declaration, style and palette, and labels that stand beside what they name."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+# Okabe & Ito's colors, which color-blind readers tell apart.
+BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+GRAY = "#767676"
+
+WIDTH = 3.4
+"""Inches: half a column."""
+
+SMALL = 7.0
+"""Points: the smallest letters on a figure."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "lines.linewidth": 1.4,
+    "lines.solid_capstyle": "round",
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200.0,
+    # Letters are drawn as paths, so that no font is needed to look at them, and ids are hashes of what they name.
+    "svg.fonttype": "path",
+    "svg.hashsalt": "nceref",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure, named like its file in `nceref.theory.figures`.
+
+    Attributes
+    ----------
+    source : str
+        What it is drawn after, and where its formulas were read.
+    claims : tuple of str
+        The claims that it shows, as in ``WL-13``.
+    data : callable
+        `data()` returns everything that is drawn, computed now: arrays of floats by name.
+    draw : callable
+        `draw(canvas, data)` puts it on an empty matplotlib figure in the style of the package.
+    height : float
+        Inches; every figure is 3.4 wide.
+    command : str
+        What draws it; empty: ``nceref figures NAME``.
+    """
+
+    name: str
+    title: str
+    caption: str
+    source: str
+    claims: tuple[str, ...]
+    data: Callable[[], Mapping[str, Any]]
+    draw: Callable[["Canvas", Mapping[str, Any]], None]
+    height: float = 2.4
+    command: str = ""
+
+
+def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
+    """One figure as SVG or PNG: the same bytes for the same data and tools, whatever the user's settings are."""
+    with style():
+        canvas, paper = compose(figure, data), io.BytesIO()
+        # No date, no version, no name of a program.
+        nothing: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[suffix]
+        canvas.savefig(paper, format=suffix, metadata=nothing)
+    return paper.getvalue()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The settings of the figures, over the defaults of matplotlib and not over those of the user."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
+
+
+def compose(figure: Figure, data: Mapping[str, Any]) -> "Canvas":
+    """Put a figure on a canvas of its size; within `style`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(WIDTH, figure.height))
+    FigureCanvasAgg(canvas)
+    figure.draw(canvas, data)
+    return canvas
+
+
+def ink(color: str) -> str:
+    """The shade of a color in which small letters can be read on white."""
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"#{red * 2 // 3:02x}{green * 2 // 3:02x}{blue * 2 // 3:02x}"
+
+
+def write(axes: "Axes", text: str, at: tuple[float, float], color: str = BLACK, **options: Any) -> None:
+    """Put words at a point of the data, `offset` points (1/72 inch) away from it."""
+    offset = options.pop("offset", (0, 0))
+    axes.annotate(text, at, offset, color=ink(color), fontsize=SMALL, textcoords="offset points", **options)
+
+
+def point(axes: "Axes", at: Any, color: str = BLACK) -> None:
+    """Mark points: a dot with a white rim, which stays visible on a line of its own color."""
+    axes.plot(*at, "o", color=color, markersize=4.5, markeredgecolor="white", markeredgewidth=0.7, clip_on=False)
+
+
+def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float = 0.085) -> None:
+    """Name curves at their right ends: (y, text, color) each, moved apart where they would touch.
+
+    The limits of the axes must be set before. `least` is the distance of two names, in heights of the axes.
+    """
+    sorted_ends = sorted(ends)
+    to_axes = axes.transScale + axes.transLimits
+    wanted = [float(to_axes.transform((axes.get_xlim()[1], y))[1]) for y, _, _ in sorted_ends]
+    for height, (_, text, color) in zip(spread(wanted, least), sorted_ends, strict=True):
+        axes.annotate(
+            text, (1.0, height), (4, 0), xycoords="axes fraction", textcoords="offset points", va="center",
+            color=ink(color), fontsize=SMALL,
+        )  # fmt: skip
+
+
+def spread(heights: Sequence[float], least: float) -> list[float]:
+    """Move sorted heights apart, as little as possible, until neighbors differ by `least`.
+
+    >>> [round(h, 3) for h in spread([0.0, 0.5, 0.52], 0.1)]
+    [0.0, 0.46, 0.56]
+    """
+    groups: list[tuple[float, int]] = []
+    for height in heights:
+        groups.append((height, 1))
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < least * (groups[-1][1] + groups[-2][1]) / 2 - 1e-12:
+            (high, n), (low, m) = groups.pop(), groups.pop()
+            groups.append(((high * n + low * m) / (n + m), n + m))
+    return [center + least * (i - (count - 1) / 2) for center, count in groups for i in range(count)]

@@ -1,0 +1,1 @@
+"""Published statements: claims with evidence, derivations, tables and figures, and what proves and prints them."""

@@ -1,0 +1,269 @@
+"""Chains of relations, the steps of a derivation, and how each is checked by SymPy or by 50-digit numbers.
+
+A step is the relation that is printed, and the check is made on that relation: names are replaced by what they stand
+for, symbolic sizes such as N by small numbers, and then both sides have to agree. What does not follow is an error.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from re import sub
+from typing import Any
+
+from nceref.theory.statements import Symbolic
+
+DIGITS = 50
+POINTS = 6
+"""Random rational points at which numbers are compared, for each size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Name:
+    """A symbol, what it means, and what it stands for.
+
+    The definition of an indexed name such as P[j] holds for every index. A definition that has no closed form in SymPy,
+    such as a maximum over N entries, is a function of the sizes.
+    """
+
+    symbol: Any
+    meaning: str
+    definition: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One relation, the rule that gives it, and how it is checked.
+
+    Attributes
+    ----------
+    rule : str
+        In words.
+    relation : SymPy relation
+        ``==``, ``<=`` or ``<``, by `equal`, `at_most` and `less`: what is printed is what is checked.
+    check : str
+        A key of `CHECKS`.
+    by : object
+        limit: nothing, or points, mappings from names to rationals; numbers: points besides the random ones;
+        solve: the expression that is 0 and its unknown; series: the variable and the first order that is left out;
+        program: a function that gets a reader of expressions and returns the same quantity from `nceref.losses`.
+    """
+
+    rule: str
+    relation: Any
+    check: str = "identity"
+    by: Any = ()
+
+    @property
+    def sign(self) -> str:
+        """That of the relation."""
+        return {"Equality": "=", "LessThan": "≤", "StrictLessThan": "<"}[type(self.relation).__name__]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The names, the sizes for which relations with symbolic sizes are checked, ranges of the symbols, and the steps.
+
+    A symbol has the range (-1, 1), or (0, 3) if it is positive, or 1 to 9 if it is an integer, unless one is given.
+    """
+
+    names: tuple[Name, ...]
+    steps: tuple[Step, ...]
+    sizes: tuple[Mapping[Any, int], ...] = ({},)
+    ranges: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def equal(left: Any, right: Any) -> Any:
+    """The relation left == right, left as it is."""
+    import sympy
+
+    return sympy.Eq(left, right, evaluate=False)
+
+
+def at_most(left: Any, right: Any) -> Any:
+    """The relation left <= right, left as it is."""
+    import sympy
+
+    return sympy.Le(left, right, evaluate=False)
+
+
+def less(left: Any, right: Any) -> Any:
+    """The relation left < right, left as it is."""
+    import sympy
+
+    return sympy.Lt(left, right, evaluate=False)
+
+
+class BrokenError(Exception):
+    """A step does not follow; the message says what stands on both sides instead."""
+
+
+def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
+    """An expression without names, sums and indices: entries s[0], s[1] become symbols s0, s1."""
+    import sympy as sp
+
+    plain = {name.symbol: name.definition for name in chain.names if name.definition is not None}
+    single = {x: y(size) if callable(y) else y for x, y in plain.items() if not isinstance(x, sp.Indexed)}
+    listed = {x.base: (x.indices[0], y) for x, y in plain.items() if isinstance(x, sp.Indexed)}
+
+    def entry(x: Any) -> Any:
+        index, definition = listed[x.base]
+        return definition.xreplace({index: x.indices[0]})
+
+    before = None
+    while before != expression:
+        before = expression
+        expression = expression.xreplace(single).replace(
+            lambda x: isinstance(x, sp.Indexed) and x.base in listed, entry
+        )
+    expression = expression.xreplace({x: sp.Integer(n) for x, n in size.items()})
+    expression = expression.replace(lambda x: isinstance(x, sp.Sum), lambda x: x.doit())
+    return expression.xreplace({x: _entry(x) for x in expression.atoms(sp.Indexed)})
+
+
+def _entry(x: Any) -> Any:
+    import sympy as sp
+
+    known = {k: v for k, v in x.base.assumptions0.items() if k in ("real", "positive") and v}
+    return sp.Symbol(f"{x.base.label}{x.indices[0]}", **known)
+
+
+def _sides(chain: Chain, size: Mapping[Any, int], step: Step) -> tuple[Any, Any]:
+    return concrete(chain, size, step.relation.lhs), concrete(chain, size, step.relation.rhs)
+
+
+def _points(chain: Chain, step: Step, symbols: set[Any]) -> Iterator[dict[Any, Any]]:
+    """Random rational points, always the same ones for the same step."""
+    rng = Random(step.rule)
+    for _ in range(POINTS):
+        yield {x: _draw(chain, rng, x) for x in sorted(symbols, key=str)}
+
+
+def _draw(chain: Chain, rng: Random, x: Any) -> Any:
+    from sympy import Rational
+
+    named = {str(getattr(key, "label", key)): given for key, given in chain.ranges.items()}
+    given = named.get(x.name) or named.get(sub(r"\d+$", "", x.name))
+    if x.is_integer:
+        return Rational(rng.randint(*(given or (1, 9))))
+    low, high = given or ((0, 3) if x.is_positive else (-1, 1))
+    return low + (high - low) * Rational(rng.randint(1, 996), 997)
+
+
+def _compare(step: Step, left: Any, right: Any, at: Mapping[Any, Any]) -> None:
+    """Both sides with 50 digits at one point."""
+    a, b = (x.xreplace(at).evalf(DIGITS + 10) for x in (left, right))
+    if not (a.is_number and a.is_real and b.is_number and b.is_real):
+        msg = f"the sides are {a} and {b}, no real numbers, at {_told(at)}"
+        raise BrokenError(msg)
+    room = max(1, abs(a), abs(b)) / 10**DIGITS
+    if not {"=": abs(a - b) <= room, "≤": a - b <= room, "<": b - a > room}[step.sign]:
+        msg = f"the sides are {a.evalf(12)} and {b.evalf(12)} at {_told(at)}"
+        raise BrokenError(msg)
+
+
+def _told(at: Mapping[Any, Any]) -> str:
+    return ", ".join(f"{x} = {value}" for x, value in at.items()) or "every point"
+
+
+def _at(chain: Chain, size: Mapping[Any, int], point: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {concrete(chain, size, x): value for x, value in point.items()}
+
+
+def _numbers(chain: Chain, step: Step) -> str:
+    for size in chain.sizes:
+        left, right = (side.doit() for side in _sides(chain, size, step))
+        named = left.free_symbols | right.free_symbols
+        points = list(_points(chain, step, named))
+        for point in [*points, *({**points[0], **_at(chain, size, chosen)} for chosen in step.by)]:
+            _compare(step, left, right, point)
+    more = f" and {len(step.by)} chosen" if step.by else ""
+    return f"numbers: {DIGITS} digits at {POINTS} random rational points{more}"
+
+
+def _vanishes(chain: Chain, step: Step, left: Any, right: Any) -> None:
+    """One random point first: simplifying what is not 0 takes long."""
+    _compare(step, left, right, next(_points(chain, step, left.free_symbols | right.free_symbols)))
+    if not _same(left, right):
+        msg = "the difference is not simplified to 0"
+        raise BrokenError(msg)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether left - right simplifies to 0, or its exponential to 1: a real number has one exponential."""
+    import sympy as sp
+
+    difference = sp.sympify(left - right)
+    return Symbolic().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
+
+
+def _identity(chain: Chain, step: Step) -> str:
+    for size in chain.sizes:
+        _vanishes(chain, step, *(side.doit() for side in _free_extremes(*_sides(chain, size, step))))
+    return "identity: the difference simplifies to 0"
+
+
+def _free_extremes(left: Any, right: Any) -> tuple[Any, Any]:
+    """An identity for free symbols holds for maxima as well, which SymPy takes long to rewrite; not under a slope."""
+    import sympy as sp
+
+    found = left.atoms(sp.Max, sp.Min) | right.atoms(sp.Max, sp.Min)
+    if left.has(sp.Derivative) or right.has(sp.Derivative):
+        return left, right
+    free = {x: sp.Symbol(f"extreme_{i}", real=True) for i, x in enumerate(sorted(found, key=str))}
+    return left.xreplace(free), right.xreplace(free)
+
+
+def _limit(chain: Chain, step: Step) -> str:
+    """Points decide what SymPy cannot decide of symbols: which of several exponentials wins."""
+    for size in chain.sizes:
+        left, right = _sides(chain, size, step)
+        for point in [_at(chain, size, point) for point in step.by] or [{}]:
+            found, wanted = left.xreplace(point).doit(), right.xreplace(point).doit()
+            if found != wanted and (found.is_infinite or wanted.is_infinite or not _same(found, wanted)):
+                msg = f"the limit is {found} and not {wanted} at {_told(point)}"
+                raise BrokenError(msg)
+    return f"limit: by SymPy{f' at {len(step.by)} points' if step.by else ''}"
+
+
+def _solve(chain: Chain, step: Step) -> str:
+    from sympy import solve
+
+    for size in chain.sizes:
+        equation, unknown, right = (concrete(chain, size, x) for x in (*step.by, step.relation.rhs))
+        found = solve(equation.doit(), unknown)
+        if step.relation.lhs != step.by[1] or len(found) != 1 or not _same(found[0], right):
+            msg = f"SymPy solves {equation} = 0 for {unknown} by {found}"
+            raise BrokenError(msg)
+    return f"solve: the only root that SymPy finds of {step.by[0]}"
+
+
+def _series(chain: Chain, step: Step) -> str:
+    from sympy import series
+
+    variable, order = step.by
+    for size in chain.sizes:
+        left, right = _sides(chain, size, step)
+        found = series(left.doit(), variable, 0, order)
+        if not _same(found.removeO(), right.removeO()) or right.getO() != found.getO():
+            msg = f"the series is {found}"
+            raise BrokenError(msg)
+    return "series: by SymPy"
+
+
+def _program(chain: Chain, step: Step) -> str:
+    for size in chain.sizes:
+        theirs = step.by(lambda x, size=size: concrete(chain, size, x))
+        for side in _sides(chain, size, step):
+            _vanishes(chain, step, side.doit(), theirs)
+    return "program: both sides are the formula of nceref.losses"
+
+
+CHECKS: Mapping[str, Callable[[Chain, Step], str]] = {
+    "identity": _identity,
+    "numbers": _numbers,
+    "limit": _limit,
+    "solve": _solve,
+    "series": _series,
+    "program": _program,
+}

@@ -1,0 +1,254 @@
+"""Source 000, second half: the temperature between its two ends, where it goes to 0 and where it goes to infinity."""
+
+from nceref.theory.claim import Chapter, Claim, Counter, Repair
+from nceref.theory.scenarios import limits
+from nceref.theory.verdicts import Verdict
+
+SOURCE = "source 000; Wang & Liu 2021"
+
+# Defaults in the authors' own code, by what it is for and the file where each stands.
+DEFAULTS = {
+    "MoCo, facebookresearch/moco main_moco.py": 0.07,
+    "CLIP (initial), openai/CLIP clip/model.py": 0.07,
+    "SupCon, HobbitLong/SupContrast losses.py": 0.07,
+    "SimCLR, google-research/simclr run.py": 0.1,
+    "PaCo, dvlab-research/Parametric-Contrastive-Learning PaCo/LT/paco_lt.py": 0.2,
+}
+
+
+def _a_constant_is_lost():
+    found = limits.at_zero()
+    tied, even = found["hard and tied, L - a / tau"][0], found["tied with the positive, L"][0]
+    shown = f"two hardest negatives: L - gap / tau tends to {tied}; gap 0, two of them: L tends to {even}; neither is 0"
+    return Counter(shown, tied != 0 != even)
+
+
+def _far_from_simple():
+    """4096 negatives, evenly spread over (-1, 1)."""
+    import numpy as np
+
+    from nceref import losses
+
+    negatives = (np.arange(4096) + 0.5) / 2048 - 1
+    s, t = np.concatenate([[0.5], negatives])[None], 4096 / 4097
+    value = losses.cross_entropy(s, np.array([0]), temperature=t)
+    slopes = losses.cross_entropy.anatomy(s, np.array([0]), temperature=t).slopes[0, 1:]
+    error, ratio = value - np.log(4097) - (-0.5 + negatives.mean()), slopes.max() / slopes.min()
+    shown = f"L - log N - L_simple = {error:.4f}; the hardest negative weighs {ratio:.2f} times the easiest, not 1"
+    return Counter(shown, bool(error > 0.1 and ratio > 2))
+
+
+def _hardest_of_a_batch(rng):
+    """Fraction 1 is InfoNCE, one negative a softplus, and what lies between is InfoNCE over those that are kept."""
+    import numpy as np
+
+    from nceref import losses
+
+    for _ in range(12):
+        n, t = int(rng.integers(3, 20)), float(10 ** rng.uniform(-1.5, 0.5))
+        q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in rng.standard_normal((2, n, 6)))
+        s, count = q @ k.T, int(rng.integers(1, n))
+        ranked = -np.sort(-s[~np.eye(n, dtype=bool)].reshape(n, n - 1))
+        rows = np.column_stack([np.diag(s), ranked[:, :count]])
+        one = np.logaddexp(0, (ranked[:, 0] - np.diag(s)) / t).mean()
+        first = np.zeros(n, dtype=int)
+        pairs = [
+            (losses.hard_contrastive(q, k, temperature=t, fraction=count / (n - 1)),
+             losses.cross_entropy(rows, first, temperature=t)),
+            (losses.hard_contrastive(q, k, temperature=t, fraction=1.0), losses.info_nce(q, k, temperature=t)),
+            (losses.hard_contrastive(q, k, temperature=t, fraction=0.5 / n), one),
+        ]  # fmt: skip
+        if not all(np.isclose(a, b, rtol=1e-12, atol=1e-12) for a, b in pairs):
+            return False
+    return True
+
+
+def _defaults_elsewhere():
+    values = sorted(DEFAULTS.values())
+    middle = values[len(values) // 2]
+    shown = ", ".join(f"{name.split(',')[0]} {value}" for name, value in DEFAULTS.items())
+    return Counter(f"{shown}: the median is {middle}", 0.05 not in values and middle != 0.05)
+
+
+CHAPTER = Chapter(
+    name="source_000_limits",
+    title="Source 000: the temperature from 0 to infinity",
+    claims=(
+        Claim(
+            id="WL-11",
+            title="the entropy of the relative penalties rises with the temperature",
+            source="Wang & Liu 2021",
+            place="section 3.2",
+            published="As the temperature falls, the entropy of the relative penalties decreases strictly.",
+            latex=r"\frac{dH(r)}{d\tau}=\frac{\mathrm{Var}_r(s)}{\tau^3}\ge0,\qquad\log m\le H(r)\le\log K",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="Strictly if at least two negatives differ. It goes from log m, m tied hardest, up to log K.",
+            world="limits",
+            as_published="0 < d(entropy(r), t)",
+            counterexample={"s": (0.2, 0.5, 0.5, 0.5), "t": 0.5},
+            formula="d(entropy(r), t) == r_var / t**3 and log(ties) <= entropy(r) <= log(K)",
+            symbolic=limits.entropy_and_its_ends,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-12",
+            title="a lower temperature concentrates on the hardest negatives",
+            source="source 000",
+            place="last paragraph",
+            published="A larger temperature treats all negatives alike, a smaller one turns to the most similar ones.",
+            latex=r"\frac{dr_j}{d\tau}=\frac{r_j}{\tau^2}(E_r[s]-s_j),\qquad\frac{dE_r[s]}{d\tau}"
+            r"=-\frac{\mathrm{Var}_r(s)}{\tau^2},\qquad1-m\,r_{\max}\le(K-m)\,e^{-g/\tau}",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="True of the hardest and of the easiest negative. The share of one between them has a peak, where "
+            "E_r[s] = s_j: below that temperature it falls, however similar the negative is.",
+            world="limits",
+            as_published="[d(r[j], t) for j in range(K) if mean(s[1:]) < s[j + 1]] <= 0",
+            counterexample={"s": (0.0, 0.9, 0.5, -0.8), "t": 1.0},
+            formula="[d(r[j], t) for j in range(K)] == [r[j] / t**2 * (r_mean - s[j + 1]) for j in range(K)]"
+            " and d(r_mean, t) == -r_var / t**2 and d(max(*r), t) <= 0 and 0 <= d(min(*r), t)"
+            " and 1 - ties * max(*r) <= others * exp(below / t)",
+            symbolic="[d(p, t) for p in r] == [p / t**2 * (r_mean - x) for p, x in zip(r, s[1:])]"
+            " and d(r_mean, t) == -r_var / t**2",
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-13",
+            title="the limit at temperature 0 is a triplet loss over the temperature",
+            source=SOURCE,
+            place="(5); eq. (6)",
+            published="The limit of L is the limit of max[s_max - s_+, 0] / tau: a triplet loss with margin 0.",
+            latex=r"\lim_{\tau\to0^+}\tau L=\max(\Delta,0),\quad0\le\tau L-\max(\Delta,0)\le\tau\log N;\qquad "
+            r"L-\tfrac{\max(\Delta,0)}{\tau}\to\log m,\ \log(1+m),\ 0\ \text{for}\ \Delta>0,=0,<0",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="It is the limit of tau L. L itself keeps a constant: log m for m tied hardest negatives above "
+            "the positive, log(1 + m) level with it; and it goes to 0 if the positive is the most similar.",
+            world="limits",
+            counterexample=_a_constant_is_lost,
+            formula="0 <= t * L - max(gap, 0) <= t * log(N) and 0 <= L - max(gap, 0) / t - limit <= rest",
+            symbolic=lambda: all(found == want for found, want in limits.at_zero().values()),
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-14",
+            title="at temperature 0 only negatives above the positive count",
+            source="source 000",
+            place="(4)",
+            published="In the limit, the sum may be restricted to negatives at least as similar as the positive.",
+            latex=r"0\le L-L_{(4)}\le\sum_{s_j<s_+}e^{(s_j-s_+)/\tau}\to0",
+            expected=Verdict.AGREES,
+            world="limits",
+            formula="0 <= L - L_restricted <= easy",
+            symbolic=limits.restriction_at_zero,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-15",
+            title="at temperature 0 only the hardest negative is looked at",
+            source="source 000",
+            place="sentence after (5)",
+            published="As the temperature goes to 0, the loss looks at the hardest negative only.",
+            latex=r"\tau\frac{\partial L}{\partial s_j}\to\frac1m\ (\Delta>0),\ \frac1{m+1}\ (\Delta=0),\ 0\ (\Delta<0)"
+            r"\quad\text{on each of the }m\text{ hardest}",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="Where a negative is more similar than the positive; tied ones share. Once the positive is the "
+            "most similar, no negative gets a gradient: only the relative penalties still concentrate.",
+            world="limits",
+            as_published="abs(1 - on_hardest) <= 1 / 2",
+            counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.01},
+            formula="[abs(t * d(L, s[j]) - (share[j] - int(j == 0))) for j in range(N)] <= rest",
+            symbolic=limits.shares_at_zero,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-16",
+            title="the limit at infinite temperature is linear in the similarities",
+            source=SOURCE,
+            place="(6); eq. (7)",
+            published="The limits of L and of (1-N)/(N tau) s_+ + 1/(N tau) sum of s_k + log N are the same.",
+            latex=r"0\le L-\Big[\log N+\frac{\bar s-s_+}\tau\Big]\le\frac{(s_{\max}-s_{\min})^2}{8\tau^2},\qquad "
+            r"\Big|L-\log N-\frac{\bar s-s_+}\tau-\frac{\kappa_2}{2\tau^2}-\frac{\kappa_3}{6\tau^3}\Big|"
+            r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4}",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="Every line has the limit log N. Meant is an expansion to first order in 1 / tau; what it leaves "
+            "out is never negative and at most (s_max - s_min)^2 / (8 tau^2).",
+            as_published="L == log(N) + (s_mean - s[0]) / t",
+            counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 1.0},
+            formula="0 <= L - (log(N) + (s_mean - s[0]) / t) <= (s_max - s_min)**2 / (8 * t**2)"
+            " and abs(L - log(N) - (s_mean - s[0]) / t - k2 / (2 * t**2) - k3 / (6 * t**3))"
+            " <= (s_max - s_min)**4 / (192 * t**4)",
+            symbolic=limits.at_infinity,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-17",
+            title="at temperature (N-1)/N the loss is almost the simple loss",
+            source="source 000",
+            place="paragraph after (6)",
+            published="At tau = (N-1)/N the contrastive loss and the simple loss are almost the same.",
+            latex=r"\log N+\frac{\bar s-s_+}{\tau}=\log N+\frac{N-1}{N\tau}\Big(-s_++\frac1{N-1}\sum_{j\ge1}s_j\Big)",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="The linearized loss is (N-1)/(N tau) times the simple loss with lambda = 1/(N-1), plus log N, at "
+            "every temperature. Near 1 the loss is not linear: its weights differ by up to exp(2 / tau).",
+            counterexample=_far_from_simple,
+            formula="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])"
+            " and 0 <= L - log(N) - K / (N * t) * (sum(s[1:]) / K - s[0]) <= (s_max - s_min)**2 / (8 * t**2)"
+            " and r == [r[0] * exp((x - s[1]) / t) for x in s[1:]]",
+            symbolic="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])",
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="WL-18",
+            title="the hard contrastive loss is the loss over the hardest negatives",
+            source="Wang & Liu 2021",
+            place="eq. (8), (9)",
+            published="Only negatives above a quantile take part; their relative penalties are renormalized.",
+            latex=r"L_{\mathrm{hard}}\le L,\qquad r_j=\frac{e^{s_j/\tau}}{\sum_{s_k\ge s^{(\alpha)}}e^{s_k/\tau}}"
+            r"\ \text{on the kept, else }0",
+            expected=Verdict.AGREES,
+            world="limits",
+            formula="L_half <= L and [d(L_half, s[j]) for j in dropped] == 0"
+            " and [d(L_half, s[j]) for j in kept]"
+            " == [-d(L_half, s[0]) / sum(exp((s[i] - s[j]) / t) for i in kept) for j in kept]",
+            numeric=True,
+            random=_hardest_of_a_batch,
+            no_evidence="symbolic: which negatives are kept depends on the order of the numbers",
+        ),
+        Claim(
+            id="WL-19",
+            title="the temperature trades uniformity against tolerance",
+            source="Wang & Liu 2021; sources 001, 002",
+            place="section 4",
+            published="A smaller temperature makes features more uniform and less tolerant of similar samples.",
+            latex=r"\text{an empirical statement about trained networks, not about minimizers}",
+            expected=Verdict.NOT_REPRODUCIBLE,
+            no_evidence="It is about networks trained on images. Of minimizers it is not true: free points on the "
+            "sphere end up the same at every temperature (see QT-11 and QT-12).",
+        ),
+        Claim(
+            id="WL-20",
+            title="most papers default to a small temperature such as 0.05",
+            source="source 000; source 003",
+            place="first paragraph; last line",
+            published="Most papers use a small temperature, for example 0.05; 0.05 is the common one.",
+            latex=r"\tau=0.07\ \text{(MoCo, CLIP, SupCon)},\ 0.1\ \text{(SimCLR)},\ 0.2\ \text{(PaCo)}",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="Small, yes; but the defaults of the methods behind these sources are 0.07 to 0.2.",
+            counterexample=_defaults_elsewhere,
+            no_evidence="What authors choose is no mathematics; the defaults were read in their code.",
+        ),
+    ),
+)

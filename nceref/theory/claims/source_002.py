@@ -1,0 +1,219 @@
+"""Source 002: what the NCE loss is, how it splits into alignment and uniformity, and what the temperature does."""
+
+from nceref.theory.claim import Chapter, Claim, Counter, Repair
+from nceref.theory.verdicts import Verdict
+
+SOURCE = "source 002"
+
+# Entropy of von Mises-Fisher laws on the sphere in space by concentration; computed with 50 digits.
+ENTROPIES = {1: "2.37943", 5: "1.22794", 20: "-0.15786"}
+
+
+def _one_shift_tells_them_apart():
+    """InfoNCE does not see a constant added to all scores; NCE does, for it learns the normalizer."""
+    import numpy as np
+
+    from nceref import losses
+
+    def info_nce(x):
+        return losses.cross_entropy(x, np.array([0]), temperature=1.0)
+
+    def nce(x):
+        flat = np.zeros(3)
+        return losses.nce(x[0, :1], x[0, 1:], data_log_noise=flat[:1], noise_log_noise=flat, noise_ratio=3.0)
+
+    x = np.array([[0.5, 0.25, -0.45, -0.1]])
+    found = [loss(x + shift) for loss in (info_nce, nce) for shift in (0.0, 1.0)]
+    shown = "InfoNCE {:.6f}, with 1 added to all scores {:.6f}; NCE {:.6f} and {:.6f}".format(*found)
+    apart = min(abs(found[2] - found[0]), abs(found[3] - found[2]))
+    return Counter(shown, abs(found[0] - found[1]) < 1e-14 and apart > 0.1)
+
+
+def _uniform_and_not_separable():
+    """Every second corner of a polygon: as uniform as the uniform law, and no line has a label on each side."""
+    import numpy as np
+    from scipy.optimize import linprog
+
+    from nceref import losses
+    from nceref.theory.scenarios.sphere import balanced, least_uniformity
+
+    x, labels = balanced(64, np.random.default_rng(0))[0], np.where(np.arange(64) % 2, 1.0, -1.0)
+    found, best = losses.uniformity(x, include_diagonal=True), float(least_uniformity(2))
+    line = linprog(np.zeros(3), A_ub=-labels[:, None] * np.c_[x, np.ones(64)], b_ub=-np.ones(64), bounds=(None, None))
+    infeasible = line.status == 2
+    shown = f"64 corners, labels alternating: L_uniform {found:.8f}, of the uniform law {best:.8f}; "
+    shown += "no line separates the labels" if infeasible else "a line separates the labels"
+    return Counter(shown, abs(found - best) < 1e-12 and infeasible)
+
+
+def _entropy_falls_with_concentration():
+    """Normalizer, mean and entropy of the law with density ~ exp(k x), x the height: dh/dk = -k Var < 0."""
+    import sympy
+
+    k, x = sympy.symbols("kappa x", positive=True)
+    total = 2 * sympy.sinh(k) / k
+    mean = sympy.diff(sympy.log(total), k)
+    entropy = sympy.log(2 * sympy.pi * total) - k * mean
+    zeros = (
+        sympy.integrate(sympy.exp(k * x), (x, -1, 1)) - total,
+        sympy.diff(mean, k) - 1 / k**2 + 1 / sympy.sinh(k) ** 2,
+        sympy.diff(entropy, k) + k * sympy.diff(mean, k),
+        entropy - sympy.log(2 * sympy.pi * total) - 1 + k * sympy.coth(k),
+    )
+    vanish = all(sympy.simplify(zero.rewrite(sympy.exp)) == 0 for zero in zeros)
+    return vanish and sympy.simplify(sympy.limit(entropy, k, 0) - sympy.log(4 * sympy.pi)) == 0
+
+
+def _entropies_by_quadrature():
+    """Minus the integral of p log p against the closed form, with 50 digits, and five decimals of each."""
+    from mpmath import mp, quad
+
+    with mp.workdps(60):
+        for k, text in ENTROPIES.items():
+            scale = mp.log(k / (4 * mp.pi * mp.sinh(k)))
+            found = quad(lambda x, k=k, c=scale: -2 * mp.pi * mp.exp(c + k * x) * (c + k * x), [-1, 0, 1])
+            closed = mp.log(4 * mp.pi * mp.sinh(k) / k) + 1 - k * mp.coth(k)
+            if abs(found - closed) > 1e-48 or not closed < mp.log(4 * mp.pi) or f"{float(closed):.5f}" != text:
+                return False
+    return True
+
+
+def _uniform_has_most_entropy(rng):
+    """Random densities on 20 bands of equal area: entropy below log 4 pi, which equal ones attain."""
+    import numpy as np
+
+    most, area = np.log(4 * np.pi), 4 * np.pi / 20
+    densities = np.vstack([np.full(20, 0.05), rng.dirichlet(np.full(20, 0.7), 50)])
+    entropies = -np.sum(densities * np.log(np.maximum(densities, 1e-300) / area), axis=1)
+    return abs(entropies[0] - most) < 1e-12 and np.all(entropies[1:] < most - 1e-3)
+
+
+def _collapse():
+    """All points equal: chance level, least alignment, most uniformity; with 50 digits, then by program."""
+    import numpy as np
+
+    from nceref import losses
+    from nceref.theory.statements import Digits, evaluate
+
+    attained = "L == log(N) and ideal - 1 / t == log(N) and alignment == -1 / t"
+    exact = [evaluate(attained, "split", {"s": (1.0,) * n, "t": 0.1, "w": 1.0}, Digits(50)).holds for n in (2, 5, 64)]
+    x = np.tile([0.6, 0.8], (64, 1))
+    pair = losses.alignment(x, x), losses.uniformity(x)
+    return all(exact) and np.allclose([*pair, losses.info_nce(x, x, temperature=0.1)], [0, 0, np.log(64)], atol=1e-13)
+
+
+CHAPTER = Chapter(
+    name="source_002",
+    title="Source 002: the NCE loss, alignment and uniformity",
+    claims=(
+        Claim(
+            id="NC-1",
+            title="softmax sums to 1; one-hot cross-entropy is minus log-softmax",
+            source=SOURCE,
+            place="section on what the NCE loss is",
+            published="With a one-hot target only the log-softmax of the target is left of the cross-entropy.",
+            latex=r"\sum_jP_j=1,\qquad-\sum_jy_j\log P_j=-\log P_{\mathrm{target}}",
+            expected=Verdict.AGREES,
+            formula="L == -sum(int(j == 0) * log(P[j]) for j in range(N)) and sum(P) == 1 and 0 <= P",
+            symbolic="exp(-L) == P[0] and sum(P) == 1",
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="NC-2",
+            title="the NCE loss and InfoNCE are told apart by a temperature",
+            source=SOURCE,
+            place="first paragraph; sentence after the InfoNCE formula",
+            published="The noise is the negatives, and NCE with a temperature is InfoNCE.",
+            latex=r"\frac{\partial L_{\mathrm{InfoNCE}}}{\partial s_j}=\frac{P_j-\delta_{j0}}\tau,\quad\sum_jP_j=1,"
+            r"\qquad\frac{\partial L_{\mathrm{NCE}}}{\partial s_j}=\frac{h_j-\delta_{j0}}\tau,\quad "
+            r"h=\frac{e^{s/\tau}}{e^{s/\tau}+Kp_n}",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="NCE is binary: data against samples of a noise of known density, and a learned normalizer. "
+            "InfoNCE is one choice among N candidates and has no normalizer to learn, whatever the temperature.",
+            counterexample=_one_shift_tells_them_apart,
+            world="split",
+            formula="d(L, s[0]) == (P[0] - 1) / t and d(L, s[1]) == P[1] / t and sum(P) == 1"
+            " and d(nce, s[0]) == (h[0] - 1) / t and d(nce, s[1]) == h[1] / t",
+            symbolic=True,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="NC-3",
+            title="the loss is alignment plus uniformity",
+            source=SOURCE,
+            place="three-line formula in the section on how it works",
+            published="If positives coincide, alignment is about the positive pair only, uniformity about negatives.",
+            latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\qquad "
+            r"0\le\log\frac{e^{1/\tau}+S}{e^{s_+/\tau}+S}\le\frac{1-s_+}\tau\,\frac{e^{1/\tau}}{e^{1/\tau}+S}",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="Unit vectors and perfect alignment; alignment is then the constant -1 / tau. Otherwise the "
+            "uniformity term moves with the positive by P_+ / tau: at low temperature nearly as much as alignment.",
+            world="split",
+            as_published="d(uniformity, s[0]) == 0",
+            counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.07, "w": 1.0},
+            formula="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t"
+            " and 0 <= ideal - uniformity <= (1 - s[0]) / t * exp(1 / t) / (exp(1 / t) + others)",
+            symbolic="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t",
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="NC-4",
+            title="uniform features are linearly separable and keep most information",
+            source=SOURCE,
+            place="sentence before the figure; definition of uniformity",
+            published="Uniform features help clustering and linear separation; the more uniform, the more information.",
+            latex=r"h(p)=\log|S^{d-1}|-\mathrm{KL}(p\,\|\,u)\le\log|S^{d-1}|,\qquad "
+            r"h(\mathrm{vMF}_\kappa)=\log\frac{4\pi\sinh\kappa}\kappa+1-\kappa\coth\kappa\text{ on }S^2",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="Uniformity does not know the labels, and labels may alternate on a uniform set. What holds: the "
+            "uniform law has the most entropy on the sphere.",
+            counterexample=_uniform_and_not_separable,
+            symbolic=_entropy_falls_with_concentration,
+            numeric=_entropies_by_quadrature,
+            random=_uniform_has_most_entropy,
+        ),
+        Claim(
+            id="NC-5",
+            title="without uniformity the encoder collapses",
+            source=SOURCE,
+            place="section on degenerate solutions",
+            published="Both parts are needed: without uniformity all inputs get the same representation.",
+            latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
+            r"L_{\mathrm{uniform}}=0=\max",
+            expected=Verdict.AGREES,
+            world="split",
+            formula="-1 / t <= alignment and ideal - 1 / t <= log(N)",
+            numeric=_collapse,
+            random=True,
+            no_evidence="symbolic: equal similarities are substituted, with 50 digits",
+        ),
+        Claim(
+            id="NC-6",
+            title="a low temperature looks at the hardest negative, a high one at all",
+            source=SOURCE,
+            place="section on the temperature coefficient",
+            published="Near 0 only the hardest negative counts and its gradient grows, at infinity all count alike; "
+            "the temperature must not be too small.",
+            latex=r"\frac{1-r_{\max}}{r_{\max}}\le(K-1)e^{-g/\tau},\qquad "
+            r"\frac{e^{-2/\tau}}K\le r_j\le\frac{e^{2/\tau}}K,\qquad 1-P_+\le Ke^{(\max_js_j-s_+)/\tau}",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="True of the shares among the negatives. Where the positive is the most similar, gradients vanish "
+            "as the temperature falls. How low it may be is a matter of experiments (WL-19).",
+            world="split",
+            as_published="d(P[1] / t, t) < 0",
+            counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.05, "w": 1.0},
+            formula="(1 - max(*r)) / max(*r) <= len(s[2:]) / exp(lead / t) and exp(-2 / t) / K <= r <= exp(2 / t) / K"
+            " and 1 - P[0] <= K * exp((max(*s[1:]) - s[0]) / t)",
+            numeric=True,
+            random=True,
+            no_evidence="symbolic: these are inequalities",
+        ),
+    ),
+)

@@ -1,0 +1,296 @@
+"""Source 003: two tables of losses at four temperatures, and a toy run on the four quadrants of the plane."""
+
+from nceref.theory.claim import Chapter, Claim, Counter, Repair
+from nceref.theory.scenarios import encoder, limits
+from nceref.theory.verdicts import Verdict
+from nceref.training.quadrants import findings
+
+SOURCE = "source 003"
+RIGHT = (0.5, 0.25, -0.45, -0.1)
+WRONG = (0.25, 0.5, -0.45, -0.1)
+TEMPERATURES = (0.99, 0.5, 0.05, 0.01)
+COMMON = {Verdict.AGREES: 4, Verdict.TRUNCATED: 4}
+
+# What the listing drew under PyTorch 2.13.0 on a CPU (AVX-512), each float32 as its exact decimal: samples 0, 1 and 99,
+# the first and last rows of the first layer, the first and last two entries of the second, and the first three draws of
+# indices and the first of the second run: class of the anchor, anchor, positive, three negatives.
+SAMPLES = (
+    (0.49625658988952637, 0.7682217955589294),
+    (0.08847743272781372, 0.13203048706054688),
+    (0.20204341411590576, -0.5109086036682129),
+)
+FIRST_LAYER = ((0.029746655374765396, 0.455817312002182), (0.5709835886955261, -0.573850154876709))
+SECOND_LAYER = (-0.02270711213350296, 0.3128247559070587, -0.13402527570724487, 0.09300976246595383)
+INDICES = ((3, 24, 13, 5, 33, 65), (3, 12, 9, 61, 45, 74), (1, 16, 4, 36, 17, 12), (3, 10, 16, 65, 32, 55))
+
+
+def _same_square():
+    import numpy as np
+
+    from nceref import losses
+
+    cosines = [np.sort((x @ x.T).ravel()) for x in map(encoder.four_classes, TEMPERATURES)]
+    apart = max(float(np.abs(c - cosines[0]).max()) for c in cosines)
+    anchor = np.array([RIGHT]), np.array([0])
+    warm, cold = (-losses.cross_entropy.anatomy(*anchor, temperature=t).slopes[0, 0] / t for t in (0.99, 0.01))
+    shown = (
+        f"four free classes end as the same square at {TEMPERATURES}; the pull on the positive of the first table is"
+        f" {warm:.3f} at 0.99 and {cold:.1e} at 0.01"
+    )
+    return Counter(shown, bool(apart < 1e-6 and cold < warm))
+
+
+def _equally_uniform():
+    from nceref import losses
+
+    found = [float(losses.uniformity(encoder.four_classes(t))) for t in TEMPERATURES]
+    shown = f"four free classes: log mean Gaussian potential {found[0]:.5f} at 0.99, {found[-1]:.5f} at 0.01"
+    return Counter(shown, max(found) - min(found) < 1e-6)
+
+
+def _labels_of_the_listing():
+    labels = sorted({*([0] * 25 + [1] * 25 + [2] * 25 + [3] * 25)})
+    return Counter(f"the labels of the listing are {labels}", labels != [0, 1, 2, 4])
+
+
+def _samples_on_all_sides():
+    widest = encoder.widest_gap()
+    told = f"both corners are left of 0, all samples on one side of a line; their widest gap is {widest:.1f} degrees"
+    return Counter(told, widest < 180)
+
+
+def _same_numbers():
+    """Samples and weights bit by bit; indices, those of the second run after the 10,000 steps of the first."""
+    import random
+
+    import numpy as np
+
+    from nceref.training.quadrants import indices, samples
+
+    drawn, steps = samples.draw(0), indices.numbers(0, 10_001)
+    words = np.frombuffer(np.random.RandomState([0]).bytes(40), "<u4")
+    stream = random.Random(0)
+    return (
+        tuple(map(tuple, drawn.samples[[0, 1, 99]].tolist())) == SAMPLES
+        and tuple(map(tuple, drawn.W1[[0, 9]].tolist())) == FIRST_LAYER
+        and (*drawn.W2[0, :2].tolist(), *drawn.W2[1, -2:].tolist()) == SECOND_LAYER
+        and tuple(map(tuple, steps[[0, 1, 2, -1]].tolist())) == INDICES
+        and [stream.getrandbits(32) for _ in range(10)] == words.tolist()
+    )
+
+
+CHAPTER = Chapter(
+    name="source_003",
+    title="Source 003: two tables and a toy run on four quadrants",
+    claims=(
+        Claim(
+            id="QT-1",
+            title="the formula of the loss",
+            source=SOURCE,
+            place="section 1, formula",
+            published="-log of exp(sim(x, x') / tau) over the sum of exp(sim(x, y_j) / tau); the y_j are negatives.",
+            latex=r"L=-\log\frac{e^{s_+/\tau}}{e^{s_+/\tau}+\sum_{j\ge1}e^{s_j/\tau}}=\log(1+e^{L_{\mathrm{DCL}}})",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="The sum must hold the positive as well, as in the tables and the code. Read literally it is the "
+            "decoupled loss, which may be negative.",
+            as_published="L == L_dcl",
+            counterexample={"s": RIGHT, "t": 0.05},
+            formula="L == -log(exp(s[0] / t) / sum(exp(x / t) for x in s)) and L == log(1 + exp(L_dcl))",
+            symbolic=True,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="QT-2",
+            title="first table: the positive is the most similar",
+            source=SOURCE,
+            place="section 4, first table",
+            published="Similarities over tau, softmax and loss of [0.5, 0.25, -0.45, -0.1] at four temperatures.",
+            latex=r"L(\tau)=-\log P_0,\quad P_j=e^{s_j/\tau}/\textstyle\sum_ke^{s_k/\tau}",
+            expected=Verdict.FLOAT32_ARTIFACT,
+            table="temperature-easy",
+            cells={**COMMON, Verdict.PRINTED_DIGITS: 15, Verdict.FLOAT32_ARTIFACT: 1},
+            formula="L == -log(P[0])",
+            symbolic=True,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="QT-3",
+            title="second table: a negative is the most similar",
+            source=SOURCE,
+            place="section 4, second table",
+            published="The same for [0.25, 0.5, -0.45, -0.1]. The sentence before says low where high is meant.",
+            latex=r"L(\tau)=-\log P_0,\quad P_j=e^{s_j/\tau}/\textstyle\sum_ke^{s_k/\tau}",
+            expected=Verdict.TRUNCATED,
+            table="temperature-hard",
+            cells={**COMMON, Verdict.PRINTED_DIGITS: 16},
+            formula="L == -log(P[0])",
+            symbolic=True,
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="QT-4",
+            title="positive most similar: a lower temperature, a lower loss",
+            source=SOURCE,
+            place="sections 4 and 5",
+            published="When the positive is the most similar, the loss falls with the temperature.",
+            latex=r"\frac{dL}{d\tau}=\frac1{\tau^2}\sum_jP_j(s_+-s_j)\ge0\quad\text{if }s_+\ge s_j\ \forall j",
+            expected=Verdict.AGREES,
+            formula="d(L, t) == sum(p * (s[0] - x) for p, x in zip(P, s)) / t**2"
+            " and min(0, d(L, t)) * max(0, -gap) == 0",
+            symbolic="d(L, t) == sum(p * (s[0] - x) for p, x in zip(P, s)) / t**2",
+            numeric=True,
+            random=True,
+        ),
+        Claim(
+            id="QT-5",
+            title="a negative most similar: a lower temperature, a higher loss",
+            source=SOURCE,
+            place="sections 4 and 5",
+            published="When a negative is the most similar, the loss rises as the temperature falls.",
+            latex=r"L=H(P)+\frac{E_P[s]-s_+}{\tau};\quad\bar s<s_+<s_{\max}:\ \text{least where }E_P[s]=s_+,\ L=H(P)",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="Its own second table says otherwise: 1.2486 at 1, 1.2214 at 0.5. The loss is least where "
+            "E_P[s] = s_+, there at 0.5629, and rises only below.",
+            as_published="d(L, t) < 0",
+            counterexample={"s": WRONG, "t": 1.0},
+            formula="L == entropy(P) + (expected - s[0]) / t and d(L, t) == (s[0] - expected) / t**2",
+            symbolic="d(L, t) == (s[0] - expected) / t**2",
+            numeric=lambda: limits.turning_point(WRONG) == ("0.56289", "1.2192", "1.2192"),
+            random=True,
+        ),
+        Claim(
+            id="QT-6",
+            title="a low temperature adjusts sharply, and hardly once right",
+            source=SOURCE,
+            place="sections 4 and 5",
+            published="A high temperature adjusts gently, right or wrong; a low one sharply, and hardly once right.",
+            latex=r"\Big|\frac{\partial L}{\partial s_+}\Big|=\frac{1-P_+}\tau,\qquad "
+            r"\frac1{1+e^{-\Delta/\tau}}\le1-P_+\le K\,e^{\Delta/\tau}",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="True at both ends. Between them, if the positive is the most similar, the pull first grows as "
+            "the temperature falls, to 1.3013 at 0.2358 in the first table.",
+            as_published="0 <= d((1 - P[0]) / t, t)",
+            counterexample={"s": RIGHT, "t": 1.0},
+            formula="d((1 - P[0]) / t, t) == sum(p * (expected - x - t) for p, x in zip(P[1:], s[1:])) / t**3"
+            " and 1 / (1 + exp(-gap / t)) <= 1 - P[0] <= K * exp(gap / t)",
+            symbolic="d((1 - P[0]) / t, t) == sum(p * (expected - x - t) for p, x in zip(P[1:], s[1:])) / t**3",
+            numeric=lambda: limits.pull_peak(RIGHT) == ("0.2358", "1.3013"),
+            random=True,
+        ),
+        Claim(
+            id="QT-7",
+            title="the lower the temperature, the steeper the distribution",
+            source=SOURCE,
+            place="section 4, first conclusion",
+            published="The lower the temperature, the steeper the softmax distribution.",
+            latex=r"\tau\log\frac{P_j}{P_0}=s_j-s_0,\qquad\frac{dH(P)}{d\tau}\ge0,\qquad\frac{dP_{\max}}{d\tau}\le0",
+            expected=Verdict.AGREES,
+            formula="[t * log(p / P[0]) for p in P] == [x - s[0] for x in s]"
+            " and 0 <= d(entropy(P), t) and d(max(*P), t) <= 0",
+            symbolic="[t * log(p / P[0]) for p in P] == [x - s[0] for x in s]",
+            numeric=True,
+            random=True,
+            no_evidence="the picture of normal curves is not meant exactly, as the source says",
+        ),
+        Claim(
+            id="QT-8",
+            title="the samples, their labels, and the features before training",
+            source=SOURCE,
+            place="section 2",
+            published="100 samples labeled by quadrant (0, 1, 2, 4); the untrained encoder crowds them together.",
+            latex=r"f(x)=\tanh(W_2W_1x),\qquad f(-x)=-f(x)",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, so the encoder is odd.",
+            counterexample=_labels_of_the_listing,
+            world="encoder",
+            formula="f_back == [-z for z in f] and [(1 + z) / (1 - z) for z in f]"
+            " == [exp(2 * (row[0] * x[0] + row[1] * x[1])) for row in M]",
+            symbolic=True,
+            numeric=encoder.quadrants_and_crowded_features,
+            random=True,
+        ),
+        Claim(
+            id="QT-9",
+            title="after training the features are spread more evenly",
+            source=SOURCE,
+            place="sections 2 and 3, pictures",
+            published="After 10,000 steps at 0.05 the features are more even; pictures of that and of five other runs.",
+            latex=r"W\leftarrow W-3\cdot10^{-4}\,\nabla L,\quad10\,000\ \text{steps}",
+            expected=Verdict.AGREES,
+            numeric=findings.spread_more_evenly,
+            no_evidence="symbolic, property: it is about six training runs, which are replayed; at 0.001 it is not so",
+        ),
+        Claim(
+            id="QT-10",
+            title="at 0.001 the points sit at (-1, 1) and (-1, -1)",
+            source=SOURCE,
+            place="section 3, below the pictures",
+            published="At 0.001 all features gather in the two corners (-1, 1) and (-1, -1).",
+            latex=r"f(-x)=-f(x)\ \Rightarrow\ \text{two corners that hold everything are opposite}",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="The encoder is odd and the samples lie on all sides, so two such corners are opposite ones, "
+            "(-1, 1) and (1, -1) for example.",
+            counterexample=_samples_on_all_sides,
+            world="encoder",
+            formula="f_back == [-z for z in f]",
+            symbolic=True,
+            numeric=findings.in_opposite_corners,
+            random=True,
+        ),
+        Claim(
+            id="QT-11",
+            title="a smaller temperature contrasts more strongly",
+            source=SOURCE,
+            place="sections 3 and 5",
+            published="The smaller the temperature, the closer similar samples get and the farther dissimilar ones.",
+            latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad "
+            r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau}",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="With a fixed learning rate the temperature also scales the step, by 1 / tau: the pictures mix "
+            "both. Where free points end is the same at every temperature: all negatives alike, as Jensen has it.",
+            counterexample=_same_square,
+            formula="t * d(L, s[0]) == P[0] - 1 and exp(mean(s[1:]) / t) <= mean([exp(x / t) for x in s[1:]])",
+            symbolic="t * d(L, s[0]) == P[0] - 1",
+            numeric=findings.rate_over_temperature_contrasts,
+            random=True,
+        ),
+        Claim(
+            id="QT-12",
+            title="for a uniform distribution the temperature must be moderate",
+            source=SOURCE,
+            place="sections 3 and 5",
+            published="For evenly spread features the temperature must be neither too large nor too small.",
+            latex=r"\frac{\partial}{\partial a}L(a f_0,f_1,\dots)=0:\ \text{the loss sees directions only}",
+            expected=Verdict.WRONG,
+            repair=Repair.REPLACED,
+            repaired="On the circle, which is all the loss sees, four free classes end equally uniform at all of "
+            "them. The pictures show lengths too, which no term of the loss holds in place.",
+            counterexample=_equally_uniform,
+            world="encoder",
+            formula="[d(L, a[j]) for j in range(len(a))] == 0",
+            numeric=findings.moderate_only_in_the_square,
+            random=True,
+            no_evidence="symbolic: the square root in the cosine; instances with 30 digits show it",
+        ),
+        Claim(
+            id="QT-13",
+            title="the seed fixes every random number of the run",
+            source=SOURCE,
+            place="section 2, listing",
+            published="Seed 0 for torch and random: samples, weights and indices are the same each time.",
+            latex=r"u=(w\bmod2^{24})\,2^{-24},\qquad W=\mathrm{fl}_{32}(u\,(b-a)+a),\quad b=-a=1/\sqrt{\text{inputs}}",
+            expected=Verdict.AGREES,
+            numeric=_same_numbers,
+            no_evidence="symbolic, property: it is about one stream of numbers",
+        ),
+    ),
+)

@@ -1,0 +1,222 @@
+"""Derivations as text and as LaTeX; nothing is written before every step of the topic has been checked (`chain`)."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from textwrap import indent, wrap
+from typing import Any
+
+from nceref.errors import DeclarationError, InputError
+from nceref.output import files
+from nceref.output.pages import NARROWEST, WIDTH
+from nceref.registry import discover, unknown
+from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, equal
+
+_MARGIN = "    "
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """One topic, named like its file in `nceref.theory.derivations`; `steps()` builds its chain."""
+
+    name: str
+    title: str
+    sources: tuple[str, ...]
+    steps: Callable[[], Chain]
+
+
+def topics() -> Mapping[str, Derivation]:
+    """Every derivation by its name."""
+    found: Mapping[str, Derivation] = discover("nceref.theory.derivations", "DERIVATION", Derivation)
+    return found
+
+
+def get(name: str) -> Derivation:
+    """The derivation of that name; an `InputError` that suggests some for a name that is not there."""
+    known = topics()
+    if name not in known:
+        error = unknown("derivation", name, tuple(known), "nceref derive")
+        raise error
+    return known[name]
+
+
+def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
+    """Build the chain and check all of it; returned with what was checked of each step.
+
+    Raises
+    ------
+    DeclarationError
+        For the first step that does not follow: topic, step, both sides, and what to do.
+    """
+    chain = derivation.steps()
+    notes = []
+    for number, step in enumerate(chain.steps, 1):
+        try:
+            notes.append(CHECKS[step.check](chain, step))
+        except BrokenError as broken:
+            sides = f"{step.relation.lhs} {step.sign} {step.relation.rhs}"
+            msg = (
+                f"derivation {derivation.name!r}, step {number} ({step.rule}) does not follow by {step.check}: {sides};"
+                f" {broken}. Correct this step, or the one that it builds on, in nceref/theory/derivations/"
+                f"{derivation.name.replace('-', '_')}.py"
+            )
+            raise DeclarationError(msg) from broken
+    return chain, tuple(notes)
+
+
+def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
+    """Check every step of a derivation, then write it out as a string that ends in a newline.
+
+    Parameters
+    ----------
+    derivation : Derivation
+    form : {"text", "latex"}
+        Text has formulas in two dimensions where they fit, else on one line; LaTeX is a fragment that needs amsmath.
+        Any other word raises `InputError`.
+    width : int
+        Columns of the text, at least 40; LaTeX has lines of any length.
+
+    Raises
+    ------
+    DeclarationError
+        If a step does not follow.
+    """
+    writers: Mapping[str, Callable[..., Iterator[str]]] = {"text": _text, "latex": _latex}
+    if form not in writers:
+        msg = f"`form` must be one of {', '.join(map(repr, writers))}, got {form!r}"
+        raise InputError(msg)
+    chain, notes = follow(derivation)
+    return "\n".join(writers[form](derivation, chain, notes, max(width, NARROWEST))) + "\n"
+
+
+def save(text: str, path: str | os.PathLike[str]) -> None:
+    """Replace the file at `path` by `text` in one step; its folder is created if it does not exist.
+
+    Raises
+    ------
+    OSError
+        If that cannot be done: the path, why, and what to give instead. What was there stays.
+    """
+    try:
+        files.replace(path, text.encode())
+    except OSError as error:
+        blocked = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "its parent is not a folder" if blocked else (error.strerror or type(error).__name__).lower()
+        msg = f"cannot write to {path}: {why}; give the path of a file in a folder that you may write to"
+        raise OSError(msg) from error
+
+
+def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: int) -> Iterator[str]:
+    yield from wrap(derivation.title, width)
+    yield from wrap(f"Sources: {'; '.join(derivation.sources)}", width, subsequent_indent=_MARGIN)
+    yield ""
+    for name in chain.names:
+        yield from _name(name, width)
+    if sizes := _sizes(chain):
+        yield from wrap(sizes, width)
+    for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
+        yield ""
+        yield from wrap(f"{number}. {step.rule}", width, subsequent_indent=" " * len(f"{number}. "))
+        yield ""
+        yield from _shown(step, width)
+        yield ""
+        yield from wrap(f"[{note}]", width, initial_indent=_MARGIN, subsequent_indent=_MARGIN + " ")
+
+
+def _sizes(chain: Chain) -> str:
+    told = ["with " + ", ".join(f"{x} = {n}" for x, n in size.items()) for size in chain.sizes if size]
+    return f"Every step is checked {' and '.join(told)}." if told else ""
+
+
+def _name(name: Name, width: int) -> Iterator[str]:
+    yield from wrap(f"{_pretty(name.symbol)}: {name.meaning}", width, subsequent_indent=_MARGIN)
+    if _printed(name):
+        yield from _shown(Step("", _relation(name)), width)
+
+
+def _printed(name: Name) -> bool:
+    return name.definition is not None and not callable(name.definition)
+
+
+def _relation(name: Name) -> Any:
+    return equal(name.symbol, name.definition)
+
+
+def _shown(step: Step, width: int) -> list[str]:
+    """The relation in two dimensions, or with each side on lines of its own, or in one dimension and wrapped."""
+    relation, room = step.relation, width - len(_MARGIN)
+    sign = step.sign
+    whole, left, right = (_pretty(x) for x in (relation, relation.lhs, relation.rhs))
+    if _wide(whole) <= room:
+        found = whole
+    elif max(_wide(left), _wide(right) + 2) <= room:
+        found = left + "\n" + _beside(f"{sign} ", right)
+    else:
+        flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
+        found = "\n".join(wrap(flat, room, subsequent_indent="  ", break_long_words=True))
+    return [line.rstrip() for line in indent(found, _MARGIN).splitlines()]
+
+
+def _wide(text: str) -> int:
+    return max(map(len, text.splitlines()))
+
+
+def _beside(sign: str, block: str) -> str:
+    """A sign to the left of a block, at the height of its middle."""
+    lines = block.splitlines()
+    return "\n".join((sign if i == (len(lines) - 1) // 2 else "  ") + line for i, line in enumerate(lines))
+
+
+def _pretty(expression: Any) -> str:
+    """Two-dimensional Unicode, with subscripts for indices and with derivatives as fractions."""
+    from sympy.printing.pretty.pretty import PrettyPrinter
+    from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
+    from sympy.printing.pretty.stringpict import prettyForm
+
+    class Printer(PrettyPrinter):  # type: ignore[misc]
+        def _print_Indexed(self, x: Any) -> Any:  # noqa: N802 - SymPy looks for these names
+            from sympy import Symbol
+
+            return self._print(Symbol(f"{x.base.label}_{x.indices[0]}"))
+
+        def _print_Derivative(self, x: Any) -> Any:  # noqa: N802
+            below = prettyForm(*prettyForm("∂").right(self._print(x.variables[0])))
+            above = self._print(x.expr) if x.expr.is_Atom else prettyForm(*self._print(x.expr).parens())
+            return prettyForm(*prettyForm("∂").right(above)) / below
+
+    before = pretty_use_unicode(True)
+    try:
+        return str(Printer({"wrap_line": False}).doprint(expression))
+    finally:
+        pretty_use_unicode(before)
+
+
+def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int) -> Iterator[str]:
+    yield "% needs \\usepackage{amsmath}"
+    yield f"\\paragraph{{{_escaped(derivation.title)}.}}"
+    yield f"Sources: {_escaped('; '.join(derivation.sources))}."
+    yield "\\begin{itemize}"
+    for name in chain.names:
+        meant = _relation(name) if _printed(name) else name.symbol
+        yield f"  \\item ${_tex(meant)}$: {_escaped(name.meaning)}"
+    yield "\\end{itemize}"
+    if sizes := _sizes(chain):
+        yield sizes
+    for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
+        yield f"\n\\noindent {number}. {_escaped(step.rule)}"
+        left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
+        sign = step.sign.replace("≤", "\\le")
+        yield f"% {note}\n\\begin{{align*}}\n  {left} &{sign} {right}\n\\end{{align*}}"
+
+
+def _tex(expression: Any) -> str:
+    from sympy import latex
+
+    return str(latex(expression, diff_operator="\\partial"))
+
+
+def _escaped(text: str) -> str:
+    """Words as LaTeX text."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    special |= {"\\": "\\textbackslash{}", "<": "$<$", ">": "$>$", "|": "$|$"}
+    return "".join(special.get(c, c) for c in text)

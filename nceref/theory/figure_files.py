@@ -1,0 +1,265 @@
+"""Draws the figures, keeps their manifest and index, and says what there is no longer what would be drawn.
+
+A figure is drawn twice, as SVG and as PNG, and its bytes depend on nothing but its data and the tools that draw it.
+The manifest holds a hash of the data, which is the same everywhere, and names the tools.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nceref.errors import InputError
+from nceref.output import files
+from nceref.output.figure import Figure, render
+from nceref.registry import discover, unknown
+
+FORMATS = ("svg", "png")
+MANIFEST, INDEX = "manifest.json", "README.md"
+_OPENING = """# Figures
+
+Drawn by `nceref figures`, which rewrites this page; `nceref figures --check` compares."""
+
+
+class Checked(NamedTuple):
+    """What a check found of one figure, or of the index: nothing, or sentences.
+
+    `note` says why bytes were not compared; empty where they were.
+    """
+
+    figure: str
+    findings: tuple[str, ...] = ()
+    note: str = ""
+
+
+def figures() -> Mapping[str, Figure]:
+    """Every figure by name."""
+    return discover("nceref.theory.figures", "FIGURE", Figure)
+
+
+def drawn_by(command: str) -> tuple[str, ...]:
+    """Names of the figures that a command of their own draws, such as ``nceref plot-limits``."""
+    return tuple(name for name, figure in figures().items() if figure.command == command)
+
+
+def chosen(names: Iterable[str] = ()) -> list[Figure]:
+    """The figures of these names, in their order and each once; all of them for none. An unknown name raises."""
+    known = figures()
+    picked = dict.fromkeys(names)
+    for name in picked:
+        if name not in known:
+            error = unknown("figure", name, tuple(known), "nceref figures --list")
+            raise error
+    return [known[name] for name in picked or known]
+
+
+def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> Iterator[Path]:
+    """Draw figures into a folder, and bring its manifest and index up to date.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of figures; none of them: all.
+    out : path
+        Created if it does not exist.
+
+    Yields
+    ------
+    Path
+        Each file once it is there; every file replaces an older one in one step.
+
+    Raises
+    ------
+    InputError
+        If there is no figure of some name.
+    OSError
+        If a file cannot be written.
+    """
+    wanted, out = chosen(names), Path(out)
+    _refuse_to_lose(out)
+    entries = {name: entry for name, entry in _entries(out, missing={}).items() if name in figures()}
+    for figure in wanted:
+        data = figure.data()
+        for suffix in FORMATS:
+            yield _put(out / f"{figure.name}.{suffix}", render(figure, data, suffix))
+        entries[figure.name] = _about(figure) | {"data": fingerprint(data), "drawn with": tools()}
+        _put(out / MANIFEST, _text(entries))
+    yield out / MANIFEST
+    yield write_index(out)
+
+
+def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> list[Checked]:
+    """Compare what lies in a folder with what would be drawn now.
+
+    The data behind each figure are always compared, by their hash. Bytes are compared where the tools are those of
+    the manifest: platform, matplotlib, and the libraries with which it draws letters and writes PNG.
+
+    Parameters
+    ----------
+    names, out
+        As in `draw`.
+
+    Returns
+    -------
+    list of Checked
+        One for each figure, and one for the index.
+
+    Raises
+    ------
+    InputError
+        If there is no figure of some name, or no manifest in the folder.
+    """
+    names, out = tuple(names), Path(out)
+    wanted = chosen(names)
+    entries = _entries(out)
+    found = [_checked(figure, entries.get(figure.name), out) for figure in wanted]
+    if not names:
+        gone = [name for name in entries if name not in figures()]
+        found += [Checked(name, ("is in the manifest, but there is no such figure any more",)) for name in gone]
+    path = out / INDEX
+    same = path.is_file() and path.read_text(encoding="utf-8") == _index(entries)
+    return [*found, Checked(INDEX, () if same else ("does not say what the manifest says",))]
+
+
+def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Checked:
+    if entry is None:
+        return Checked(figure.name, ("is not in the manifest",))
+    data = figure.data()
+    findings = [f"the {key} changed" for key, value in _about(figure).items() if entry.get(key) != value]
+    if entry.get("data") != fingerprint(data):
+        findings.append("the data behind it changed")
+    files = {suffix: out / f"{figure.name}.{suffix}" for suffix in FORMATS}
+    findings += [f"{path.name} is missing" for path in files.values() if not path.is_file()]
+    here, there = tools(), entry.get("drawn with", {})
+    if there != here:
+        note = f"bytes were not compared: drawn with {_words(there)}; here is {_words(here)}"
+        return Checked(figure.name, tuple(findings), note)
+    findings += [
+        f"{path.name} has other bytes than would be drawn now"
+        for suffix, path in files.items()
+        if path.is_file() and path.read_bytes() != render(figure, data, suffix)
+    ]
+    return Checked(figure.name, tuple(findings))
+
+
+def _words(used: Mapping[str, str]) -> str:
+    return ", ".join(f"{what} {which}" for what, which in used.items())
+
+
+def write_index(out: str | os.PathLike[str] = "figures") -> Path:
+    """Write the page that shows every figure of the folder's manifest with its caption, claims and command."""
+    out = Path(out)
+    return _put(out / INDEX, _index(_entries(out)).encode())
+
+
+def fingerprint(data: Mapping[str, Any]) -> str:
+    """A hash of named arrays that does not see their last bits.
+
+    Numbers count with 9 significant digits, and with none below 1e-13 of the largest in their array: what is left of
+    a difference of large numbers is noise. Minus zero is zero.
+    """
+    content = {name: _digits(values) for name, values in sorted(data.items())}
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _digits(values: Any) -> dict[str, Any]:
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        msg = f"the data of a figure must be finite, got {array[~np.isfinite(array)][0]}"
+        raise InputError(msg)
+    largest = float(np.max(np.abs(array), initial=0.0))
+    places = 13 - _exponent(largest)
+    # Adding 0.0 makes 0.0 of -0.0.
+    rounded = (round(x, min(8 - _exponent(x), places)) + 0.0 for x in array.ravel().tolist())
+    return {"shape": array.shape, "numbers": [f"{x:.8e}" for x in rounded]}
+
+
+def _exponent(x: float) -> int:
+    return math.floor(math.log10(abs(x))) if x else 0
+
+
+def tools() -> dict[str, str]:
+    """What the bytes of a drawing depend on, beside its data."""
+    import platform
+
+    import matplotlib as mpl
+    import numpy as np
+    import PIL
+    from matplotlib import ft2font
+
+    x = np.linspace(0.1, 3, 1001)
+    values = np.concatenate([f(x) for f in (np.exp, np.log10, np.tanh, lambda x: np.power(10, x))])
+    return {
+        "platform": f"{platform.system()} {platform.machine()}",
+        # Last bits of elementary functions, which NumPy computes in another way on other processors.
+        "functions": hashlib.sha256(values.tobytes()).hexdigest()[:6],
+        "matplotlib": mpl.__version__,
+        "freetype": ft2font.__freetype_version__,
+        "pillow": PIL.__version__,
+    }
+
+
+def _about(figure: Figure) -> dict[str, Any]:
+    command = figure.command or f"nceref figures {figure.name}"
+    return {
+        "title": figure.title,
+        "caption": figure.caption,
+        "source": figure.source,
+        "claims": list(figure.claims),
+        "command": command,
+    }
+
+
+def _entries(out: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+    path = out / MANIFEST
+    if not path.is_file():
+        if missing is not None:
+            return missing
+        msg = f"there is no {path}; draw the figures first: nceref figures --out {out}"
+        raise InputError(msg)
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"{path} is not JSON ({error}); delete it and draw the figures again: nceref figures --out {out}"
+        raise InputError(msg) from error
+    if not (isinstance(entries, dict) and all(isinstance(x, dict) and "drawn with" in x for x in entries.values())):
+        msg = f"{path} is no manifest of figures, and would be lost; draw into another folder with --out"
+        raise InputError(msg)
+    return entries
+
+
+def _text(entries: Mapping[str, Any]) -> bytes:
+    content = {name: entries[name] for name in sorted(entries)}
+    return (json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _index(entries: Mapping[str, Any]) -> str:
+    parts = [_OPENING]
+    for name, entry in sorted(entries.items()):
+        picture = f'<img src="{name}.svg" width="480" alt="{entry["title"]}">'
+        facts = f"{entry['source']}. Claims: {', '.join(entry['claims'])}. `{entry['command']}`"
+        parts += [f"## {entry['title']}", picture, entry["caption"], facts]
+    return "\n\n".join(parts) + "\n"
+
+
+def _put(path: Path, content: bytes) -> Path:
+    """Replace a file in one step."""
+    try:
+        files.replace(path, content)
+    except OSError as error:
+        msg = f"cannot write {path}: {(error.strerror or type(error).__name__).lower()}"
+        raise OSError(msg) from error
+    return path
+
+
+def _refuse_to_lose(out: Path) -> None:
+    """A page of somebody else's, where the index would be written."""
+    page = out / INDEX
+    if page.is_file() and not page.read_bytes().startswith(_OPENING.encode()):
+        msg = f"{page} is not the index that nceref writes, and would be lost; draw into another folder with --out"
+        raise InputError(msg)

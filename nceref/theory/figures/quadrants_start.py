@@ -1,0 +1,36 @@
+"""What the training runs of source 003 start from: the samples, and their features before the first step."""
+
+import numpy as np
+
+from nceref.output.figure import Figure
+from nceref.training.quadrants import panels
+
+
+def data():
+    """Samples and features of the untrained encoder, in float64."""
+    from nceref.training.quadrants.samples import draw, encoded
+
+    start = draw(0)
+    samples, *weights = (x.astype(np.float64) for x in (start.samples, start.W1, start.W2))
+    return {"samples": samples, "features": encoded(samples, *weights)}
+
+
+def draw(canvas, data):
+    """A panel for each."""
+    panels.panels(canvas, list(data.values()), ["samples", "features, untrained"])
+
+
+FIGURE = Figure(
+    name="quadrants-start",
+    title="Four quadrants before training",
+    caption=(
+        "The 100 samples of the published script (seed 0), 25 from each quadrant of the plane, and their features "
+        "before the first step: an encoder of two linear layers without bias and tanh, which is odd, so that opposite "
+        "quadrants have opposite features. Regenerated bit by bit with NumPy alone."
+    ),
+    source="Source 003, section 2, the pictures before training",
+    claims=("QT-8", "QT-13"),
+    data=data,
+    draw=draw,
+    height=2.25,
+)

@@ -1,0 +1,300 @@
+"""Evidence is run, and a verdict is derived from it: by one table of rules, never by hand.
+
+    evidence that does not hold, or a counterexample that breaks nothing     no verdict: the claim is not proved
+    the counterexample breaks it, and another statement holds in its place   wrong
+    the counterexample breaks it, and a corrected wording holds              imprecise
+    the counterexample breaks it, and it holds under a condition             true under conditions
+    no evidence, and no number that could be computed                        not reproducible here
+    otherwise                                                                agrees
+
+Published numbers have verdicts of their own (see `verdicts`); the worst of all is the verdict of the claim.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from nceref.engine.settings import thread_count
+from nceref.errors import InputError
+from nceref.output import files
+from nceref.registry import discover, unknown
+from nceref.spec import Cell, Table
+from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
+from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, world
+from nceref.theory.verdicts import Verdict, printed_numbers, verdict
+
+DRAWS = 24
+"""Random instances for each formula."""
+DERIVED = Path(__file__).parent / "claims" / "derived.json"
+_BY_REPAIR = {Repair.REPLACED: Verdict.WRONG, Repair.WORDING: Verdict.IMPRECISE, Repair.CONDITION: Verdict.CONDITIONAL}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One piece of evidence: its kind, whether it held, what it took, and what it shows."""
+
+    id: str
+    kind: str
+    held: bool
+    seconds: float
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All evidence of a claim, its numbers, and the verdict that follows; None where nothing does, with the reason."""
+
+    claim: Claim
+    evidence: tuple[Evidence, ...]
+    computed: tuple[Any, ...]
+    cells: tuple[Verdict, ...]
+    derived: Verdict | None
+    reason: str
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the derived verdict is the one the claim states, of the claim and of its numbers."""
+        return self.derived is self.claim.expected and not self.surprises
+
+    @property
+    def surprises(self) -> list[str]:
+        """Published numbers with another verdict than the claim states."""
+        split = len(self.cells) - len(self.claim.values)
+        counts = {one: self.cells[:split].count(one) for one in Verdict if one in self.cells[:split]}
+        wanted = dict(self.claim.cells)
+        found = [f"table {self.claim.table}: {counts} instead of {wanted}"] if counts != wanted else []
+        for value, got in zip(self.claim.values, self.cells[split:], strict=True):
+            allowed = (Verdict.AGREES, Verdict.PRINTED_DIGITS) if value.expected is None else (value.expected,)
+            if got not in allowed:
+                found.append(f"{value.what}: {value.published} is {got.value}, expected {allowed[-1].value}")
+        return found + _control(self.claim)
+
+
+@cache
+def chapters() -> tuple[Chapter, ...]:
+    """The five sources first, then the papers; parts of one source in the order of their numbers."""
+
+    def place(chapter: Chapter) -> tuple[bool, str, int]:
+        return not chapter.name.startswith("source"), chapter.name[:10], int(chapter.claims[0].id.split("-")[1])
+
+    return tuple(sorted(discover("nceref.theory.claims", "CHAPTER", Chapter).values(), key=place))
+
+
+@cache
+def claims() -> Mapping[str, Claim]:
+    """Every claim by its id, in the order of the chapters."""
+    found = [claim for chapter in chapters() for claim in chapter.claims]
+    ids = [claim.id for claim in found]
+    twice = {one for one in ids if ids.count(one) > 1}
+    if twice:
+        msg = f"two claims have the id {sorted(twice)}"
+        raise ValueError(msg)
+    return {claim.id: claim for claim in found}
+
+
+def chosen(ids: Sequence[str]) -> list[Claim]:
+    """The claims of these ids, all for none; letter case does not matter."""
+    known = {one.casefold(): one for one in claims()}
+    for one in ids:
+        if one.casefold() not in known:
+            error = unknown("claim", one, tuple(claims()), "nceref claims")
+            raise error
+    return [claims()[one] for one in dict.fromkeys(known[one.casefold()] for one in ids)] or list(claims().values())
+
+
+def counter(claim: Claim) -> Counter | None:
+    """The counterexample, evaluated; it must break the published statement and leave the precise one whole."""
+    given = claim.counterexample
+    if given is None or callable(given):
+        return None if given is None else given()
+    system = Digits(DIGITS["numeric"])
+    published = evaluate(claim.as_published, claim.world, given, system)
+    where = ", ".join(f"{k} = {v}" for k, v in given.items())
+    shown = f"published: {claim.as_published}; but {published.shown}, at {where}"
+    precise = not claim.formula or evaluate(claim.formula, claim.world, given, system).holds
+    return Counter(shown, not published.holds and precise)
+
+
+def run(claim: Claim, kind: str) -> Evidence:
+    """One kind of evidence; "counterexample" is one of them."""
+    start = perf_counter()
+    held, shown = _run(claim, kind)
+    return Evidence(claim.id, kind, held, perf_counter() - start, shown)
+
+
+def _run(claim: Claim, kind: str) -> tuple[bool, str]:
+    import numpy as np
+
+    if kind == "counterexample":
+        found = counter(claim)
+        return (True, "") if found is None else (found.breaks, found.shown)
+    how, rng = claim.evidence()[kind], np.random.default_rng(0)
+    if callable(how):
+        return bool(how(rng) if kind == "property" else how()), ""
+    here, text = world(claim.world), claim.formula if how is True else how
+    if kind == "symbolic":
+        held = evaluate(text, claim.world, here.symbols(), Symbolic())
+        return held.holds, held.shown if not held.holds else ""
+    instances = here.fixed if kind == "numeric" else (here.draw(rng) for _ in range(DRAWS))
+    system = Digits(DIGITS[kind])
+    for base in instances:
+        held = evaluate(text, claim.world, base, system)
+        if not held.holds:
+            return False, f"{held.shown}, at {dict(base)}"
+    return True, ""
+
+
+def _numbers(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
+    found = []
+    for value in cells(claim):
+        computed = None if value.computed is None else value.computed()
+        found.append(Cell(value.published, computed, None if value.single is None else value.single()))
+    return tuple(cell.computed for cell in found), tuple(map(verdict, found))
+
+
+def _row_name(row: Mapping[str, Any]) -> str:
+    """The first entry that is no published number, with its column."""
+    return next(f"{name} {entry}" for name, entry in row.items() if not isinstance(entry, Cell))
+
+
+def cells(claim: Claim) -> list[Value]:
+    """The published numbers of a claim: those of its table first."""
+    rows = discover("nceref.theory.tables", "TABLE", Table)[claim.table].rows() if claim.table else []
+    own = [(f"{_row_name(row)}, {name}", cell) for row in rows for name, cell in row.items() if isinstance(cell, Cell)]
+    of_table = [
+        Value(what, cell.published, partial(getattr, cell, "computed"), partial(getattr, cell, "single"))
+        for what, cell in own
+    ]
+    return of_table + list(claim.values)
+
+
+def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
+    """The table of rules."""
+    for piece in evidence:
+        if not piece.held:
+            what = "the counterexample breaks nothing" if piece.kind == "counterexample" else f"{piece.kind} evidence"
+            return None, f"{what} does not hold: {piece.shown}" if piece.kind != "counterexample" else what
+    if claim.repair is not Repair.NONE and claim.counterexample is None:
+        return None, "a claim that needs repair needs a counterexample"
+    if claim.repair in _BY_REPAIR:
+        statement, reason = _BY_REPAIR[claim.repair], f"a counterexample breaks it; it needs {claim.repair}"
+    elif any(piece.kind != "counterexample" for piece in evidence):
+        statement, reason = Verdict.AGREES, "all evidence holds"
+    else:
+        return max(cells, key=list(Verdict).index, default=Verdict.NOT_REPRODUCIBLE), "the numbers alone"
+    worst = max([statement, *cells], key=list(Verdict).index)
+    return worst, reason if worst is statement else f"its numbers: {worst.value}"
+
+
+def _control(claim: Claim) -> list[str]:
+    """The numbers that cannot be computed must add up to the total that was written down apart."""
+    numbers = [n for v in claim.values if v.computed is None for n in printed_numbers(v.published)]
+    if not numbers or sum(numbers) == Decimal(claim.total or "NaN"):
+        return []
+    return [f"the published numbers add up to {sum(numbers)} instead of {claim.total or 'a stated total'}"]
+
+
+def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
+    """What follows from the evidence and the numbers of a claim."""
+    computed, found = _numbers(claim)
+    return Proof(claim, tuple(evidence), computed, found, *derive(claim, evidence, found))
+
+
+def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
+    """Every piece of evidence to run, as (id, kind)."""
+    against = ("counterexample",)
+    return [
+        (claim.id, kind)
+        for claim in chosen
+        for kind in (*claim.evidence(), *(() if claim.counterexample is None else against))
+    ]
+
+
+def _by_id(task: tuple[str, str]) -> Evidence:
+    return run(claims()[task[0]], task[1])
+
+
+def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
+    """All evidence, in order; in several processes where there is much of it."""
+    todo = tasks(chosen)
+    processes = thread_count() if len(todo) > 12 else 1
+    if processes == 1:
+        yield from map(_by_id, todo)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        yield from pool.map(_by_id, todo)
+
+
+def _one_thread() -> None:
+    """Tiny linear algebra is ten times slower when BLAS shares it among threads."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+
+
+def record(proof: Proof) -> dict[str, Any]:
+    """What is written down of a proof: nothing that changes from run to run."""
+    return {
+        "verdict": None if proof.derived is None else proof.derived.value,
+        "evidence": {piece.kind: piece.held for piece in proof.evidence if piece.kind != "counterexample"},
+        "computed": [_text(x) for x in proof.computed],
+        "cells": [cell.value for cell in proof.cells],
+        "counterexample": next((p.shown for p in proof.evidence if p.kind == "counterexample"), ""),
+    }
+
+
+def _text(x: Any) -> str | None:
+    """Twelve digits: what is beyond may differ from one machine to the next."""
+    if x is None:
+        return None
+    return ", ".join(f"{entry:.12g}" for entry in x) if isinstance(x, tuple) else f"{x:.12g}"
+
+
+def write(proofs: Sequence[Proof], path: Path = DERIVED) -> None:
+    """Write the derived verdicts, those of claims that were not run now stay; half a file is never seen."""
+    found = {**derived(path), **{p.claim.id: record(p) for p in proofs}}
+    ordered = {one: found[one] for one in claims() if one in found}
+    files.replace(path, (json.dumps(ordered, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def try_to_write(proofs: Sequence[Proof]) -> str:
+    """Store the verdicts where that changes something and can be done; otherwise a sentence that says why not."""
+    known = derived()
+    if all(known.get(p.claim.id) == record(p) for p in proofs):
+        return ""
+    try:
+        write(proofs)
+    except OSError as error:
+        return f"The verdicts could not be stored in {DERIVED}: {error.strerror}."
+    return ""
+
+
+def stored(claim: Claim, numbers: Sequence[Value]) -> dict[str, Any]:
+    """What `prove` derived last of a claim with these published numbers.
+
+    Raises
+    ------
+    InputError
+        If it was never proved, or changed its numbers since.
+    """
+    found: dict[str, Any] | None = derived().get(claim.id)
+    if found is None or len(found["cells"]) != len(numbers):
+        msg = f"{claim.id} has no derived verdict yet; run `nceref prove {claim.id}`"
+        raise InputError(msg)
+    return found
+
+
+def derived(path: Path = DERIVED) -> dict[str, Any]:
+    """The verdicts that `prove` derived last; none where there is no such file, or a damaged one."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

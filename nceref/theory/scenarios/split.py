@@ -1,0 +1,80 @@
+"""One anchor whose loss is split: what the positive does, what the negatives do, and how hard each of them pushes."""
+
+from nceref.theory.claim import World
+from nceref.theory.scenarios import anchor
+
+_SHARED = ("s", "t", "N", "K", "P", "L", "r")
+
+
+def symbols():
+    """Four real similarities, a positive temperature and a positive weight."""
+    import sympy
+
+    return {**anchor.symbols(), "w": sympy.Symbol("lambda", positive=True)}
+
+
+def draw(rng):
+    """As for an anchor, 12 at most; none is exactly 1 or -1, where a push has no derivative; weight 0 to 2."""
+    base = anchor.draw(rng)
+    return {**base, "s": [x if abs(x) < 1 else 0.75 * x for x in base["s"][:12]], "w": float(rng.uniform(0, 2))}
+
+
+def terms(m, base):
+    """Alignment and uniformity term, simple loss, tangential pushes, and binary NCE for a noise of density 1."""
+    found = anchor.terms(m, base)
+    s, t, w, negatives = base["s"], base["t"], base["w"], found["K"]
+    others = sum(m.exp(x / t) for x in s[1:])
+    hardest = s[1:] if m.symbolic else sorted(s[1:], key=lambda x: -x.real)
+    odds = [m.exp(x / t) / negatives for x in s]
+    return {
+        **{name: found[name] for name in _SHARED}, "w": w,
+        "others": others, "alignment": -s[0] / t,
+        "uniformity": m.log(m.exp(s[0] / t) + others),
+        "ideal": m.log(m.exp(1 / t) + others),
+        "simple": w * sum(s[1:]) - s[0],
+        "push": [m.exp(x / t) * m.sqrt(1 - x * x) for x in s[1:]],
+        "peak": 2 / (t + m.sqrt(t * t + 4)),
+        "lead": hardest[0] - hardest[1] if negatives > 1 else 0,
+        "h": [x / (1 + x) for x in odds],
+        "nce": m.log(1 + 1 / odds[0]) + sum(m.log(1 + x) for x in odds[1:]),
+    }  # fmt: skip
+
+
+def strongest_push(temperature, others=1e12):
+    """Where a negative pushes hardest, by search; `others`: the rest of the normalizer, in units of exp(1 / tau)."""
+    from math import exp, log
+
+    from scipy.optimize import minimize_scalar
+
+    def weakness(s):
+        return log(others + exp((s - 1) / temperature)) - s / temperature - log(1 - s * s) / 2
+
+    return minimize_scalar(weakness, bounds=(0, 1 - 1e-9), method="bounded", options={"xatol": 1e-10}).x
+
+
+WORLD = World(
+    name="split",
+    meaning={
+        **{name: anchor.WORLD.meaning[name] for name in _SHARED},
+        "w": "weight of every negative in the simple loss",
+        "others": "sum of exp(s_j / t) over the negatives",
+        "alignment": "minus the similarity of the positive, over the temperature",
+        "uniformity": "log of the sum of exp(s_j / t) over all candidates",
+        "ideal": "the same with a positive of similarity 1",
+        "simple": "simple loss",
+        "push": "tangential force of each negative on an anchor of unit length, with the normalizer held fixed",
+        "peak": "similarity at which that force is largest",
+        "lead": "how far the hardest negative is ahead of the next; 0 if it is alone",
+        "h": "probability that a candidate is data, against as many noise samples as negatives, of density 1",
+        "nce": "binary NCE loss: the positive is data, the negatives are noise",
+    },
+    symbols=symbols,
+    fixed=(
+        {"s": (0.5, 0.25, -0.45, -0.1), "t": 0.5, "w": 0.375},
+        {"s": (0.9, 0.99, 0.95, -0.3), "t": 0.1, "w": 1.0},
+        {"s": (-0.4, 0.7, 0.7), "t": 0.07, "w": 0.5},
+        {"s": (1.0, -0.2), "t": 4.0, "w": 2.0},
+    ),
+    draw=draw,
+    terms=terms,
+)

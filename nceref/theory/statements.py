@@ -1,0 +1,234 @@
+"""Executable statements: one text, read with symbols, with 50 digits, and on random instances.
+
+A statement is a Python expression: comparisons ``==``, ``<=``, ``<``, chained or joined by ``and``, between expressions
+over the names of a world (see `nceref.theory.scenarios`), with exact numbers: 0.1 is a tenth. Lists are compared
+entry by entry, or all with one number. ``d(L, s[j])`` is the derivative of an expression by a base value. Available are
+exp, log, sqrt, sin, cos, pi, abs, sum, min, max, len, range, zip, int, and entropy, mean, variance of lists.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from nceref.errors import InputError
+from nceref.registry import discover
+from nceref.theory.claim import World
+
+DIGITS = {"numeric": 50, "property": 30}
+"""Digits of the two numerical evaluations."""
+
+
+class Held(NamedTuple):
+    """Whether a statement held, and how both sides of its first broken comparison, or of its last one, look."""
+
+    holds: bool
+    shown: str = ""
+
+
+class Digits:
+    """Numbers of mpmath, complex ones for derivatives: the step is so small that nothing is left of the next term."""
+
+    symbolic = False
+
+    def __init__(self, digits: int) -> None:
+        import mpmath
+
+        self.context = mpmath.MPContext()
+        self.context.dps = digits + 10
+        self.tolerance = self.context.mpf(10) ** (-digits + 5)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "acos", "pi"):
+            setattr(self, name, getattr(self.context, name))
+
+    def number(self, x: Any, exact: bool = False) -> Any:
+        """The exact value of a float, and of an integer if asked; other numbers stay; lists entry by entry."""
+        if isinstance(x, list | tuple):
+            return [self.number(entry) for entry in x]
+        return self.context.mpf(x) if isinstance(x, float) or (exact and isinstance(x, int)) else x
+
+    def decimal(self, text: str) -> Any:
+        """The number that is written there."""
+        return self.context.mpf(text)
+
+    def largest(self, *xs: Any) -> Any:
+        """The largest by real parts."""
+        return max(xs, key=_real)
+
+    def smallest(self, *xs: Any) -> Any:
+        """The smallest by real parts."""
+        return min(xs, key=_real)
+
+    def derivative(self, at: Callable[[Any], Any], x: Any) -> Any:
+        """Complex step: Im f(x + ih) / h."""
+        h = self.context.mpf(10) ** (-self.context.dps)
+        return self.context.im(at(self.context.mpc(x, h))) / h
+
+    def compare(self, left: Any, operator: Any, right: Any) -> bool:
+        """Up to the last few digits, relative to the larger side where it is above 1; ``<`` has to be clear."""
+        room = self.tolerance * max(1, abs(left), abs(right))
+        if isinstance(operator, ast.Eq):
+            return bool(abs(left - right) <= room)
+        difference = _real(right) - _real(left)
+        return bool(difference >= -room) if isinstance(operator, ast.LtE) else bool(difference > room)
+
+
+class Symbolic:
+    """SymPy: equality means that the difference simplifies to 0."""
+
+    symbolic = True
+
+    def __init__(self) -> None:
+        import sympy
+
+        self.sympy = sympy
+        for name in ("exp", "log", "sqrt", "sin", "cos", "acos", "pi"):
+            setattr(self, name, getattr(sympy, name))
+        self.largest, self.smallest = sympy.Max, sympy.Min
+
+    def number(self, x: Any, exact: bool = False) -> Any:
+        """An exact rational for a float, and for an integer if asked."""
+        return self.sympy.Rational(x) if isinstance(x, float) or (exact and isinstance(x, int)) else x
+
+    def decimal(self, text: str) -> Any:
+        """The number that is written there."""
+        return self.sympy.Rational(text)
+
+    def compare(self, left: Any, operator: Any, right: Any) -> bool:
+        """Whether left - right simplifies to 0; inequalities need another kind of evidence."""
+        if not isinstance(operator, ast.Eq):
+            msg = "an inequality has no symbolic evidence by simplification; give the claim a function instead"
+            raise InputError(msg)
+        difference = self.sympy.sympify(left - right)
+        if difference == 0 or self.sympy.simplify(difference) == 0:
+            return True
+        return bool(self.sympy.simplify(self.sympy.expand_log(difference, force=True)) == 0)
+
+
+def _real(x: Any) -> Any:
+    return getattr(x, "real", x)
+
+
+@cache
+def world(name: str) -> World:
+    """The world of that name."""
+    found: World = discover("nceref.theory.scenarios", "WORLD", World)[name]
+    return found
+
+
+def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held:
+    """Whether a statement holds for some base values."""
+    space = _Space(world(name), base, system)
+    held = Held(True)
+    for comparison in _comparisons(text):
+        left = space.value(comparison.left)
+        for operator, expression in zip(comparison.ops, comparison.comparators, strict=True):
+            right = space.value(expression)
+            if not all(system.compare(a, operator, b) for a, b in _pairs(left, right)):
+                return Held(False, f"{_text(left)} against {_text(right)}")
+            held, left = Held(True, f"{_text(left)} against {_text(right)}"), right
+    return held
+
+
+def _comparisons(text: str) -> list[ast.Compare]:
+    body = ast.parse(text, mode="eval").body
+    found = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
+    if not all(isinstance(one, ast.Compare) and all(isinstance(op, _OPERATORS) for op in one.ops) for one in found):
+        msg = f"a statement must be comparisons by ==, <= or <, joined by `and`, got {text!r}"
+        raise InputError(msg)
+    return [one for one in found if isinstance(one, ast.Compare)]
+
+
+def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
+    lists = isinstance(left, list), isinstance(right, list)
+    if not any(lists):
+        return [(left, right)]
+    left, right = left if lists[0] else [left] * len(right), right if lists[1] else [right] * len(left)
+    return [pair for a, b in zip(left, right, strict=True) for pair in _pairs(a, b)]
+
+
+def _text(x: Any) -> str:
+    if isinstance(x, list):
+        return "[" + ", ".join(_text(entry) for entry in x) + "]"
+    try:
+        return f"{float(_real(x)):.10g}"
+    except TypeError:
+        return str(x)
+
+
+class _Space:
+    """The names of a world with the values that some base values give them."""
+
+    def __init__(self, world: World, base: Mapping[str, Any], system: Any) -> None:
+        self.world, self.system = world, system
+        self.base = {name: system.number(x) for name, x in base.items()}
+        self.names: dict[str, Any] = {}
+        self._fill(self.base)
+
+    def value(self, expression: ast.expr) -> Any:
+        """The value of an expression of the statement."""
+        code = ast.fix_missing_locations(ast.Expression(_Exact().visit(expression)))
+        # Only texts of this package are evaluated, never a user's.
+        return eval(compile(code, "<statement>", "eval"), self.names)
+
+    def _fill(self, base: Mapping[str, Any]) -> None:
+        m = self.system
+        # No acos: that of mpmath loses its digits beside the real axis, where a derivative looks.
+        self.names.update(_FUNCTIONS, **{f: getattr(m, f) for f in ("exp", "log", "sqrt", "sin", "cos", "pi")})
+        self.names.update(max=m.largest, min=m.smallest, derivative_=self._derivative)
+        self.names.update(number_=m.decimal, quotient_=lambda a, b: m.number(a, exact=True) / b)
+        self.names.update(entropy=lambda p: -sum(x * m.log(x) for x in p))
+        self.names.update(self.world.terms(m, base))
+
+    def _derivative(self, expression: Callable[[], Any], name: str, *index: int) -> Any:
+        x = self.base[name][index[0]] if index else self.base[name]
+        if self.system.symbolic:
+            return self.system.sympy.diff(expression(), x)
+
+        def at(moved: Any) -> Any:
+            entries = [moved if i == index[0] else e for i, e in enumerate(self.base[name])] if index else moved
+            self._fill({**self.base, name: entries})
+            return expression()
+
+        found = self.system.derivative(at, x)
+        self._fill(self.base)
+        return found
+
+
+def _mean(xs: Any) -> Any:
+    return sum(xs) / len(xs)
+
+
+def _variance(xs: Any) -> Any:
+    return sum(x * x for x in xs) / len(xs) - _mean(xs) ** 2
+
+
+_FUNCTIONS = {"mean": _mean, "variance": _variance}
+_OPERATORS = (ast.Eq, ast.LtE, ast.Lt)
+
+
+class _Exact(ast.NodeTransformer):
+    """Makes a Python expression exact: 0.1 is a tenth, 1 / 3 a third, and d(expression, s[j]) a derivative."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return _call("number_", ast.Constant(repr(node.value))) if isinstance(node.value, float) else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _call("quotient_", node.left, node.right) if isinstance(node.op, ast.Div) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id == "d"):
+            return node
+        expression, target = node.args
+        late = ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
+        name = target.value if isinstance(target, ast.Subscript) else target
+        index = [target.slice] if isinstance(target, ast.Subscript) else []
+        if not isinstance(name, ast.Name):
+            msg = f"d(..., x) takes a base value or an entry of one, got {ast.unparse(target)}"
+            raise InputError(msg)
+        return _call("derivative_", late, ast.Constant(name.id), *index)
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])

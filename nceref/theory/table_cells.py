@@ -1,0 +1,110 @@
+"""The entries of a table as words: what was published, what was computed, and how the two compare."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+from nceref.spec import Cell
+from nceref.theory.verdicts import Verdict, verdict
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+Show = Callable[[Any], str]
+
+SIGNS = {Verdict.AGREES: "=", Verdict.NOT_REPRODUCIBLE: "°"}
+"""Here the computed number would repeat the published one, or there is none: a sign beside the text says it all."""
+
+
+def cells(rows: Rows) -> Iterator[Cell]:
+    """The published numbers of a table."""
+    return (value for row in rows for value in row.values() if isinstance(value, Cell))
+
+
+def compares(rows: Rows) -> bool:
+    """Whether some computed number says more than the published one beside it."""
+    return any(verdict(cell) not in SIGNS for cell in cells(rows))
+
+
+def split(columns: Sequence[str], rows: Rows) -> tuple[Sequence[str], Sequence[str]]:
+    """Part the columns before the first published number, which say what a row is about, from the others."""
+    first = next(i for i, column in enumerate(columns) if any(isinstance(row.get(column), Cell) for row in rows))
+    return columns[:first], columns[first:]
+
+
+def lines(quantities: Sequence[str], row: Row, show: Show) -> list[tuple[str, ...]]:
+    """Name, published, computed and verdict of each quantity that a row has."""
+    return [(name, *three(row[name], show)) for name in quantities if row.get(name) is not None]
+
+
+def three(value: Any, show: Show) -> tuple[str, str, str]:
+    """Give what was published, what was computed, and the verdict; a plain value was computed."""
+    if not isinstance(value, Cell):
+        return "", show(value), ""
+    found, computed = verdict(value), show(value.computed)
+    # Where a shortened number looks like the printed one but is another, show what differs.
+    same = computed == value.published and found != Verdict.AGREES
+    return value.published, full(value.computed) if same else computed, found.value
+
+
+def grid(columns: Sequence[str], rows: Rows, show: Show) -> list[list[str]]:
+    """One entry for each row and column; a published number with the sign of its verdict."""
+
+    def entry(value: Any) -> str:
+        return f"{value.published} {SIGNS.get(verdict(value), '')}" if isinstance(value, Cell) else show(value)
+
+    return [[entry(row.get(column)) for column in columns] for row in rows]
+
+
+def unrepeated(grid: list[list[str]]) -> list[list[str]]:
+    """Leave out what the leading columns repeat from the line above."""
+    shown = grid[:1]
+    for above, line in pairwise(grid):
+        same = next((i for i, pair in enumerate(zip(above, line, strict=True)) if pair[0] != pair[1]), 0)
+        shown.append([""] * same + line[same:])
+    return shown
+
+
+def widths(lines: Iterable[Sequence[str]]) -> list[int]:
+    """Length of the longest entry of each column."""
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def narrowest(lines: Iterable[Sequence[str]]) -> list[int]:
+    """Length of the longest word of each column: with less, a number would be cut in two."""
+    return widths([[max(entry.split(), key=len, default="") for entry in line] for line in lines])
+
+
+def tally(rows: Rows) -> str:
+    """Say how many published numbers got which verdict, with its sign where signs are used."""
+    count = Counter(verdict(cell) for cell in cells(rows))
+    signs = {} if compares(rows) else SIGNS
+    parts = [f"{count[v]} {v}" + (f" ({signs[v]})" if v in signs else "") for v in Verdict if count[v]]
+    return f"Verdicts on {count.total()} published entries: {', '.join(parts)}." if parts else ""
+
+
+def plain(value: Any) -> Any:
+    """A value ready for JSON; what is not finite becomes None."""
+    if isinstance(value, Cell):
+        return {"published": value.published, "computed": plain(value.computed), "verdict": verdict(value).value}
+    if isinstance(value, tuple | list):
+        return [plain(entry) for entry in value]
+    return value if not isinstance(value, float) else float(value) if isfinite(value) else None
+
+
+def full(value: Any) -> str:
+    """A value with every digit."""
+    return _shown(value, lambda number: repr(float(number)))
+
+
+def short(digits: int) -> Show:
+    """A function that writes values with so many digits."""
+    return lambda value: _shown(value, lambda number: f"{number:.{digits}g}")
+
+
+def _shown(value: Any, number: Callable[[float], str]) -> str:
+    """Numbers as `number` writes them, nothing for None, the rest as it is."""
+    if isinstance(value, tuple | list):
+        return ", ".join(_shown(entry, number) for entry in value)
+    return number(value) if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,252 @@
+"""A table as text, Markdown, CSV or JSON, and files that are either whole or not there."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nceref.errors import InputError
+from nceref.output import files, pages
+from nceref.output.pages import GAP, WIDTH
+from nceref.output.terminal import screen
+from nceref.spec import Cell, Table
+from nceref.theory import table_cells
+from nceref.theory.table_cells import Rows
+from nceref.theory.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_DIGITS = (12, 9, 6)
+_PARTS = ("published", "computed", "verdict")
+
+_COLORS: dict[str, str] = dict.fromkeys((Verdict.AGREES, Verdict.PRINTED_DIGITS), "green")
+_COLORS |= {Verdict.TRUNCATED: "yellow", Verdict.FLOAT32_ARTIFACT: "yellow", Verdict.WRONG: "red"}
+
+
+def render(table: Table, format: str = "text") -> str:
+    """Write one table out as a string that ends in a newline; its rows are computed now.
+
+    Parameters
+    ----------
+    table : Table
+    format : {"text", "markdown", "csv", "json"}
+        Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says,
+        or else 80.
+        The others carry every digit of the computed numbers. Any other word raises `InputError`.
+    """
+    writer, _ = _format(format)
+    return text(table, **screen()) if writer is text else writer(table)
+
+
+def save(
+    tables: Iterable[Table],
+    format: str,
+    folder: str | os.PathLike[str],
+    noted: Callable[[str, Path], object] = lambda done, path: None,
+) -> list[Path]:
+    """Write each table to a file of its own, named after the table; text is plain and 80 columns wide.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+    format : {"text", "markdown", "csv", "json"}
+        Any other raises `InputError`.
+    folder : path
+        Created if it does not exist.
+    noted : callable, optional
+        Called after each file, with "replaced" if one with other content was there or else "wrote", and with the path.
+
+    Returns
+    -------
+    list of Path
+        In the order of the tables.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written; the message says where and why. Files written before it stay.
+    """
+    writer, suffix = _format(format)
+    paths = []
+    for table in tables:
+        path = Path(folder) / f"{table.name}.{suffix}"
+        noted("replaced" if _put(path, writer(table)) else "wrote", path)
+        paths.append(path)
+    return paths
+
+
+def _put(path: Path, text: str) -> bool:
+    """Write a file and say whether another content was there."""
+    try:
+        other = path.is_file() and path.read_bytes() != text.encode()
+        write(path, text)
+    except OSError as error:
+        blocked = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "not a folder" if blocked else (error.strerror or type(error).__name__).lower()
+        msg = f"cannot write to {path if isinstance(error, IsADirectoryError) else path.parent}: {why}"
+        raise OSError(msg) from error
+    return other
+
+
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Replace the file at `path` by `text`, as UTF-8 with its line ends as they are, in one step (see `files`)."""
+    files.replace(path, text.encode())
+
+
+def to_json(table: Table) -> str:
+    """Write one table as JSON, in full precision; what is not finite becomes null."""
+    rows = [{column: table_cells.plain(value) for column, value in row.items()} for row in table.rows()]
+    about = {"name": table.name, "title": table.title, "source": table.source}
+    content = {**about, "columns": table.columns, "rows": rows}
+    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Write one table as CSV, in full precision; a column with published numbers becomes three."""
+    rows = table.rows()
+    three = {column for row in rows for column, value in row.items() if isinstance(value, Cell)}
+    lines = [[[f"{c} {part}" for part in _PARTS] if c in three else [c] for c in table.columns]]
+    full, compared = table_cells.full, table_cells.three
+    lines += [
+        [[*compared(row.get(c), full)] if c in three else [full(row.get(c))] for c in table.columns] for row in rows
+    ]
+    paper = io.StringIO()
+    csv.writer(paper, lineterminator="\n").writerows(chain.from_iterable(line) for line in lines)
+    return paper.getvalue()
+
+
+def markdown(table: Table) -> str:
+    """Write one table as GitHub Markdown, in full precision; if it compares numbers, with a line for each of them."""
+    rows = table.rows()
+    full = table_cells.full
+    header, body = table.columns, table_cells.grid(table.columns, rows, full)
+    if table_cells.compares(rows):
+        keys, quantities = table_cells.split(table.columns, rows)
+        header = (*keys, "quantity", *_PARTS)
+        lines = table_cells.lines
+        body = [[*(full(row[k]) for k in keys), *line] for row in rows for line in lines(quantities, row, full)]
+    grid = [[entry.replace("|", "\\|") for entry in line] for line in (header, ["---"] * len(header), *body)]
+    body_text = "\n".join(f"| {' | '.join(line)} |" for line in grid)
+    parts = (f"## {table.title}", table.source, body_text, table_cells.tally(rows), table.note)
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def text(table: Table, *, width: int = WIDTH, color: bool = False) -> str:
+    """Lay one table out for reading.
+
+    A table that compares numbers gets a line for each of them, and where the page is too narrow a block. One that does
+    not gets a line for each row where that fits, with as many digits as fit, and a block for each row where not.
+
+    Parameters
+    ----------
+    table : Table
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    rows = table.rows()
+    page, paper = pages.page(width, color)
+    page.print(table.title, style="bold")
+    page.print(f"{table.source}\n", style="dim")
+    if table_cells.compares(rows):
+        _print_comparison(page, table.columns, rows)
+    else:
+        _print_rows(page, table.columns, rows)
+    for sentence in filter(None, (table_cells.tally(rows), table.note)):
+        page.print(f"\n{sentence}")
+    return pages.clean(paper)
+
+
+def names(tables: Iterable[Any], *, width: int = WIDTH, color: bool = False) -> str:
+    """List tables, figures or derivations for reading: name and title; the rest as in `text`."""
+    page, paper = pages.page(width, color)
+    shown = [(table.name, table.title) for table in tables]
+    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("bold", ""))
+    return pages.clean(paper)
+
+
+def _print_comparison(page: "Console", columns: Sequence[str], rows: Rows) -> None:
+    """Print a heading for each row, and under it a line for each of its quantities, or a block where that is short."""
+    keys, quantities = table_cells.split(columns, rows)
+    header, show = ("quantity", *_PARTS), table_cells.short(_DIGITS[0])
+    blocks = [table_cells.lines(quantities, row, show) for row in rows]
+    widths = _comparison_widths(page.width, [header, *chain(*blocks)])
+    if widths:
+        _print_grid(page, [header], widths, indent=GAP, styles=("dim",) * len(header))
+    for row, block in zip(rows, blocks, strict=True):
+        page.print(", ".join(f"{key} {show(row[key])}" for key in keys), style="bold")
+        if widths:
+            _print_grid(page, block, widths, indent=GAP, styles=_COLORS)
+        else:
+            _print_blocks(page, block)
+
+
+def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """Widths of quantity, published, computed and verdict; vectors are wrapped. Nothing if a word would not fit."""
+    name, published, computed, found = table_cells.widths(lines)
+    _, least_published, least_computed, _ = table_cells.narrowest(lines)
+    room = width - name - found - 4 * GAP
+    if least_published + least_computed > room:
+        return ()
+    computed = max(min(computed, max(room - published, room // 2)), least_computed)
+    if room - computed < least_published:
+        computed = room - least_published
+    return name, min(published, room - computed), computed, found
+
+
+def _print_blocks(page: "Console", lines: Iterable[Sequence[str]]) -> None:
+    """Print each quantity as a heading, and what is known of it line by line."""
+    label = max(map(len, _PARTS))
+    for name, *parts in lines:
+        pages.stack(page, [(name,)], indent=GAP)
+        told = [pair for pair in zip(_PARTS, parts, strict=True) if pair[1]]
+        pages.grid(page, told, label, styles=_COLORS, indent=2 * GAP)
+
+
+def _print_rows(page: "Console", columns: Sequence[str], rows: Rows) -> None:
+    """Print a line for each row, or a heading and paragraphs where a line is too short."""
+    for digits in _DIGITS:
+        grid = table_cells.grid(columns, rows, table_cells.short(digits))
+        widths = table_cells.widths([[max(column.split(), key=len) for column in columns], *grid])
+        if sum(widths) + GAP * (len(widths) - 1) <= page.width:
+            right = [not any(isinstance(row.get(column), str) for row in rows) for column in columns]
+            _print_grid(page, [columns], widths, right=right, styles=("dim",) * len(columns))
+            _print_grid(page, table_cells.unrepeated(grid), widths, right=right)
+            return
+    label = max(map(len, columns))
+    for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(_DIGITS[0])), strict=True):
+        page.print(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}", style="bold")
+        told = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
+        pages.grid(page, told, label, indent=GAP)
+
+
+def _print_grid(
+    page: "Console",
+    lines: Iterable[Sequence[str]],
+    widths: Sequence[int],
+    *,
+    right: Sequence[bool] = (),
+    indent: int = 0,
+    styles: pages.Styles = (),
+) -> None:
+    sides = ["right" if is_right else "left" for is_right in right or [False] * len(widths)]
+    columns = [{"width": width, "justify": side} for width, side in zip(widths, sides, strict=True)]
+    pages.cells(page, lines, columns, styles=styles, indent=indent)
+
+
+def _format(name: str) -> tuple[Callable[[Table], str], str]:
+    writers = {"text": (text, "txt"), "markdown": (markdown, "md"), "csv": (to_csv, "csv"), "json": (to_json, "json")}
+    if name not in writers:
+        msg = f"`format` must be one of {', '.join(map(repr, writers))}, got {name!r}"
+        raise InputError(msg)
+    return writers[name]

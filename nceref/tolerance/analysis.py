@@ -1,0 +1,252 @@
+"""The one place where a tolerance is computed: bounds by rounding-error analysis, never by guess.
+
+`close` is for identities between two results; `bounds` walks through a loss with an error beside every number.
+With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
+
+    logits      |ds| <= c u factor sum_k |a_ik| |b_jk|,    c counts the dot product and the normalization of both rows
+    statistics  log-sum-exp: the softmax mean of |ds| + u |s - max| + u |s|, plus g of the sum; sums likewise
+    head        evaluated at both ends of the interval of every statistic, with signs equal and alternating over rows
+    slopes      |dG| from the intervals of the head's slopes and of the exponentials
+    gradients   |dG| |B| + g_m |G| |B|, then through the normalization, componentwise
+    storage     one rounding to the dtype of the input
+
+Second-order terms enter as a factor exp(2 max |ds|). A bound grows by itself where the problem is ill-conditioned.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.arguments import bind
+from nceref.engine.plan import Comparison, Plan
+from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
+from nceref.tolerance.forward import Format, finite, logits_error, statistic
+
+Array = Any
+
+
+def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float = 16, dtype: Any = np.float64) -> bool:
+    """Whether two results agree within a few units in the last place.
+
+    Parameters
+    ----------
+    actual, expected : float or array
+        Shapes must be equal.
+    scale : float, optional
+        Magnitude of what was added up on the way; default: that of the expected value, entry by entry.
+    ulps : float
+        Roundings allowed, of size eps * max(|expected|, scale).
+    dtype : dtype
+        The format in which the computation was done.
+    """
+    a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if a.shape != b.shape or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
+        return False
+    unit = np.finfo(dtype).eps * np.maximum(np.abs(b), 0.0 if scale is None else scale)
+    return bool(np.all(np.abs(a - b) <= ulps * unit + np.finfo(dtype).tiny))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far a correct program may be from the exact loss.
+
+    Attributes
+    ----------
+    value : float or array
+        Bound on the absolute error of the value; under the reduction "none", one number a row.
+    grads : dict
+        One array (or float) of bounds for every differentiable input.
+    terms : dict
+        What the bound of the value is made of, by stage; they add up to `value`.
+    """
+
+    value: Any
+    grads: dict[str, Any]
+    terms: dict[str, Any] = field(default_factory=dict)
+
+    def explain(self) -> str:
+        """The terms, one a line; of several rows, those of the worst."""
+        worst = int(np.argmax(self.value))
+        parts = {**self.terms, "value": self.value}
+        return "\n".join(f"{stage:<12} {np.ravel(size)[worst]:.3e}" for stage, size in parts.items())
+
+
+def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any) -> Bounds:
+    """Error bounds for one call of a loss, from the dtypes of its arrays.
+
+    Parameters
+    ----------
+    declaration : Loss or LossFunction
+        The loss.
+    *arrays, **named
+        Its arguments, NumPy arrays of a batch small enough for dense n x m arrays.
+    accumulate : dtype, optional
+        The format that computes; default: the widest of the arrays' dtypes, at least float32.
+
+    Returns
+    -------
+    Bounds
+    """
+    loss = getattr(declaration, "declaration", declaration)
+    inputs = bind(loss, arrays, named)
+    stored = {name: x.dtype for name, x in inputs.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+    wide = np.dtype(accumulate or np.result_type(np.float32, *stored.values()))
+    info = np.finfo(wide)
+    wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
+    with np.errstate(over="ignore", under="ignore"):
+        result = Analysis(loss.plan(**wider), Format(float(info.eps) / 2, float(info.tiny))).run()
+    grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
+    return Bounds(result.value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, result.terms)
+
+
+def _storage(dtype: Any, size: Any) -> Any:
+    """One rounding of a gradient to the dtype of its input."""
+    if dtype is None:
+        return 0.0
+    info = np.finfo(dtype)
+    return np.asarray(size, dtype=np.float64) * float(info.eps) / 2 + float(info.smallest_subnormal)
+
+
+class Analysis:
+    """One walk through a plan in float64, dense, with an error beside every number.
+
+    The stages are called in order: `fold`, `apply_head`, `pull`, `finish`. Between two of them a caller may widen what
+    the last one found (see `allowance`).
+    """
+
+    def __init__(self, plan: Plan, fmt: Format, reduction: str = "mean") -> None:
+        self.plan, self.fmt, self.reduction = plan, fmt, reduction
+        self.stats: dict[str, Array] = {}
+        self.errors: dict[str, Array] = {}
+        self.grads: dict[str, Any] = {}
+        self.sizes: dict[str, Any] = {}
+        self.terms: dict[str, float] = {}
+        self.value = 0.0
+
+    def run(self) -> "Analysis":
+        """Fill in the bounds of the value and of every gradient."""
+        self.fold()
+        self.apply_head()
+        self.pull()
+        self.finish()
+        return self
+
+    def fold(self) -> None:
+        """Logits and statistics."""
+        self.logits = [logits_error(c.logits, self.fmt) for c in self.plan.comparisons]
+        for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
+            for name, term in comparison.terms.items():
+                self.stats[name], self.errors[name] = statistic(term, s, ds, self.fmt)
+
+    def apply_head(self) -> None:
+        """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
+        u, plan, stats = self.fmt.u, self.plan, self.stats
+        self.rows, self.slopes = self.head_at(stats)
+        self.row_errors = 8 * u * np.abs(self.rows)
+        self.slope_errors = {name: 12 * u * np.abs(np.asarray(slope)) for name, slope in self.slopes.items()}
+        self.moved: dict[str, Array] = {name: np.zeros_like(self.rows) for name in stats}
+        spread = {
+            name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
+        }
+        for (name, _), change, by_slope in self._moves(spread):
+            self.row_errors = self.row_errors + change
+            self.moved[name] = self.moved[name] + change
+            self.slope_errors = {other: error + by_slope[other] for other, error in self.slope_errors.items()}
+        self.weights = self.row_weights(stats, self.rows)
+
+    def _moves(self, spread: Mapping[str, Array]) -> Iterator[tuple[tuple[str, int], Array, dict[str, Array]]]:
+        """How far rows and slopes move with each statistic; of several moves, the largest.
+
+        A program without cancellation has reserves nowhere else, and gets all of them.
+        """
+        largest: dict[tuple[str, int], tuple[Array, dict[str, Array]]] = {}
+        for number, (name, column, moved) in enumerate(_moves(self.stats, spread)):
+            rows, slopes = self.head_at(moved)
+            change = np.abs(rows - self.rows)
+            by_slope = {other: np.abs(np.asarray(slope) - self.slopes[other]) for other, slope in slopes.items()}
+            key = name, column if self.fmt.textbook else number
+            if key in largest:
+                before = largest[key]
+                change = np.maximum(before[0], change)
+                by_slope = {other: np.maximum(before[1][other], move) for other, move in by_slope.items()}
+            largest[key] = change, by_slope
+        for key, found in largest.items():
+            yield key, *found
+
+    def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Rows, and slopes of the reduced value, for given statistics."""
+        rows, pull = self.plan.head(dict(stats))
+        return rows, pull(self.row_weights(stats, rows))
+
+    def row_weights(self, stats: Any, rows: Array) -> Array:
+        """What each row is multiplied by before the rows are added up."""
+        plan = self.plan
+        w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
+        w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
+        return w / (np.sum(w) if plan.divisor is None else plan.divisor) if self.reduction == "mean" else w
+
+    def pull(self) -> None:
+        """Slopes of the logits of every comparison, and their errors."""
+        self.blocks = []
+        for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
+            own = {name: term for name, term in comparison.terms.items() if name in self.slopes}
+            found = block_slopes(own, s, ds, self.stats, self.errors, self.slopes, self.slope_errors, self.fmt)
+            self.blocks.append(found)
+
+    def finish(self) -> None:
+        """The value and the gradients of the inputs."""
+        self._value()
+        for comparison, (g, dg) in zip(self.plan.comparisons, self.blocks, strict=True):
+            self._inputs(comparison, g, dg)
+        for name in set(self.slopes) - set(self.stats):
+            self._add(name, self.slopes[name], self.slope_errors[name])
+
+    def _value(self) -> None:
+        self.terms = {
+            "rows": float(np.sum(self.weights * self.row_errors)),
+            "reduction": float(self.summing(self.rows.size) * np.sum(self.weights * np.abs(self.rows))),
+            "underflow": 4 * self.fmt.tiny,
+        }
+        self.value = sum(self.terms.values())
+
+    def summing(self, count: int) -> Any:
+        """Relative error of adding up and dividing so many rows."""
+        return self.fmt.gamma(self.fmt.ratio * count + 3)
+
+    def _add(self, name: str, size: Any, error: Any) -> None:
+        error = error + 2 * self.fmt.u * np.abs(size) + 4 * self.fmt.tiny
+        self.grads[name] = self.grads.get(name, 0.0) + error
+        self.sizes[name] = self.sizes.get(name, 0.0) + np.abs(size)
+
+    def _inputs(self, comparison: Comparison, g: Array, dg: Array) -> None:
+        logits, fmt = comparison.logits, self.fmt
+        for rows, exact, size, error in row_gradients(logits, g, dg, fmt):
+            for part in rows.parts:
+                if not part.constant:
+                    self._add(part.name, *to_input(part, rows, exact, size, error, fmt))
+        raw, error = by_factor(logits, g, dg, fmt)
+        for name, slope in logits.factor.slopes.items():
+            self._add(name, slope * raw, abs(slope) * error)
+        offset = logits.offset
+        if offset is not None and offset.name is not None:
+            axis = None if isinstance(offset.value, float) else 0
+            count = g.size if axis is None else g.shape[0]
+            size = np.sum(np.abs(g), axis=axis)
+            self._add(
+                offset.name, np.sum(g, axis=axis), np.sum(dg, axis=axis) + fmt.gamma(fmt.ratio * count + 3) * size
+            )
+
+
+def _moves(stats: Any, spread: Any) -> Iterator[tuple[str, int, dict[str, Array]]]:
+    """The statistics with one column of one at the ends of its interval: all rows up, all down, and in turns."""
+    for name, stat in stats.items():
+        turns = np.where(np.arange(stat.shape[0]) % 2, 1.0, -1.0)
+        for sign in (np.ones_like(turns), -np.ones_like(turns), turns, -turns):
+            if stat.ndim == 1:
+                yield name, 0, {**stats, name: stat + sign * spread[name]}
+                continue
+            for column in range(2):
+                pick = np.arange(stat.shape[1]) == column
+                yield name, column, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}

@@ -1,0 +1,240 @@
+"""Rounding errors on the way down: slopes of the logits, and gradients of the inputs (see `tolerance`)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.distances import PairedDistance, SquaredDistance
+from nceref.engine.embeddings import Part, Rows
+from nceref.engine.similarity import Dot
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
+from nceref.tolerance.forward import (
+    LARGE,
+    Format,
+    covered,
+    distance_error,
+    entry_costs,
+    far_from,
+    finite,
+    linear,
+    oriented,
+    pattern,
+)
+
+Array = Any
+
+
+def block_slopes(
+    terms: Any, s: Array, ds: Array, stats: Any, errors: Any, slopes: Any, slope_errors: Any, fmt: Format
+) -> Any:
+    """D value / d logits, dense, and the bound on its error."""
+    g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
+    for name, term in terms.items():
+        mask, weight = pattern(term, s)
+        sv, dv = oriented(term, s), oriented(term, ds)
+        out, dout, slope, dslope = stats[name], errors[name], slopes[name], slope_errors[name]
+        kind = _pull_error if not isinstance(term.statistic, PositiveSet) else _positive_error
+        part, dpart, spart = kind(term.statistic, sv, dv, mask, weight, out, dout, slope, dslope, fmt)
+        g, dg, size = g + oriented(term, part), dg + oriented(term, dpart), size + oriented(term, spart)
+    return g, dg + 2 * fmt.u * size + fmt.tiny
+
+
+def _share(k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: Format) -> Any:
+    """W exp(k s - out) and its relative error."""
+    out = finite(out)[:, None]
+    relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(out) + np.abs(k * s - out) + 6)
+    return weight * np.exp(np.where(mask, k * s - out, -np.inf)), np.expm1(np.minimum(relative, LARGE))
+
+
+def _pull_error(
+    stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
+) -> Any:
+    if isinstance(stat, LogSumExp):
+        pulled, relative = _share(stat.k, s, ds, out, dout, mask, weight, fmt)
+        pulled = stat.k * pulled
+    else:
+        pulled = weight * stat.slope(s)
+        relative = 4 * fmt.u if np.all(pulled == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
+    part = slope[:, None] * pulled
+    error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(pulled)
+    if fmt.textbook and not isinstance(stat, LogSumExp) and not linear(stat, s):
+        # 1 - sigmoid, where a sigmoid is all there is.
+        error = error + 4 * fmt.u * np.abs(slope)[:, None] * weight
+    return part, error, np.abs(part)
+
+
+def _positive_error(
+    stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
+) -> Any:
+    share, relative = _share(1.0, s, ds, out[:, 0], dout[:, 0], mask, mask * 1.0, fmt)
+    mass = np.where(out[:, 2:] > 0, out[:, 2:], 1.0)
+    if stat.inside:
+        target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight, fmt)
+        target = target / mass
+    else:
+        target, far = weight / mass, fmt.gamma(fmt.ratio * s.shape[1] + 3)
+    # One positive: share and target are both 1, and a program that knows it subtracts neither.
+    alone = (np.sum(mask, axis=1) == 1)[:, None] & (not fmt.textbook)
+    gap = np.where(alone, 0.0, share * relative + target * far + 2 * fmt.u * (share + target))
+    part = slope[:, :1] * share + slope[:, 1:] * (share - target)
+    error = np.abs(slope[:, :1]) * share * (relative + 2 * fmt.u) + dslope[:, :1] * share
+    return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * np.abs(share - target), np.abs(part)
+
+
+def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, total: Array, fmt: Format) -> Array:
+    """The bound on D value / d logits of a program that subtracts 1 from a probability, after a shift by the maximum.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Whose slopes.
+    block : tuple of array
+        Logits, the bound on their error, and the bound on their slopes without this.
+    relative : array
+        Relative error of a probability, by anchor.
+    load : array
+        What multiplies a probability, by anchor.
+    total : array
+        Bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached.
+    fmt : Format
+        The arithmetic.
+    """
+    s, ds, dg = block
+    dg = dg + 4 * fmt.tiny * np.maximum(load, 1.0)[:, None]
+    own = np.where(covered(comparison, s), s, -np.inf)
+    positives = [oriented(t, pattern(t, s)[0]) for t in comparison.terms.values() if _subtracts(t.statistic, s)]
+    # One direction after the other: the largest logit of a column need not be that of its row.
+    for first in {term.along: term for term in comparison.terms.values()}.values():
+        seen = _Direction(*(oriented(first, x) for x in (s, ds, own)))
+        added = seen.positives([oriented(first, mask) for mask in positives], relative, load, fmt)
+        added = added + load[:, None] * seen.swapped([t for t in comparison.terms.values() if t.along == first.along])
+        dg = dg + oriented(first, added + seen.at_the_maximum(total, fmt))
+    return dg
+
+
+def _subtracts(stat: Any, s: Array) -> bool:
+    """Whether the slope of a statistic is what is subtracted from a probability."""
+    return isinstance(stat, PositiveSet) or (isinstance(stat, Sum) and linear(stat, s))
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """Logits whose rows are reduced, those of a column first where columns are: `own` is -inf where nothing looks."""
+
+    s: Array
+    ds: Array
+    own: Array
+
+    @property
+    def top(self) -> Array:
+        return np.max(self.own, axis=1, keepdims=True)
+
+    def positives(self, masks: list[Array], relative: Array, load: Array, fmt: Format) -> Array:
+        """The room of a probability from which a share of 1 is subtracted."""
+        probability = np.exp(self.own - np.where(np.isfinite(self.top), self.top, 0.0))
+        out = np.zeros_like(self.s)
+        for mask in masks:
+            target = 4 * fmt.u / np.maximum(np.sum(mask, axis=1, keepdims=True), 1)
+            out = out + mask * load[:, None] * (probability * relative[:, None] + target)
+        return out
+
+    def swapped(self, terms: list[Any]) -> Array:
+        """The size of pairs that rounding may take into a pattern of the largest logits, or push out of it."""
+        found = np.zeros(self.s.shape, dtype=bool)
+        for term in (t for t in terms if t.pattern.whole_rows):
+            kept = pattern(term, oriented(term, self.s))[0]
+            edge = np.min(np.where(kept, self.s, np.inf), axis=1, keepdims=True)
+            near = np.abs(self.s - edge) <= 2 * np.max(self.ds, axis=1, keepdims=True)
+            dropped = np.any(near & ~np.isfinite(self.own), axis=1, keepdims=True)
+            found = found | (near & dropped)
+        return np.where(found, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
+
+    def at_the_maximum(self, total: Array, fmt: Format) -> Array:
+        """What the slopes of a row add up to, at its largest logit."""
+        peak = np.max(self.s, axis=1, keepdims=True)
+        largest: Array = self.s >= peak - 16 * fmt.u * np.abs(peak) - 2 * self.ds
+        return largest * total[:, None]
+
+
+def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:
+    """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error."""
+    f, size = logits.factor.value, np.abs(g)
+    if isinstance(logits, Dot):
+        for rows, other, way, error, way_size in (
+            (logits.anchors, logits.candidates, g, dg, size),
+            (logits.candidates, logits.anchors, g.T, dg.T, size.T),
+        ):
+            b = np.abs(other.values)
+            total = f * way_size @ b
+            cost = fmt.gamma(fmt.ratio * way.shape[1] + 8 + float(np.max(entry_costs(other, fmt))))
+            yield rows, f * way @ other.values, total, f * error @ b + cost * total
+    elif isinstance(logits, SquaredDistance):
+        x = logits.centered
+        far = far_from(logits, fmt)
+        both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
+        exact = -2 * f * (np.sum(both, axis=1)[:, None] * x - both @ x)
+        total = 2 * f * (np.sum(both_size, axis=1)[:, None] * far + both_size @ far)
+        error = 2 * f * (np.sum(both_error, axis=1)[:, None] * np.abs(x) + both_error @ np.abs(x))
+        cost = fmt.gamma(fmt.ratio * 2 * g.shape[1] + 12 + float(np.max(entry_costs(logits.points, fmt))))
+        yield logits.points, exact, total, error + cost * total
+    elif isinstance(logits, PairedDistance):
+        x, y = logits.x.values, logits.y.values
+        distance = logits.block(slice(0, len(x)), slice(0, 1))
+        apart = np.where(distance > 0, distance, 1.0)
+        costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
+        entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
+        entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
+        turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
+        error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
+        if fmt.textbook:
+            # A distance that comes out of squares divides the difference: near pairs turn and stretch with it.
+            error = error + (dg + size) * np.minimum(distance_error(logits, distance, fmt) / apart, 2.0)
+        exact = g * (x - y) / apart
+        yield logits.x, exact, np.abs(exact), error
+        yield logits.y, -exact, np.abs(exact), error
+    else:
+        yield logits.source, f * g, np.abs(f * g), np.abs(f) * dg + 4 * fmt.u * np.abs(f * g)
+
+
+def to_input(part: Part, rows: Rows, exact: Array, size: Array, error: Array, fmt: Format) -> tuple[Array, Array]:
+    """The gradient of one input and its bound, from those of its rows."""
+    exact, size, error = (x[part.span, :] for x in (exact, size, error))
+    if part.length is not None:
+        z = np.abs(rows.values[part.span, :])
+        inner = np.sum(exact * rows.values[part.span, :], axis=1, keepdims=True)
+        exact = exact - inner * rows.values[part.span, :]
+        along = z * np.sum(z * size, axis=1, keepdims=True)
+        # What was flushed to 0 before the length divides it, with and without the factor in it.
+        error = error + (8 * fmt.tiny if fmt.textbook else 0.0)
+        error = error + z * np.sum(z * error, axis=1, keepdims=True)
+        cost = 3.5 * fmt.ratio * z.shape[1] + (12 if fmt.textbook else 40)
+        error = (error + fmt.u * cost * (size + along)) / part.length
+        exact = exact / part.length
+    return _shaped(exact, part.source), _shaped(error, part.source)
+
+
+def _shaped(rows: Array, x: Array) -> Array:
+    """Rows in the shape of their input; views that are no anchors add nothing."""
+    if x.ndim == 3:
+        n, views, width = x.shape
+        full = np.zeros((views, n, width))
+        full[: rows.shape[0] // n] = rows.reshape(-1, n, width)
+        return full.transpose(1, 0, 2)
+    return rows[:, 0] if x.ndim == 1 else rows
+
+
+def by_factor(logits: Any, g: Array, dg: Array, fmt: Format) -> tuple[float, float]:
+    """D value / d factor = <similarities, G>, and the bound on its error."""
+    if not logits.factor.slopes:
+        return 0.0, 0.0
+    if isinstance(logits, Dot):
+        a, b = logits.anchors.values, logits.candidates.values
+        raw, size = a @ b.T, np.abs(a) @ np.abs(b).T
+        rows = float(np.max(entry_costs(logits.anchors, fmt)) + np.max(entry_costs(logits.candidates, fmt)))
+        cost = fmt.gamma(fmt.ratio * (g.shape[1] + a.size) + 20 + rows)
+    else:
+        raw = logits.source.values
+        size, cost = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6)
+    return float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))

@@ -1,0 +1,209 @@
+"""Rounding errors on the way up: logits and row statistics, dense, in float64 (see `tolerance`)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.distances import PairedDistance, SquaredDistance
+from nceref.engine.embeddings import Rows
+from nceref.engine.similarity import Dot
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
+
+Array = Any
+LARGE = 50.0
+"""Exponents beyond this make a bound vacuous anyway; they are cut to stay finite."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """The arithmetic that is analyzed.
+
+    Attributes
+    ----------
+    u : float
+        Unit roundoff of the format in which every intermediate is stored.
+    tiny : float
+        Its smallest normal number.
+    ratio : float
+        Unit roundoff of sums and dot products over `u`: below 1 where they are added up in a wider format.
+    textbook : bool
+        Whether any backward-stable evaluation is admitted, or only the cancellation-free one.
+    """
+
+    u: float
+    tiny: float
+    ratio: float = 1.0
+    textbook: bool = False
+
+    def gamma(self, n: Any) -> Any:
+        """The constant g_n of n roundings."""
+        return n * self.u / np.maximum(1 - n * self.u, 0.5)
+
+
+def finite(x: Array) -> Array:
+    """The array with 0 where it is infinite."""
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+def entry_costs(rows: Rows, fmt: Format) -> Array:
+    """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization.
+
+    A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
+    """
+    d = rows.values.shape[1]
+    cost = np.zeros((rows.values.shape[0], 1))
+    for part in rows.parts:
+        if part.length is not None:
+            cost[part.span] = fmt.ratio * d / 2 + (4 if fmt.textbook else 6)
+    return cost
+
+
+def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
+    """Dense logits and the bound on their error."""
+    n, m = logits.shape
+    s = logits.block(slice(0, n), slice(0, m))
+    extra = (1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
+    if isinstance(logits, Dot):
+        a, b = logits.anchors, logits.candidates
+        # The product, its factor, and the factor's own rounding.
+        cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (3 if fmt.textbook else 4)
+        return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
+    if isinstance(logits, SquaredDistance):
+        squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
+        cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
+        return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
+    if isinstance(logits, PairedDistance):
+        return s, distance_error(logits, s, fmt) + extra
+    size = np.abs(logits.source.values)
+    if fmt.textbook:
+        # What was subtracted from the input before may be subtracted later, or together with the offset.
+        size = size + 2 * np.abs(logits.source.parts[0].source).reshape(size.shape)
+    return s, 4 * fmt.u * np.abs(logits.factor.value) * size + extra
+
+
+def far_from(logits: Any, fmt: Format) -> Array:
+    """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin."""
+    points = np.abs(logits.points.values)
+    if fmt.textbook:
+        return np.abs(logits.centered) + 2 * points
+    return np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points, fmt) > 0) * points
+
+
+def distance_error(logits: Any, s: Array, fmt: Format) -> Array:
+    """The bound on the error of the distance of each pair."""
+    x, y = logits.x.values, logits.y.values
+    costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
+    entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
+    error = np.linalg.norm(entry, axis=1, keepdims=True) + fmt.gamma(fmt.ratio * x.shape[1] + 6) * s
+    if not fmt.textbook:
+        return error
+    # Through |x|^2 + |y|^2 - 2 xy, or through a cosine: an absolute error of the square.
+    square = fmt.u * (costs[0] + costs[1] + fmt.ratio * x.shape[1] + 8)
+    square = square * np.sum(np.abs(x) + np.abs(y), axis=1, keepdims=True) ** 2 / 2
+    return error + np.minimum(square / np.where(s > 0, s, 1e-300), np.sqrt(square))
+
+
+def _offset_error(logits: Any, fmt: Format) -> Any:
+    if logits.offset is None:
+        return 0.0
+    return 4 * fmt.u * np.abs(logits.offset.value)
+
+
+def pattern(term: Term, s: Array) -> tuple[Array, Array]:
+    """Bool mask and weights of a term's pattern, dense."""
+    view = s if term.along == "rows" else s.T
+    rows, columns = slice(0, view.shape[0]), slice(0, view.shape[1])
+    mask = term.pattern.mask(rows, columns, view)
+    mask = np.full(view.shape, mask is None) if mask is None or mask is False else mask
+    weight = term.pattern.weight(rows, columns)
+    return mask, np.where(mask, 1.0 if weight is None else weight, 0.0)
+
+
+def covered(comparison: Any, s: Array) -> Array:
+    """Where at least one statistic looks, bool, dense."""
+    return np.any([oriented(term, pattern(term, s)[0]) for term in comparison.terms.values()], axis=0)
+
+
+def oriented(term: Term, x: Array) -> Array:
+    """The array with the term's own rows first."""
+    return x if term.along == "rows" else x.T
+
+
+def statistic(term: Term, s: Array, ds: Array, fmt: Format) -> tuple[Array, Array]:
+    """A statistic of every row and the bound on its error."""
+    mask, weight = pattern(term, s)
+    s, ds = oriented(term, s), oriented(term, ds)
+    if isinstance(term.statistic, LogSumExp):
+        return log_sum_exp(term.statistic.k, s, ds, mask, weight, fmt)
+    if isinstance(term.statistic, Sum):
+        return weighted_sum(term.statistic, s, ds, weight, fmt)
+    peak, dpeak = log_sum_exp(1.0, s, ds, mask, mask * 1.0, fmt)
+    mass = np.sum(weight, axis=1)
+    one = np.where(mass > 0, mass, 1.0)
+    if term.statistic.inside:
+        level, dlevel = log_sum_exp(1.0, s, ds, mask, weight, fmt)
+        level, dlevel = level - np.log(one), dlevel + 4 * fmt.u * np.abs(np.log(one))
+    else:
+        total, dtotal = weighted_sum(Sum(), s, ds, weight, fmt)
+        level, dlevel = total / one, dtotal / one + 3 * fmt.u * np.abs(total / one)
+    # One positive: peak and level are the same bits, so that their difference has no error at all.
+    alone = np.sum(mask, axis=1) == 1
+    together = np.where(alone, np.maximum(dpeak, dlevel), dlevel)
+    return np.stack([peak, level, mass], axis=1), np.stack(
+        [dpeak, together, fmt.gamma(fmt.ratio * s.shape[1]) * mass], axis=1
+    )
+
+
+def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+    """Log-sum-exp of every row and the bound on its error."""
+    x = np.where(mask, k * s, -np.inf)
+    top = np.max(x, axis=1)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    mass = weight * np.exp(x - shift[:, None])
+    total = np.sum(mass, axis=1)
+    some = total > 0
+    out = np.where(some, shift + np.log(np.where(some, total, 1.0)), -np.inf)
+    share = mass / np.where(some, total, 1.0)[:, None]
+    entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
+    growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
+    error = growth[:, None] * share * entry
+    return out, np.sum(error, axis=1) + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+
+
+def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+    """Sum of every row and the bound on its error."""
+    f, slope = statistic.f(s), np.abs(statistic.slope(s))
+    entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
+    if fmt.textbook and not linear(statistic, s):
+        # log(1 + exp(s)), or the logarithm of a sigmoid.
+        entry = entry + 4 * fmt.u * (1 + np.abs(s))
+    size = weight * np.abs(f)
+    count = np.sum(weight > 0, axis=1)
+    return np.sum(weight * f, axis=1), np.sum(weight * entry, axis=1) + fmt.gamma(fmt.ratio * count + 1) * np.sum(
+        size, axis=1
+    )
+
+
+def linear(statistic: Sum, s: Array) -> bool:
+    """Whether a sum is one of the logits themselves."""
+    return bool(np.all(statistic.slope(s) == 1))
+
+
+def exponentiates(comparison: Any) -> bool:
+    """Whether one of the statistics is a log-sum-exp, or a set of positives that is part of one."""
+    return any(isinstance(term.statistic, LogSumExp | PositiveSet) for term in comparison.terms.values())
+
+
+def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: Format) -> Array:
+    """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
+    if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):
+        return 0.0
+    k = term.statistic.k if isinstance(term.statistic, LogSumExp) else 1.0
+    level = out[:, 0] if out.ndim == 2 else out
+    # Exponentials below the range lose their digits one by one; of a sum of nothing else, nothing is left.
+    least, depth = 2 * fmt.u * fmt.tiny, k * peak - finite(level)
+    lost = np.where(depth < -math.log(least), count * least * np.exp(np.minimum(depth, 700.0)), 0.0)
+    error = 2 * fmt.u * k * peak + lost
+    return error if out.ndim == 1 else np.stack([error, error, 0 * error], axis=1)

@@ -1,0 +1,262 @@
+"""How far somebody else's right program may be from the exact loss: bounds for any format, reduction and algorithm.
+
+A format stores every intermediate; sums and dot products are accumulated in the same format, or in float32 for the
+16-bit ones. Two classes of algorithms are told apart:
+
+    log1p     softplus of differences of log-sum-exps: the bounds of `tolerance`
+    textbook  any backward-stable evaluation. Beyond these bounds it may
+
+        subtract the positive from a log-sum-exp over all   c u max |logit| + g_m a row
+        shift by a maximum that masked entries take part in, or by none: exponentials below the range are lost
+        subtract 1 from a probability                       c u + (relative error of p) p a positive
+        let the gradient through the maximum                |sum of the slopes| a row, at the maximum
+        take a sigmoid before its logarithm                 c u (1 + |logit|) an entry
+        compute distances and angles from inner products    c u (|x| + |y|)^2 / 2 a squared distance
+
+The reference that the program is compared with is a float64 program: its own bound is added.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.arguments import bind, choose_reduction
+from nceref.engine.distances import PairedDistance
+from nceref.engine.plan import Comparison
+from nceref.engine.statistics import LogSumExp
+from nceref.errors import InputError
+from nceref.spec import Loss
+from nceref.tolerance.analysis import Analysis, Bounds
+from nceref.tolerance.backward import shifted_slopes
+from nceref.tolerance.forward import LARGE, Format, covered, exponentiates, finite, shift_error, statistic
+
+Array = Any
+ALGORITHMS = ("textbook", "log1p")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A format in which numbers are kept.
+
+    Attributes
+    ----------
+    u : float
+        Unit roundoff.
+    tiny, largest : float
+        Smallest normal and largest number.
+    """
+
+    u: float
+    tiny: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """The two formats of a run."""
+
+    storage: Storage
+    accumulation: Storage
+
+    def arithmetic(self, textbook: bool) -> Format:
+        """What the error analysis needs to know."""
+        return Format(self.storage.u, self.storage.tiny, self.accumulation.u / self.storage.u, textbook)
+
+
+def _ieee(dtype: Any) -> Storage:
+    info = np.finfo(dtype)
+    return Storage(float(info.eps) / 2, float(info.tiny), float(info.max))
+
+
+_SINGLE, _DOUBLE = _ieee(np.float32), _ieee(np.float64)
+FORMATS = {
+    "float64": Run(_DOUBLE, _DOUBLE),
+    "float32": Run(_SINGLE, _SINGLE),
+    "bfloat16": Run(Storage(2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127), _SINGLE),
+    "float16": Run(_ieee(np.float16), _SINGLE),
+}
+"""What may be asked for, by name."""
+
+
+def allowance(
+    loss: Loss, inputs: Mapping[str, Any], dtype: str, reduction: str = "mean", algorithm: str = "textbook"
+) -> Bounds:
+    """Bounds on the errors of a right program in `dtype`, against the float64 reference.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    inputs : mapping
+        Its arguments by name, NumPy arrays of a batch small enough for dense n x m arrays.
+    dtype : {"float64", "float32", "bfloat16", "float16"}
+        The format of the run; the inputs are numbers of it.
+    reduction : {"mean", "sum", "none"}
+        With "none" the bound of the value is an array over rows, and gradients are those of the sum of the rows.
+    algorithm : {"textbook", "log1p"}
+        Which programs are admitted.
+
+    Returns
+    -------
+    Bounds
+        Infinite where a right program may leave the range of the format.
+
+    Raises
+    ------
+    InputError
+        For a format, reduction or algorithm that does not exist, and for arguments that the loss refuses.
+    """
+    for name, word, known in (("dtype", dtype, tuple(FORMATS)), ("algorithm", algorithm, ALGORITHMS)):
+        if word not in known:
+            msg = f"`{name}` must be one of {', '.join(map(repr, known))}, got {word!r}"
+            raise InputError(msg)
+    run, reduction = FORMATS[dtype], choose_reduction(loss, reduction)
+    arguments = bind(loss, (), inputs)
+    plan = loss.plan(**arguments)
+    with np.errstate(all="ignore"):
+        reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
+        found = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
+        shift = _walk(found, arguments)
+        terms = _terms(found, shift, reference)
+        grads = {name: grad + reference.grads[name] for name, grad in found.grads.items()}
+        beyond = _beyond(found, run.storage.largest)
+    value = np.inf if "" in beyond else sum(terms.values())
+    grads = {name: np.full_like(g, np.inf) if {"", name} & beyond else g for name, g in grads.items()}
+    return Bounds(value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, terms)
+
+
+def _walk(found: Analysis, arguments: Mapping[str, Any]) -> Array:
+    """Go through the stages, each widened by what a textbook program may lose there; what rows lose to the shift."""
+    if not (found.fmt.textbook and any(map(exponentiates, found.plan.comparisons))):
+        return np.zeros_like(found.run().rows)
+    found.fold()
+    # Distances of pairs are no logits; all other comparisons have the same anchors, and are one row of logits.
+    parts = [(i, c) for i, c in enumerate(found.plan.comparisons) if not isinstance(c.logits, PairedDistance)]
+    peak = _peak(found, parts)
+    count = sum(max(c.logits.shape) for _, c in parts)
+    for i, comparison in parts:
+        for name, term in comparison.terms.items():
+            lost = shift_error(term, found.stats[name], peak, max(found.logits[i][0].shape), found.fmt)
+            found.errors[name] = found.errors[name] + lost
+    found.apply_head()
+    weights = found.weights if found.weights.shape == peak.shape else np.full_like(peak, np.max(found.weights))
+    sensitivity = _sensitivity(found, weights)
+    lost = 4 * found.fmt.u * peak + found.fmt.gamma(found.fmt.ratio * count + 6)
+    relative = np.expm1(np.minimum(2 * _spread(found, parts) + lost, LARGE))
+    for name in set(found.slopes) - set(found.stats):
+        # What multiplies the logits is at most that much of the largest.
+        extra = np.sum(weights * sensitivity * (lost + relative * peak)) / abs(arguments[name])
+        found.slope_errors[name] = found.slope_errors[name] + extra
+    found.pull()
+    _widen_slopes(found, parts, relative, lost, weights * sensitivity)
+    found.finish()
+    return _like_rows(sensitivity * lost, found.rows)
+
+
+Parts = list[tuple[int, Comparison]]
+
+
+def _peak(found: Analysis, parts: Parts) -> Array:
+    """The largest logit of each anchor, masked ones and those of its column included where columns are reduced."""
+    peaks = [np.max(np.abs(found.logits[i][0]), axis=1) for i, _ in parts]
+    peaks += [np.max(np.abs(found.logits[i][0]), axis=0) for i, c in parts if _by_column(c)]
+    return np.max(peaks, axis=0) + found.plan.constant
+
+
+def _spread(found: Analysis, parts: Parts) -> Array:
+    """The largest error of a logit that takes part, by anchor."""
+    spreads = []
+    for i, comparison in parts:
+        s, ds = found.logits[i]
+        seen = np.where(covered(comparison, s), ds, 0.0)
+        spreads.append(np.max(seen, axis=1))
+        spreads += [np.max(seen, axis=0)] if _by_column(comparison) else []
+    largest: Array = np.max(spreads, axis=0)
+    return largest
+
+
+def _by_column(comparison: Comparison) -> bool:
+    return any(term.along == "columns" for term in comparison.terms.values())
+
+
+def _sensitivity(found: Analysis, weights: Array) -> Array:
+    """How far a row moves with a logit when it is evaluated term by term: at least 1.
+
+    The slopes tell, those at even odds too: where the positive wins, they hide what cancels.
+    """
+    sums = {n for c in found.plan.comparisons for n, t in c.terms.items() if isinstance(t.statistic, LogSumExp)}
+    positive = [n for n in found.stats if n not in sums and found.stats[n].shape == weights.shape]
+    even = {n: found.stats[positive[0]] if n in sums and positive else x for n, x in found.stats.items()}
+    largest = np.ones_like(weights)
+    for slopes in (found.slopes, found.head_at(even)[1]):
+        for name in set(slopes) & set(found.stats):
+            size = np.abs(slopes[name]).reshape(len(slopes[name]), -1).max(axis=1)
+            if size.shape == weights.shape:
+                part = size / np.where(weights > 0, weights, np.inf)
+                largest = np.maximum(largest, np.where(np.isfinite(part), part, 0.0))
+    return largest
+
+
+def _widen_slopes(found: Analysis, parts: Parts, relative: Array, lost: Array, load: Array) -> None:
+    """Put the errors of a program that subtracts 1 from a probability in place of those of one that does not."""
+    fmt = found.fmt
+    # However the logits were rounded, their probabilities add up to 1 but for what the log-sum-exp lost.
+    total = load * (np.expm1(np.minimum(lost, LARGE)) + 4 * fmt.u)
+    for i, comparison in parts:
+        g, dg = found.blocks[i]
+        found.blocks[i] = g, shifted_slopes(comparison, (*found.logits[i], dg), relative, load, total, fmt)
+
+
+def _like_rows(x: Array, rows: Array) -> Array:
+    """Numbers by anchor as numbers by row: for one row they are those of the worst anchor."""
+    if rows.shape == x.shape:
+        return x
+    return np.full_like(rows, np.max(x)) if rows.shape[-1:] != x.shape else np.broadcast_to(x, rows.shape)
+
+
+def _terms(found: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
+    """What the bound of the value is made of; by row where there is no reduction."""
+    whole = found.reduction != "none"
+    weights, size = found.weights, found.weights * np.abs(found.rows)
+    dots = np.zeros_like(found.rows)
+    for name, share in _share_of_dots(found).items():
+        dots = dots + share * found.moved[name]
+    head = 8 * found.fmt.u * np.abs(found.rows)
+    by_row = {
+        "dot products": weights * dots,
+        "statistics": weights * (found.row_errors - head - dots),
+        "shift": weights * shift,
+        "head": weights * head,
+        "reduction": (found.summing(found.rows.size) if whole else found.summing(0)) * size,
+        "underflow": 4 * found.fmt.tiny * np.maximum(weights, 0 * weights + 1 / max(weights.size, 1)),
+        "reference": reference.weights * reference.row_errors + reference.summing(size.size) * size,
+    }
+    return {name: float(np.sum(x)) for name, x in by_row.items()} if whole else by_row
+
+
+def _share_of_dots(found: Analysis) -> dict[str, float]:
+    """Of the error of each statistic, the part that came with the logits."""
+    shares = {}
+    for comparison, (s, ds) in zip(found.plan.comparisons, found.logits, strict=True):
+        for name, term in comparison.terms.items():
+            errors = np.sum(finite(found.errors[name]))
+            own = np.sum(finite(statistic(term, s, 0 * ds, found.fmt)[1]))
+            full = np.sum(finite(statistic(term, s, ds, found.fmt)[1]))
+            shares[name] = float((full - own) / errors) if errors > 0 else 0.0
+    return shares
+
+
+def _beyond(found: Analysis, largest: float) -> set[str]:
+    """Inputs whose gradients may leave the range on the way; the empty name where already the value may."""
+    logits = [(c.logits, np.max(np.abs(s))) for c, (s, _) in zip(found.plan.comparisons, found.logits, strict=True)]
+    if max(max(peak for _, peak in logits), np.sum(found.weights * np.abs(found.rows))) > largest / 2:
+        return {""}
+    steep = {
+        name
+        for x, peak in logits
+        for name, by in x.factor.slopes.items()
+        if peak * abs(by) / x.factor.value > largest / 2
+    }
+    return steep | {name for name, size in found.sizes.items() if np.max(size) > largest / 4}

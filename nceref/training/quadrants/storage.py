@@ -1,0 +1,95 @@
+"""Saved runs: one .npz file with a header that says what it holds, and a digest of everything in it."""
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.output import files
+from nceref.training.quadrants.batch import Setup, State
+
+FORMAT, VERSION = "nceref quadrants", 1
+_ARRAYS = tuple(field.name for field in fields(State) if field.name != "done")
+
+
+def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
+    """Write a state in one step: whoever reads the file sees the old content or the new one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    header = json.dumps({"format": FORMAT, "version": VERSION, "done": state.done, **asdict(setup)})
+    arrays = {name: getattr(state, name) for name in _ARRAYS}
+    content = io.BytesIO()
+    np.savez(content, header=np.array(header), digest=np.array(_digest(header, arrays)), **arrays)
+    try:
+        files.replace(path, content.getvalue())
+    except OSError as error:
+        msg = f"cannot write {os.fspath(path)}: {error.strerror or error}; choose another place"
+        raise InputError(msg) from None
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse to replace a file that `save` did not write; a new or an empty one is fine.
+
+    Raises
+    ------
+    InputError
+        If there is another file.
+    """
+    given = Path(path)
+    if given.is_file() and given.stat().st_size:
+        load(given)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
+    """Read what `save` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is damaged, or is something else.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        msg = f"cannot read {os.fspath(path)}: {error.strerror or error}"
+        raise InputError(msg) from None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in ("header", "digest", *_ARRAYS)}
+        text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
+        header = json.loads(text)
+    except Exception:
+        raise _refused(path, "damaged, or not an .npz file of a run") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _refused(path, f"its header does not say {FORMAT!r}")
+    if header.get("version") != VERSION:
+        raise _refused(path, f"it is of version {header.get('version')!r}, not {VERSION}")
+    if digest != _digest(text, arrays):
+        raise _refused(path, "damaged, its content is not what was saved")
+    given = {field.name: header[field.name] for field in fields(Setup)}
+    setup = Setup(**given | {name: tuple(given[name]) for name in ("seeds", "temperatures")})
+    return setup, State(done=header["done"], **arrays)
+
+
+def _digest(header: str, arrays: Mapping[str, Any]) -> str:
+    """Of everything in a file, dtypes and shapes included."""
+    found = sha256(header.encode())
+    for name, array in arrays.items():
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _refused(path: str | os.PathLike[str], why: str) -> InputError:
+    return InputError(f"{os.fspath(path)} is no saved run: {why}; name another file")

@@ -1,0 +1,273 @@
+"""The designed corpus: for a loss and its settings, inputs with the right answers and how far from them one may be.
+
+Nothing here is random: the same call gives the same probes, with the same ids, `geometry-temperature`. Inputs are
+numbers of the format of the run, and the reference is the exact loss of these numbers.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.checks.cases import arguments
+from nceref.engine.arguments import bind, choose_reduction
+from nceref.engine.parameters import HEATS, at_temperature
+from nceref.errors import InputError
+from nceref.losses import LossFunction
+from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.tolerance.implementation import FORMATS, allowance
+from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
+from nceref.verification.records import Probe
+
+_KNOWN: dict[Any, tuple[Probe, ...]] = {}
+
+
+def corpus(
+    loss: Loss,
+    settings: Mapping[str, Any],
+    *,
+    suite: str = "standard",
+    dtype: str = "float64",
+    seed: int = 0,
+    reduction: str = "mean",
+    algorithm: str = "textbook",
+    fixed: Mapping[str, float] | None = None,
+) -> tuple[Probe, ...]:
+    """All probes of a suite, in a fixed order, the most telling one first.
+
+    Parameters
+    ----------
+    loss : Loss
+        What is asked for.
+    settings : mapping
+        Parameter name to a value, to ``...`` for a generated array, or to "views". What is not named is as in the
+        first variant of the loss; naming any array or labels sets aside all that the variant says about these.
+    suite : {"quick", "standard", "full"}
+        How many probes: about 14, 40, 140.
+    dtype : {"float64", "float32", "bfloat16", "float16"}
+        The format of the run; inputs are rounded to it.
+    seed : int
+        Of the generated rows.
+    reduction : {"mean", "sum", "none"}
+        What the value is; with "none" gradients are those of the sum of the rows.
+    algorithm : {"textbook", "log1p"}
+        Which programs the bounds admit, see `allowance`.
+    fixed : mapping, optional
+        Scalars that can only have one value, because the target was made with it. They are not rounded.
+
+    Returns
+    -------
+    tuple of Probe
+        Arrays in it are read-only and shared between calls.
+
+    Raises
+    ------
+    InputError
+        For a suite, format, reduction, setting or scalar that does not exist.
+    """
+    fixed = dict(fixed or {})
+    _check(loss, settings, suite, dtype, reduction, fixed)
+    key = (id(loss), _hashable(settings), suite, dtype, seed, reduction, algorithm, _hashable(fixed))
+    if key not in _KNOWN:
+        made = _inputs(loss, settings, suite, dtype, seed, fixed)
+        probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
+        # The probes hold the loss, so that its id stays its own.
+        _KNOWN[key] = tuple(probe for probe in probes if _has_meaning(probe))
+    return _KNOWN[key]
+
+
+def _has_meaning(probe: Probe) -> bool:
+    """Not so a batch of one that only a policy gives a value."""
+    return bool(probe.loss.single or probe.skip or not probe.id.startswith("single"))
+
+
+def _hashable(mapping: Mapping[str, Any]) -> Any:
+    return tuple(sorted((name, repr(value)) for name, value in mapping.items()))
+
+
+def _check(loss: Loss, settings: Any, suite: str, dtype: str, reduction: str, fixed: Mapping[str, float]) -> None:
+    if suite not in SUITES:
+        msg = f"`suite` must be one of {', '.join(map(repr, SUITES))}, got {suite!r}"
+        raise InputError(msg)
+    if dtype not in FORMATS:
+        msg = f"`dtype` must be one of {', '.join(map(repr, FORMATS))}, got {dtype!r}"
+        raise InputError(msg)
+    choose_reduction(loss, reduction)
+    scalars = [p.name for p in loss.parameters if isinstance(p, Scalar)]
+    for known, given in (([p.name for p in loss.parameters], settings), (scalars, fixed)):
+        for name in given:
+            if name not in known:
+                what = "argument" if given is settings else "scalar"
+                msg = f"{loss.name} has no {what} `{name}`; it has {', '.join(f'`{k}`' for k in known)}"
+                raise InputError(msg)
+
+
+def _variant(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked for: the first variant, with the settings in place of what they name."""
+    arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
+    first = dict(loss.variants[0])
+    if arrays & set(settings):
+        first = {name: value for name, value in first.items() if name not in arrays}
+    return {**first, **settings}
+
+
+def _inputs(
+    loss: Loss, settings: Mapping[str, Any], suite: str, dtype: str, seed: int, fixed: Mapping[str, float]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Ids and inputs; with a fixed temperature, or none at all, every geometry comes once."""
+    hot = [p.name for p in loss.parameters if p.name in HEATS]
+    asked = {**settings, **fixed}
+    free = [name for name in hot if name not in asked]
+    seen = set()
+    for name, geometry, temperature, sizes in sites(suite):
+        if hot and not free:
+            temperature = at_temperature(hot[0], asked[hot[0]])
+        label = f"{name}-{temperature:g}" if hot else name
+        if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
+            continue
+        seen.add(label)
+        rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
+        variant = _variant(loss, settings)
+        inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
+        _complete(loss, inputs, asked, len(seen) - 1)
+        turn_vectors(loss, geometry, inputs)
+        if geometry == "lonely" and inputs.get("mask") is not None:
+            inputs["mask"][0] = 0.0
+        if inputs.get("normalize") == "none":
+            inputs = _within(loss, inputs)
+        yield label, {key: _frozen(x if key in fixed else rounded(x, dtype)) for key, x in {**inputs, **fixed}.items()}
+
+
+def _labelled(loss: Loss) -> bool:
+    """Whether samples may be alone in their class."""
+    return any(isinstance(p, Labels) and p.name == "labels" for p in loss.parameters)
+
+
+def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], number: int) -> None:
+    """Scalars that take turns, the first probe at their defaults, and priors that are not all alike."""
+    share = SHARES[number % len(SHARES)]
+    for p in loss.parameters:
+        if isinstance(p, Array) and p.like == "prior" and inputs.get(p.name) is not None:
+            prior = 0.5 ** np.arange(1.0, len(inputs[p.name]) + 1)
+            prior[-1] = 1 - np.sum(prior[:-1])
+            inputs[p.name] = prior
+        if not isinstance(p, Scalar):
+            continue
+        if p.low == -math.inf and not p.constant and p.name not in asked:
+            inputs[p.name] = BIASES[number % len(BIASES)]
+        elif isinstance(p.default, float):
+            inputs.setdefault(p.name, p.default)
+        if share is not None and p.constant and p.default is not None and p.name not in HEATS:
+            inputs[p.name] = _between(*p.typical, share)
+    for name, value in asked.items():
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            inputs[name] = float(value)
+
+
+def _between(low: float, high: float, share: float) -> float:
+    """A number within a range, of few bits: products with small counts are exact in every format."""
+    return round((low + share * (high - low)) * 64) / 64
+
+
+def _within(loss: Loss, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Rows as they are, or shorter than 1 where the loss refuses them otherwise: its products must be cosines."""
+    embeddings = [p.name for p in loss.parameters if isinstance(p, Array) and p.embedding and p.name in inputs]
+    shrunk = {**inputs, **{name: short(inputs[name]) for name in embeddings}}
+    return shrunk if _refusal(loss, inputs) and not _refusal(loss, shrunk) else inputs
+
+
+def _refusal(loss: Loss, inputs: Mapping[str, Any]) -> str:
+    try:
+        LossFunction(loss)(**inputs)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _frozen(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = x.copy()
+        x.flags.writeable = False
+    return x
+
+
+def rounded(x: Any, dtype: str) -> Any:
+    """A float or a float array rounded to nearest in a format, as float64; everything else as it is.
+
+    Parameters
+    ----------
+    x : float, array or anything
+        What to round.
+    dtype : {"float64", "float32", "bfloat16", "float16"}
+        The format.
+    """
+    is_array = isinstance(x, np.ndarray) and x.dtype.kind == "f"
+    if not is_array and (isinstance(x, bool) or not isinstance(x, float)):
+        return x
+    storage = FORMATS[dtype].storage
+    exponent = np.frexp(np.asarray(x, dtype=np.float64))[1]
+    # One unit in the last place, which stops shrinking below the smallest normal number.
+    unit = np.ldexp(2 * storage.u, np.maximum(exponent - 1, round(math.log2(storage.tiny))))
+    near = np.rint(x / unit) * unit
+    near = np.where(np.abs(near) > storage.largest, np.copysign(np.inf, near), near)
+    return near if is_array else float(near)
+
+
+def evaluate(
+    loss: Loss,
+    inputs: Mapping[str, Any],
+    dtype: str = "float64",
+    reduction: str = "mean",
+    algorithm: str = "textbook",
+    id: str = "given",
+) -> Probe:
+    """One probe for given inputs: the reference, and how far a right program may be from it.
+
+    Parameters
+    ----------
+    loss : Loss
+        What is asked for.
+    inputs : mapping
+        Arguments by name, numbers of `dtype`.
+    dtype, reduction, algorithm : str
+        As in `corpus`.
+    id : str
+        Of the probe.
+
+    Returns
+    -------
+    Probe
+        With `skip` where the reference refuses the inputs, and without gradients on a kink.
+    """
+    choose_reduction(loss, reduction)
+    try:
+        value, grads = _reference(loss, inputs, reduction)
+        bounds = allowance(loss, inputs, dtype, reduction, algorithm)
+    except InputError as error:
+        return Probe(id, loss, inputs, dtype, reduction, skip=str(error))
+    if not np.all(np.isfinite(bounds.value)):
+        why = f"the loss or its logits, with room for a factor of 2, leave the range of {dtype}"
+        return Probe(id, loss, inputs, dtype, reduction, skip=why)
+    if _on_kink(loss, inputs, dtype):
+        grads = {}
+    grads = {name: g for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
+    return Probe(id, loss, inputs, dtype, reduction, _frozen(value), {k: _frozen(g) for k, g in grads.items()}, bounds)
+
+
+def _reference(loss: Loss, inputs: Mapping[str, Any], reduction: str) -> tuple[Any, dict[str, Any]]:
+    """Value and gradients of the float64 program."""
+    function = LossFunction(loss)
+    if reduction != "none":
+        return function.value_and_grad(**inputs, reduction=reduction)
+    rows = function(**inputs, reduction="none")
+    return function.value_and_grad(**inputs, reduction="none", cotangent=np.ones_like(rows))
+
+
+def _on_kink(loss: Loss, inputs: Mapping[str, Any], dtype: str) -> bool:
+    """Whether the inputs lie on a declared kink, to the resolution of the format (float32 for the 16-bit ones)."""
+    kind = np.float64 if dtype == "float64" else np.float32
+    cast = {k: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for k, x in inputs.items()}
+    checked = bind(loss, (), cast)
+    with np.errstate(all="ignore"):
+        return any(kink.near(checked) for kink in loss.kinks)

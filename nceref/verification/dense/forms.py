@@ -1,0 +1,97 @@
+"""The dense forms on the inputs of a probe: values under any knobs, and gradients by the complex step."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nceref import registry
+from nceref.engine.arguments import bind
+from nceref.spec import Loss
+from nceref.verification.dense.scene import Dense, Knobs, Member, Rows
+from nceref.verification.dense.stages import reduced
+from nceref.verification.records import Probe
+
+STEP = 2.0**-60
+"""Of the complex step: its square vanishes beside 1, over a squared temperature of 0.001 too."""
+
+
+@cache
+def member(name: str) -> Member:
+    """The dense form of a loss.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+    """
+    return _members()[name]
+
+
+@cache
+def _members() -> Mapping[str, Member]:
+    found = registry.discover("nceref.verification.dense.losses", "DENSE", Dense).values()
+    return {loss: form for dense in found for loss, form in dense.losses.items()}
+
+
+def prepared(loss: Loss, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The checked inputs of a dense form."""
+    given = bind(loss, (), dict(inputs))
+    embeddings = given.get("embeddings")
+    return {**given, "views": embeddings is not None and embeddings.ndim == 3}
+
+
+def evaluated(form: Member, inputs: Mapping[str, Any], knobs: Knobs) -> Rows:
+    """Row losses under the knobs."""
+    with np.errstate(all="ignore"):
+        return form.rows(form.arrange(inputs, knobs), knobs)
+
+
+def value(probe: Probe, knobs: Knobs) -> Any:
+    """Value of the loss of a probe under the knobs; rows under the reduction ``none``."""
+    found = evaluated(member(probe.loss.name), prepared(probe.loss, probe.inputs), knobs)
+    with np.errstate(all="ignore"):
+        return reduced(found, knobs, probe.reduction)
+
+
+def slope(
+    form: Member,
+    inputs: Mapping[str, Any],
+    knobs: Knobs,
+    name: str,
+    reduction: str = "mean",
+    outer: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> Any:
+    """Gradient by one input, every entry perturbed at once in a batch.
+
+    Parameters
+    ----------
+    form : Member
+        The dense form of the loss.
+    inputs : mapping
+        What `prepared` made of its inputs.
+    knobs : mapping
+        Conventions.
+    name : str
+        A float array or a scalar.
+    reduction : str
+        Under ``none`` the gradient is that of the sum of the rows.
+    outer : callable, optional
+        ``outer(inputs)``: what multiplies the result.
+    """
+    x = np.asarray(inputs[name], dtype=np.float64)
+    steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
+    moved = {**inputs, name: x + 1j * STEP * steps}
+    with np.errstate(all="ignore"):
+        result = np.asarray(reduced(evaluated(form, moved, knobs), knobs, reduction))
+        result = np.sum(result, axis=-1) if reduction == "none" else result
+        result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
+    slopes = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
+    return slopes.reshape(x.shape) if x.ndim else float(slopes[0])
+
+
+def gradients(probe: Probe, knobs: Knobs, names: tuple[str, ...]) -> dict[str, Any]:
+    """Gradients of the loss of a probe under the knobs, by the named inputs."""
+    form, inputs = member(probe.loss.name), prepared(probe.loss, probe.inputs)
+    return {name: slope(form, inputs, knobs, name, probe.reduction) for name in names}

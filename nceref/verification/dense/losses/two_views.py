@@ -1,0 +1,92 @@
+"""Two views of every sample below one another: each row is an anchor, all the others are candidates."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nceref.verification.dense.scene import Dense, Member, Scene, embed, real, similarities, stack
+from nceref.verification.dense.stages import contrast
+from nceref.verification.dense.temperatures import PLACES, TEMPERATURES, factor, heat, tempered
+
+ROLES = {"first": "z1", "second": "z2"}
+
+
+def _views(inputs, knobs):
+    """All rows against all rows; the positive is the other view of the sample."""
+    unit = embed(inputs, ROLES, knobs)
+    z, n = stack(unit["first"], unit["second"]), unit["first"].shape[-2]
+    rows = np.arange(2 * n)
+    partner = rows ^ 1 if "views-interleaved" in knobs else (rows + n) % (2 * n)
+    partner = (partner + knobs.get("labels-shifted", 0)) % (2 * n)
+    positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
+    view = (rows[:, None] < n) == (rows < n)
+    s = similarities(z, z, knobs, positives)
+    if "other-view-detached" in knobs:
+        s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
+    logits, numerator = tempered(s, positives, inputs, knobs)
+    return s, Scene(logits, numerator, ~own, positives, own, view=view, heat=heat(inputs, knobs), samples=n)
+
+
+def _with_positive(inputs, knobs):
+    return (_views(inputs, knobs)[1],)
+
+
+def _decoupled(inputs, knobs):
+    """The positive is outside of the denominator."""
+    scene = _views(inputs, knobs)[1]
+    return (replace(scene, candidates=scene.candidates & ~(scene.positives > 0)),)
+
+
+def _weighted(inputs, knobs):
+    """Decoupled, with a weight on each positive that is largest where the views are far from each other."""
+    (scene,) = _decoupled(inputs, knobs)
+    if "weights-missing" in knobs:
+        return (scene,)
+    unit = embed(inputs, ROLES, knobs)
+    closeness = np.sum(unit["first"] * unit["second"], axis=-1) / inputs["sigma"]
+    closeness = closeness if "weights-not-detached" in knobs else real(closeness)
+    mass = np.exp(closeness - np.max(real(closeness), axis=-1, keepdims=True))
+    pull = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
+    return (replace(scene, pull=np.concatenate([pull, pull], axis=-1)),)
+
+
+def _estimated(inputs, knobs):
+    """The denominator holds an estimate of the true negatives."""
+    scene = _views(inputs, knobs)[1]
+    t = heat(inputs, knobs)
+    # The floor is the smallest sum that unit rows can have; a temperature that is not used is not used here either.
+    own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*knobs}
+    floor = -factor(inputs, knobs) if own else -1 / t
+    floor = floor[..., 0] if np.ndim(floor) > 2 else floor
+    return (replace(scene, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
+
+
+_EVERY = (
+    "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
+    "columns-normalized", "matrix-normalized", "epsilon-in-norm", "candidates-detached",
+    "other-view-detached", *TEMPERATURES, *PLACES, "self-contrast-kept",
+    "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks", "self-mask-shifted",
+    "positive-counted-twice", "cross-view-only", "same-view-only", "phantom-candidate", "a-negative-dropped",
+    "labels-shifted", "views-interleaved", "similarity-clamped", "epsilon-in-log", "value-saturates",
+    "sum-instead-of-mean", "mean-instead-of-sum", "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing",
+    "first-view-only", "first-input-detached", "keys-detached", "temperature-detached", "positives-detached",
+    "denominator-detached", "negatives-detached", "normalization-detached", "self-contrast-in-gradient",
+)  # fmt: skip
+_PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "logarithm-missing", "log-of-mean", "negatives-ignored",
+                "positive-dropped-from-denominator")  # fmt: skip
+_OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored", "logarithm-missing",
+            "log-of-mean")  # fmt: skip
+_CORRECTED = ("correction-missing", "positive-dropped-from-denominator", "logarithm-missing", "log-of-mean")
+
+DENSE = Dense(
+    name="two_views",
+    losses={
+        "nt_xent": Member(_with_positive, contrast, (*_EVERY, *_PROBABILITY)),
+        "dcl": Member(_decoupled, contrast, (*_EVERY, *_OUTSIDE)),
+        "dclw": Member(_weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached")),
+        "debiased": Member(_estimated, contrast, (*_EVERY, *_CORRECTED)),
+        "hcl": Member(
+            _estimated, contrast, (*_EVERY, *_CORRECTED, "importance-weights-missing", "weights-detached")
+        ),
+    },
+)  # fmt: skip

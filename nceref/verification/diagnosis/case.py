@@ -1,0 +1,150 @@
+"""One finite observation on the bench: what any variant of the loss would have answered, and how closely it fits."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import HEATS
+from nceref.tolerance.implementation import FORMATS
+from nceref.verification.dense.forms import member, prepared
+from nceref.verification.dense.scene import Rows
+from nceref.verification.dense.stages import reduced
+from nceref.verification.dense.temperatures import heat
+from nceref.verification.diagnosis.options import Option
+from nceref.verification.records import Observation
+
+EARLY = frozenset({"normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"})
+"""Axes that are decided before the denominator."""
+_EARLY_TOO = frozenset({
+    "similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing", "count-rounded-down",
+})  # fmt: skip
+REDUCED = "reduction"
+SMALLEST = 1e-300
+LITTLE = 1e-3
+"""Relative error of a value that products in 10 bits have left."""
+Array = Any
+
+FACTORS: Mapping[str, Callable[[Any, int], Any]] = {
+    "outer-factor-2": lambda t, n: 2.0,
+    "outer-factor-half": lambda t, n: 0.5,
+    "outer-factor-temperature": lambda t, n: t,
+    "outer-factor-2-temperature": lambda t, n: 2 * t,
+    "outer-factor-inverse-temperature": lambda t, n: 1 / t,
+    "outer-factor-temperature-over-base": lambda t, n: t / 0.07,
+    "outer-factor-n": lambda t, n: float(n),
+    "log-base-2": lambda t, n: 1 / math.log(2),
+    "log-base-10": lambda t, n: 1 / math.log(10),
+    "sign-flipped": lambda t, n: -1.0,
+}
+"""What may multiply the result, from the temperature (the inverse of a scale) and the number of samples."""
+_SIZES: Mapping[str, Callable[[int], float]] = {
+    "log N": lambda n: n, "log 2N": lambda n: 2 * n, "log(2N - 1)": lambda n: 2 * n - 1, "log(N - 1)": lambda n: n - 1,
+}  # fmt: skip
+OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size in _SIZES.items() for sign in "+-"}
+"""What may be added to the result, in words: a sign, and what the logarithm is of."""
+
+
+class Bench:
+    """A finite observation, with all that was computed for it."""
+
+    def __init__(self, observation: Observation) -> None:
+        probe = observation.probe
+        self.observation, self.probe = observation, probe
+        self.unit = FORMATS[probe.dtype].storage.u
+        self.form = member(probe.loss.name)
+        self.inputs = prepared(probe.loss, probe.inputs)
+        self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
+        self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
+        bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
+        # Rows of two directions come as (2, N): the dense form has them one below the other.
+        self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
+        self._arranged: dict[tuple[Option, ...], Any] = {}
+        self._rows: dict[tuple[Option, ...], Rows] = {}
+        self._answers: dict[Any, tuple[Array, Array]] = {}
+
+    @property
+    def departs(self) -> bool:
+        """Whether the value is not that of the reference."""
+        return bool(np.any(np.abs(self.target - self.reference) > self.bound))
+
+    @property
+    def differs_much(self) -> bool:
+        """Whether the value is off by more than low precision explains; less than that is not two conventions."""
+        return bool(np.any(np.abs(self.target - self.reference) > LITTLE * np.abs(self.reference) + self.bound))
+
+    @cached_property
+    def warm(self) -> bool:
+        """Whether there is a temperature or a scale."""
+        return not HEATS.keys().isdisjoint(self.inputs)
+
+    @cached_property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.rows(()).samples
+
+    @cached_property
+    def factors(self) -> dict[str, float]:
+        """Recognized factors of this case."""
+        t = heat(self.inputs, {}) if self.warm else None
+        return {id: float(f(t, self.samples)) for id, f in FACTORS.items() if t is not None or "temperature" not in id}
+
+    @cached_property
+    def offsets(self) -> dict[str, float]:
+        """Recognized offsets of this case."""
+        return {name: sign * math.log(max(size(self.samples), 1)) for name, (sign, size) in OFFSETS.items()}
+
+    def rows(self, structure: tuple[Option, ...]) -> Rows:
+        """Row losses under a structure: options in the order of the closed list."""
+        if structure not in self._rows:
+            early = tuple(o for o in structure if o.axis in EARLY or o.id in _EARLY_TOO)
+            knobs = {o.id: o.value for o in structure}
+            with np.errstate(all="ignore"):
+                if early not in self._arranged:
+                    self._arranged[early] = self.form.arrange(self.inputs, knobs)
+                self._rows[structure] = self.form.rows(self._arranged[early], knobs)
+        return self._rows[structure]
+
+    def answer(self, structure: tuple[Option, ...]) -> tuple[Array, Array]:
+        """Value of a variant and the bound of its error, flat; options of the reduction included."""
+        if structure not in self._answers:
+            inner = tuple(o for o in structure if o.axis != REDUCED)
+            rows = self.rows(inner)
+            knobs = {o.id: o.value for o in structure}
+            with np.errstate(all="ignore"):
+                found = np.atleast_1d(np.real(reduced(rows, knobs, self.probe.reduction, self.unit)))
+            self._answers[structure] = found, self._allowed(rows, found)
+        return self._answers[structure]
+
+    def _allowed(self, rows: Rows, value: Array) -> Array:
+        """The bound of the reference, as much larger as the numbers of the variant are."""
+        plain = self.rows(())
+        spread = float(np.max(np.abs(value), initial=0.0)) / max(1.0, rows.size)
+        growth = max(1.0, (1 + rows.size) / (1 + plain.size)) * max(1.0, spread)
+        own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)
+        # One direction has fewer rows than two; it fits nothing then.
+        bound = self.bound if np.shape(value) == np.shape(self.bound) else np.max(self.bound, initial=0.0)
+        return np.broadcast_to(growth * bound + own, np.shape(value))
+
+    @cached_property
+    def usual(self) -> Array:
+        """What is allowed to a variant whose numbers are as large as those of the reference."""
+        return self.answer(())[1]
+
+    def misfit(self, value: Array, allowed: Array) -> float:
+        """Largest distance between target and value, in units of what is allowed."""
+        if value.shape != self.target.shape:
+            return math.inf
+        off = np.abs(self.target - value)
+        return float(np.max(off / (allowed + SMALLEST))) if np.all(np.isfinite(value)) else math.inf
+
+    def telling(self, value: Array, allowed: Array) -> bool:
+        """Whether the variant can be told from the reference here."""
+        return bool(np.any(np.abs(value - self.reference) > 2 * (allowed + self.bound)))
+
+    def bits(self, allowed: Array) -> float:
+        """How surprising a fit within what is allowed is, for a target that is this far from the reference."""
+        off = np.abs(self.target - self.reference)
+        return float(np.max(np.log2(np.maximum(off / allowed, 1.0)), initial=0.0))

@@ -1,0 +1,147 @@
+"""Which loss of the family is this? The target is tried against every loss whose inputs fit."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nceref.errors import InputError, TargetError
+from nceref.losses import all_losses
+from nceref.output import pages
+from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
+from nceref.verification.targets.child import Child
+from nceref.verification.verifier import verify_with
+
+SHOWN = 5
+"""Losses that are shown; the JSON has all that were tried."""
+_FAR = "unexplained"
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A loss that the target was tried as, and what came of it."""
+
+    loss: str
+    report: Report
+
+    @property
+    def distance(self) -> tuple[int, int, int]:
+        """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
+        ids = [d.id for d in self.report.diagnosis]
+        differences = min((id.count("+") + 1 + 9 * (id == _FAR) for id in ids), default=0 if self.report.ok else 20)
+        crashed = any(result.status == "error" for result in self.report.results)
+        failures = sum(result.status in ("fail", "error") for result in self.report.results)
+        unjudged = sum(result.status == "skip" for result in self.report.results)
+        # What explains the few cases that could be run explains little.
+        return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
+
+
+def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
+    """Try a target as every loss that can call it, on the quick suite.
+
+    Parameters
+    ----------
+    target : str or callable
+        As for `verify`.
+    noted : callable, optional
+        Told each report, and how many losses there are.
+    **options
+        As for `verify`; a setting that a loss does not have rules it out.
+
+    Returns
+    -------
+    tuple of Candidate
+        The best first; those whose inputs do not fit are left out.
+
+    Raises
+    ------
+    TargetError
+        If the target fits no loss: the reason of the last one.
+    """
+    found: list[Candidate] = []
+    reasons: list[str] = []
+    with _process(target, options.get("timeout")) as child:
+        for name in all_losses():
+            try:
+                report = verify_with(target, name, child=child, **{"suite": "quick", **options})
+            except InputError as error:
+                reasons.append(str(error))
+                continue
+            if noted is not None:
+                noted(report, total=len(all_losses()))
+            if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
+                found.append(Candidate(name, report))
+            else:
+                reasons.append(report.reason)
+                if "does not return" in report.reason:
+                    break
+    if not found:
+        ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
+        msg = f"{target}: {ran[0]}" if ran else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
+        raise TargetError(msg)
+    return tuple(sorted(found, key=lambda candidate: candidate.distance))
+
+
+@contextmanager
+def _process(target: Any, timeout: float | None) -> Iterator[Child | None]:
+    """One process for all losses, so that what the target imports is imported once; None for an object."""
+    if not isinstance(target, str):
+        yield None
+        return
+    child = Child(None, "cpu", timeout or 30.0, 120.0)
+    try:
+        yield child
+    finally:
+        child.stop()
+
+
+def record(candidate: Candidate) -> dict[str, Any]:
+    """One candidate as plain data."""
+    report: Mapping[str, Any] = candidate.report.record()
+    return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")}
+
+
+def text(target: Any, found: tuple[Candidate, ...], *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Lay the candidates out for reading.
+
+    Parameters
+    ----------
+    target : str or callable
+        What was tried.
+    found : tuple of Candidate
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(f"{target}: {_answer(found)}", style="bold")
+    shown = found[:SHOWN]
+    label = max(len(c.loss) for c in shown)
+    pages.grid(page, [(c.loss, _told(c)) for c in shown], label, styles=("bold", ""), indent=pages.GAP)
+    if len(found) > SHOWN:
+        page.print(f"{len(found) - SHOWN} more losses take such inputs, and differ more", style="dim")
+    return pages.clean(paper)
+
+
+def _answer(found: tuple[Candidate, ...]) -> str:
+    exact = [c.loss for c in found if c.report.ok]
+    if exact:
+        return f"it is {' and '.join(exact)}"
+    best = found[0].report.diagnosis[:1]
+    if best and best[0].id != _FAR:
+        return f"it is {found[0].loss} with {best[0].id}"
+    return "it is none of them"
+
+
+def _told(candidate: Candidate) -> str:
+    return "; ".join(_sentences(candidate.report))
+
+
+def _sentences(report: Report) -> Iterator[str]:
+    yield f"{report.verdict}: {report.reason}"
+    yield from (diagnosis.sentence for diagnosis in report.diagnosis[:1] if diagnosis.id != _FAR)

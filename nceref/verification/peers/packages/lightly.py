@@ -1,0 +1,36 @@
+"""lightly: two views, rows normalized inside, temperatures in the constructor, mean over both views.
+
+The files of the losses are loaded by themselves: the package around them wants torchvision.
+"""
+
+from nceref.verification.peers.peer import Peer, PeerTarget, load
+
+_NTXENT, _DCL = "lightly/loss/ntx_ent_loss.py", "lightly/loss/dcl_loss.py"
+_ALONE: dict[str, dict[str, object]] = {"lightly.models.modules": {}, "lightly.models.utils": {}}
+"""What a memory bank of size 0 does not need."""
+
+
+def _ntxent(z1, z2, *, temperature):
+    return load("lightly", _NTXENT, _ALONE).NTXentLoss(temperature=temperature)(z1, z2)
+
+
+def _dcl(z1, z2, *, temperature):
+    return load("lightly", _DCL).DCLLoss(temperature=temperature)(z1, z2)
+
+
+def _dclw(z1, z2, *, temperature, sigma):
+    return load("lightly", _DCL).DCLWLoss(temperature=temperature, sigma=sigma)(z1, z2)
+
+
+PEER = Peer(
+    name="lightly",
+    package="lightly",
+    pip="lightly",
+    link="https://github.com/lightly-ai/lightly",
+    targets=(
+        PeerTarget("lightly-ntxent", "lightly.loss:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",),
+                   omits="the memory bank"),
+        PeerTarget("lightly-dcl", "lightly.loss:DCLLoss", "dcl", _dcl, floats=("temperature",)),
+        PeerTarget("lightly-dclw", "lightly.loss:DCLWLoss", "dclw", _dclw, floats=("temperature", "sigma")),
+    ),
+)  # fmt: skip

@@ -1,0 +1,28 @@
+"""open_clip: rows normalized outside; the logit scale is the factor itself, exponentiated outside.
+
+The file of the losses is loaded by itself: the package around it wants torchvision and timm.
+"""
+
+from nceref.verification.peers.peer import Peer, PeerTarget, load
+
+_LOSS = "open_clip/loss.py"
+
+
+def _clip(image, text, *, logit_scale):
+    return load("open_clip_torch", _LOSS).ClipLoss()(image, text, logit_scale)
+
+
+def _siglip(image, text, *, logit_scale, logit_bias):
+    return load("open_clip_torch", _LOSS).SigLipLoss()(image, text, logit_scale, logit_bias)
+
+
+PEER = Peer(
+    name="open_clip_torch",
+    package="open_clip",
+    pip="open_clip_torch",
+    link="https://github.com/mlfoundations/open_clip",
+    targets=(
+        PeerTarget("open-clip-clip", "open_clip.loss:ClipLoss", "clip", _clip, {"normalize": "none"}),
+        PeerTarget("open-clip-siglip", "open_clip.loss:SigLipLoss", "siglip", _siglip, {"normalize": "none"}),
+    ),
+)

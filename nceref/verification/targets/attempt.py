@@ -1,0 +1,80 @@
+"""One request to a target in this process: whatever it does becomes an outcome."""
+
+import contextlib
+import io
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.records import Outcome
+from nceref.verification.targets import frameworks
+from nceref.verification.targets.construct import same_instance
+from nceref.verification.targets.frameworks import Answer, Request, Trouble, short
+from nceref.verification.targets.target import Target
+
+
+def outcome(target: Target, asked: Request, twice: bool = False) -> Outcome:
+    """What a target does with one request; its warnings are silenced, what it prints is kept.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If the framework cannot do what is asked, whatever the target is.
+    """
+    frameworks.check(target, asked)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _attempted(target, asked, twice)
+    text = printed.getvalue().strip()
+    told = {**found.remarks, "prints": f"prints {short(text, 200)!r}"} if text else found.remarks
+    return Outcome(found.value, found.grads, found.unjudged, found.trouble, found.sentence, told)
+
+
+def replied(target: Target, asked: Request, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+    """The outcome of a known answer, handed over and read back as that of the target is."""
+    known = frameworks.as_target(target.framework, lambda inputs: answer, target.loss, target.floats)
+    return outcome(known, asked)
+
+
+def _attempted(target: Target, asked: Request, twice: bool) -> Outcome:
+    try:
+        with same_instance() if twice else contextlib.nullcontext():
+            found = frameworks.answer(target, asked)
+            changed = _changed(found, frameworks.answer(target, asked)) if twice else ""
+        remarks = dict(found.remarks)
+        if changed:
+            remarks["not-deterministic"] = f"gives another {changed} when it is called again with the same inputs"
+    except Trouble as error:
+        return Outcome(trouble=error.name, sentence=str(error))
+    except SystemExit as error:
+        return Outcome(trouble="exits", sentence=f"exits (SystemExit: {error.code})")
+    except Exception as error:
+        hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
+        said = f"raises {type(error).__name__}: {short(error)}{_where(error)}{hint}"
+        return Outcome(trouble="raises", sentence=said)
+    return Outcome(found.value, found.grads, found.unjudged, remarks=remarks)
+
+
+def _changed(first: Answer, second: Answer) -> str:
+    """The first quantity that differs in its bits, or nothing."""
+    pairs = {"value": (first.value, second.value)}
+    pairs |= {f"gradient of `{n}`": (g, second.grads.get(n)) for n, g in first.grads.items()}
+    return next((n for n, (a, b) in pairs.items() if b is None or not np.array_equal(a, b, equal_nan=True)), "")
+
+
+def _foreign(target: Target, error: Exception) -> bool:
+    """Whether a program that was taken for NumPy's stumbles over a NumPy array."""
+    return target.framework == "numpy" and isinstance(error, TypeError | AttributeError) and "ndarray" in str(error)
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the target's own code, if it has any."""
+    own, site = str(Path(__file__).parent), ("site-packages", "dist-packages", "<")
+    frames: list[Any] = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(own)]
+    theirs = [f for f in frames if not any(part in f.filename for part in site)] or frames
+    return f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else ""

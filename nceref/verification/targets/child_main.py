@@ -1,0 +1,95 @@
+"""The child's side of `watch`: loads a target once and answers requests until its parent is gone."""
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from nceref.errors import NcerefError
+from nceref.spec import Loss
+from nceref.verification.targets import load
+from nceref.verification.targets.attempt import outcome, replied
+from nceref.verification.targets.find import folder_of
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What a child is started for: arguments of `loading.target`."""
+
+    text: str
+    loss: Loss
+    options: Mapping[str, Any]
+
+
+def order(text: str, loss: Loss, options: Mapping[str, Any]) -> Order:
+    """An order without what a target has no use for: the child imports neither the formula nor the program of the loss.
+
+    That is half of its start.
+    """
+    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
+                              "kinks": ()}  # fmt: skip
+    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
+    return Order(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
+
+
+def main() -> None:
+    """Answer each order and each request, on what was the standard output when the process began."""
+    requests, replies = _own_streams()
+    inbox: queue.Queue[Any] = queue.Queue()
+    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    sys.argv[1:] = []
+    target: Any = None
+    while True:
+        message = inbox.get()
+        try:
+            if isinstance(message, Order):
+                target = _loaded(message)
+                found: Any = target.described()
+            else:
+                asked, twice, answer = message
+                found = outcome(target, asked, twice) if answer is None else replied(target, asked, answer)
+        except NcerefError as error:
+            found = error
+        _send(replies, found)
+
+
+def _loaded(wanted: Order) -> Any:
+    """The target of an order; a later order for the same text finds its packages imported already."""
+    folder = str(folder_of(wanted.text))
+    if folder not in sys.path:
+        # Behind everything else, for what the target imports when it is called.
+        sys.path.append(folder)
+    return load.target(wanted.text, wanted.loss, **wanted.options)
+
+
+def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """The pipes to the parent; what the target knows as standard input and output leads nowhere."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    return requests, replies
+
+
+def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
+    """Hand on what comes, also while the target is busy: it ends with its parent, whatever it is doing."""
+    try:
+        while True:
+            inbox.put(pickle.load(stream))
+    except EOFError:
+        os._exit(0)
+    except Exception:
+        # Its last words, for the parent to show: what was sent cannot be read here.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _send(stream: IO[bytes], message: Any) -> None:
+    pickle.dump(message, stream)
+    stream.flush()

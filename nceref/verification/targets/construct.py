@@ -1,0 +1,194 @@
+"""How a target is constructed and called, once it is known what it is: a function, a class or an object."""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nceref.errors import InputError, TargetError
+from nceref.spec import Loss
+from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.arguments import (
+    Arguments,
+    arguments,
+    given_parameters,
+    listed,
+    named_only,
+    signature_of,
+)
+from nceref.verification.targets.call_expression import Expression
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Which inputs reach a target: in its constructor, and in its call.
+
+    With a call expression `names` are the inputs that it uses.
+    """
+
+    construct: Arguments
+    called: Arguments
+    names: Mapping[str, str]
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The inputs, by their canonical names."""
+        return frozenset(self.names.values()) | frozenset(self.construct.names.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A target that can be called with the inputs of a loss.
+
+    Attributes
+    ----------
+    found : object
+        A function, a class or an object.
+    asked : frozenset of str
+        Settings that the user gave: the target is told them if it can be.
+    presets : mapping
+        Arguments that were given beforehand: of the constructor, or of every call of a function.
+    """
+
+    found: Any
+    name: str
+    loss: Loss
+    asked: frozenset[str]
+    presets: Mapping[str, Any]
+    written: Expression | None
+
+    @property
+    def constructor(self) -> inspect.Signature:
+        """What is still to be given to construct; nothing where there is no class."""
+        return self._open(signature_of(self.found)) if inspect.isclass(self.found) else inspect.Signature()
+
+    @property
+    def call(self) -> inspect.Signature:
+        """What is still to be given to call."""
+        if inspect.isclass(self.found):
+            method = inspect.signature(_method(self.found, self.name))
+            return method.replace(parameters=list(method.parameters.values())[1:])
+        forward = getattr(self.found, "forward", None)
+        return self._open(signature_of(self.found if forward is None else forward))
+
+    def _open(self, signature: inspect.Signature) -> inspect.Signature:
+        return signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in self.presets])
+
+    @property
+    def has_reduction(self) -> bool:
+        """Whether the target can be told the reduction."""
+        said = self.written.names if self.written is not None else frozenset(self.call.parameters)
+        return "reduction" in said or "reduction" in self.constructor.parameters
+
+    def bound(self, names: Iterable[str], reduction: str = "mean") -> Taken:
+        """Which of the given inputs goes where; a target is told of a reduction other than the mean if it can be.
+
+        Raises
+        ------
+        TargetError
+            If something that the target needs fits no input, or an array fits no parameter.
+        """
+        given = given_parameters(self.loss, names)
+        asked = self.asked | (frozenset() if reduction == "mean" else {"reduction"})
+        by_call = self._asked_in_call([p.name for p in given])
+        needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
+        free = [p for p in given if p.name not in by_call or any(denoted(n, [p.name]) for n in needed)]
+        construct = named_only(self.constructor, free, asked, f"the constructor of {self.name}", self.loss.name)
+        if self.written is not None:
+            used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
+            return Taken(construct, Arguments(), used)
+        inside = frozenset(construct.names.values()) - by_call
+        rest = [p for p in given if p.name not in inside]
+        called = arguments(self.call, rest, asked, self.name, self.loss.name)
+        return Taken(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
+
+    def _asked_in_call(self, given: Iterable[str]) -> frozenset[str]:
+        """Inputs that the call asks for by name: the constructor does without them if it can."""
+        if self.written is not None:
+            return self.written.names
+        return frozenset(name for n in self.call.parameters if (name := denoted(n, given)))
+
+    def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
+        """Construct, if it is a class, and call."""
+        taken = self.bound(inputs, reduction)
+        words = {**inputs, "reduction": reduction}
+        function = self._function(taken, words, placed)
+        if self.written is not None:
+            return self.written.evaluated(function, words)
+        return taken.called.handed(function, words)
+
+    def _function(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
+        kept = _KEPT.get()
+        if kept is None:
+            return self._constructed(taken, inputs, placed)
+        if id(self) not in kept:
+            kept[id(self)] = self._constructed(taken, inputs, placed)
+        return kept[id(self)]
+
+    def _constructed(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
+        if inspect.isclass(self.found):
+            return _callable(placed(taken.construct.handed(partial(self.found, **self.presets), inputs)))
+        if _keeps_tensors(self.found):
+            # A copy, so that what one case leaves behind in it cannot reach the next.
+            return _callable(placed(copy.deepcopy(self.found)))
+        return partial(self.found, **self.presets) if self.presets else _callable(self.found)
+
+
+_KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def same_instance() -> Iterator[None]:
+    """Within it, a class is constructed once: a second call shows what the first has left behind."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def made_of(
+    found: Any, name: str, loss: Loss, asked: frozenset[str], init: Mapping[str, Any], written: Expression | None
+) -> Made:
+    """A target with what was given beforehand.
+
+    Raises
+    ------
+    InputError
+        If `init` names what the target does not take.
+    """
+    if isinstance(found, partial):
+        init = {**found.keywords, **init}
+        found = found.func if inspect.isclass(found.func) and not found.args else found
+    taker = found if inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, partial) else None
+    if taker is None and init:
+        msg = f"`init` is for classes and functions, but {name} is constructed already; give the class, or leave it out"
+        raise InputError(msg)
+    parameters = signature_of(taker).parameters if taker is not None else {}
+    unknown = [n for n in init if n not in parameters]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        msg = f"`init` gives `{unknown[0]}`, but {name} takes {listed(parameters)}"
+        raise InputError(msg)
+    return Made(found, name, loss, asked, init, written)
+
+
+def _method(kind: type, name: str) -> Any:
+    """What is called on an instance: its forward, or else its ``__call__``."""
+    if hasattr(kind, "forward"):
+        return kind.forward
+    if any("__call__" in vars(base) for base in kind.__mro__):
+        return kind.__call__
+    msg = f"{name} is a class whose instances cannot be called: no forward, no __call__; name a method of an object"
+    raise TargetError(msg)
+
+
+def _callable(instance: Any) -> Any:
+    return instance if callable(instance) else getattr(instance, "forward", instance)
+
+
+def _keeps_tensors(found: Any) -> bool:
+    return any(base.__module__ == "torch.nn.modules.module" for base in type(found).__mro__)

@@ -1,0 +1,68 @@
+"""For every loss a broken head, a broken statistic and a broken pullback are seen by the formula."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mutants import headed, no_projection, planned, scaled
+
+from nceref import get_loss
+from nceref.checks import run
+from nceref.checks.cases import cases
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
+
+
+def broken_statistic(plan):
+    """Each statistic's derivative in the first comparison is off by one part in a million, its value is not."""
+
+    class Wrong:
+        def __init__(self, sound):
+            self.sound = sound
+
+        def __getattr__(self, name):
+            return getattr(self.sound, name)
+
+        def within(self, *limits):
+            return Wrong(self.sound.within(*limits))
+
+        def prepare(self, slope, out):
+            return self.sound.prepare(1.000001 * slope, out)
+
+    comparison = plan.comparisons[0]
+    assert all(isinstance(t.statistic, LogSumExp | Sum | PositiveSet) for t in comparison.terms.values())
+    terms = {name: replace(term, statistic=Wrong(term.statistic)) for name, term in comparison.terms.items()}
+    return replace(plan, comparisons=(replace(comparison, terms=terms), *plan.comparisons[1:]))
+
+
+BREAKS = {
+    "head value": headed(lambda rows, pull: (rows * (1 + 1e-9), pull)),
+    "head slopes": headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), 1 + 1e-9))),
+    "statistic": planned(broken_statistic),
+}
+
+
+def worst(loss, dtype=np.float64, sound=None):
+    """Largest error of a loss over a few cases, in units of the sound loss's bound."""
+    ratios = []
+    for case in cases(sound, ("random", "unnormalized"), (0.3,), variants=1):
+        value, grads = run.losses.LossFunction(loss).value_and_grad(**case.cast(dtype))
+        allowed, truth = run.bounds(sound, **case.cast(dtype)), run.reference(sound, case)
+        ratios.append(abs(value - truth["value"]) / allowed.value)
+        ratios += [float(np.max(np.abs(g - truth[name]) / allowed.grads[name])) for name, g in grads.items()]
+    return max(ratios)
+
+
+@pytest.mark.parametrize("place", BREAKS)
+def test_breaking_one_place_is_seen(loss_name, place):
+    loss = get_loss(loss_name).declaration
+    assert worst(loss, sound=loss) <= 1
+    assert worst(BREAKS[place](loss), sound=loss) > 1
+
+
+def test_forgetting_the_projection_is_seen_wherever_rows_are_normalized(loss_name):
+    loss = get_loss(loss_name).declaration
+    case = next(iter(cases(loss, ("random",), (0.3,), variants=1)))
+    rows = [c.logits for c in loss.plan(**run.bind(loss, (), case.inputs)).comparisons]
+    if not any(hasattr(logits, "anchors") and logits.anchors.parts[0].length is not None for logits in rows):
+        pytest.skip("the loss compares no normalized rows by a dot product")
+    assert worst(planned(no_projection)(loss), sound=loss) > 1

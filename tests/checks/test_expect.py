@@ -1,0 +1,297 @@
+"""What a loss is expected to read, against the loss itself and against published numbers."""
+
+import re
+from math import inf, log, sqrt
+
+import numpy as np
+import pytest
+
+from nceref import losses
+from nceref.checks.expect import outlook
+from nceref.checks.locate import ADVICE
+from nceref.checks.situations import log_0f1, mean_log_sum
+from nceref.errors import InputError
+from nceref.spec import Array, Choice, Labels, Scalar
+from nceref.tolerance import bounds, close
+
+N, D, CLASSES, ROWS = 6, 8, 3, 5
+EPS = np.finfo(np.float64).eps
+
+ALL = losses.all_losses()
+
+
+def scalars(name):
+    """Every scalar that must be given, in the middle of its typical range."""
+    required = [p for p in ALL[name].parameters if isinstance(p, Scalar) and p.default is ...]
+    return {p.name: sqrt(p.typical[0] * p.typical[1]) for p in required}
+
+
+def sizes(name):
+    """Those of the sizes below that the readings of the loss depend on: all others are refused."""
+    given = {"n": N, "dim": D, "classes": CLASSES, **scalars(name)}
+    if any(p.name == "queue" and p.required for p in ALL[name].parameters if isinstance(p, Array)):
+        given["queue"] = ROWS
+    while given:
+        try:
+            outlook(name, given)
+        except InputError as error:
+            del given[re.search(r"; leave `(\w+)` out$", str(error))[1]]
+        else:
+            break
+    return given
+
+
+def values(name):
+    found = outlook(name, sizes(name)).readings
+    return {r.situation: r.value for r in found if r.value is not None}
+
+
+def inputs(name, embedding):
+    """Arguments of a loss; `embedding(rows)` makes each embedding, balanced labels go round, counts are equal."""
+    letters = {"N": N, "D": D, "E": D, "C": CLASSES, "M": ROWS, "K": ROWS}
+    out = scalars(name)
+    for p in ALL[name].parameters:
+        if isinstance(p, Array) and p.required:
+            shape = tuple(letters[letter] for letter in p.shape)
+            out[p.name] = embedding(shape[0]) if len(shape) == 2 and p.shape[1] != "C" else np.ones(shape)
+        elif isinstance(p, Labels) and (p.required or p.name == "labels"):
+            out[p.name] = np.arange(letters[p.shape[0]]) % CLASSES
+    return out
+
+
+def simplex(corners):
+    """Corners of a regular simplex in D dimensions, of length 1."""
+    x = np.zeros((corners, D))
+    x[:, :corners] = np.eye(corners) - 1 / corners
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def agrees(name, expected, arguments, moved=0.0):
+    """Whether the loss is what is expected, within its derived bound, 8 roundings of the expectation, and `moved`."""
+    allowed = bounds(ALL[name], **arguments).value + 8 * EPS * abs(expected) + moved
+    return abs(ALL[name](**arguments) - expected) <= allowed
+
+
+def declaring(situation):
+    return [n for n, loss in ALL.items() if any(e.situation == situation for e in loss.declaration.expectations)]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_expectation_of_every_loss_is_a_number_or_does_not_arise(name):
+    for reading in outlook(name, sizes(name)).readings:
+        assert reading.value is None or abs(reading.value) < inf
+        assert reading.situation in ADVICE
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_readings_rise_and_lie_within_the_bounds(name):
+    found = [r.value for r in outlook(name, sizes(name)).readings if r.value is not None]
+    assert found == sorted(found)
+    known = values(name)
+    assert min(known.values()) == known.get("lower bound", min(found))
+    assert max(known.values()) == known.get("upper bound", max(found))
+
+
+@pytest.mark.parametrize(("temperature", "printed"), [(0.07, "3.0128e-04"), (0.5, "4.24106e+00")])
+def test_floor_of_nt_xent_with_256_images_is_the_published_one(temperature, printed):
+    # SC-8.
+    known = {r.situation: r.value for r in outlook("nt_xent", {"n": 256, "temperature": temperature}).readings}
+    digits = len(printed.split("e")[0]) - 2
+    assert f"{known['optimum']:.{digits}e}" == printed
+
+
+@pytest.mark.parametrize(("situation", "printed"), [("lower bound", "9.957e-11"), ("upper bound", "3.41127e+01")])
+def test_bounds_with_255_negatives_are_the_published_ones(situation, printed):
+    # WL-1: K = 255, temperature 0.07.
+    known = {r.situation: r.value for r in outlook("info_nce", {"n": 256, "temperature": 0.07}).readings}
+    digits = len(printed.split("e")[0]) - 2
+    assert f"{known[situation]:.{digits}e}" == printed
+
+
+@pytest.mark.parametrize(
+    ("classes", "samples", "temperature", "printed"), [(4, 3, 0.5, 0.96521462), (10, 5, 0.2, 1.42886676)]
+)
+def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, printed):
+    # GR-1, eight decimals.
+    given = {"n": classes * samples, "classes": classes, "temperature": temperature}
+    known = {r.situation: r.value for r in outlook("supcon_out", given).readings}
+    assert f"{known['optimum']:.8f}" == f"{printed:.8f}"
+
+
+def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
+    given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
+    one = outlook("paco", given).readings[0].value
+    other = outlook("paco", {"alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
+    assert one == other
+
+
+@pytest.mark.parametrize("name", declaring("collapse"))
+def test_equal_rows_read_collapse(name):
+    row = np.random.default_rng(0).standard_normal(D)
+    arguments = inputs(name, lambda rows: np.tile(row, (rows, 1)))
+    # Cosines of equal rows are 1 to 2 eps, where the angle is sqrt(4 eps); the scale of at most 64 multiplies that.
+    moved = 64 * sqrt(4 * EPS) if name == "arcface" else 0.0
+    assert agrees(name, values(name)["collapse"], arguments, moved)
+
+
+@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "simple", "uniformity"])
+def test_aligned_simplex_reads_the_optimum(name):
+    arguments = inputs(name, simplex)
+    # The corners are rounded: cosines are off by 4 eps, each enters with weight 1 / T (uniformity: 2t = 4), twice.
+    factor = max(arguments.get("logit_scale", 4), 1 / arguments.get("temperature", 1))
+    assert agrees(name, values(name)["optimum"], arguments, moved=8 * EPS * factor)
+
+
+def test_classes_on_a_simplex_read_the_optimum_of_supcon():
+    labels = np.arange(N) % CLASSES
+    arguments = {**inputs("supcon_out", simplex), "embeddings": simplex(CLASSES)[labels]}
+    assert agrees("supcon_out", values("supcon_out")["optimum"], arguments, moved=8 * EPS / arguments["temperature"])
+
+
+@pytest.mark.parametrize("name", ["clip", "dcl", "info_nce", "nt_xent", "simple", "supcon_out", "uniformity"])
+def test_no_batch_goes_below_the_optimum(name):
+    rng, floor = np.random.default_rng(0), values(name)["optimum"]
+    for noise in (0.0, 1e-3, 0.1, 1.0):
+        for _ in range(20):
+            near = inputs(name, lambda rows, noise=noise: simplex(rows) + noise * rng.standard_normal((rows, D)))
+            error = bounds(ALL[name], **near).value + 16 * EPS * max(near.get("logit_scale", 1), 1)
+            assert ALL[name](**near) >= floor - error
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_random_batches_stay_within_the_bounds(name):
+    rng, known = np.random.default_rng(0), values(name)
+    for _ in range(20):
+        value = ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D))))
+        assert known.get("lower bound", -inf) <= value <= known.get("upper bound", inf)
+
+
+def test_opposed_and_aligned_extremes_attain_the_cosine_bounds():
+    # One query: its key at -1 and a negative at 1, and the other way round.
+    query, other = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])
+    known = {r.situation: r.value for r in outlook("moco", {"queue": 1, "temperature": 0.5}).readings}
+    assert close(losses.moco(query, other, query, temperature=0.5), known["upper bound"])
+    assert close(losses.moco(query, query, other, temperature=0.5), known["lower bound"])
+
+
+# By name: those whose chance depends on D.
+WITH_DIM = [n for n, loss in ALL.items() if any(e.dim for e in loss.declaration.expectations)]
+
+
+@pytest.mark.parametrize("name", WITH_DIM)
+def test_random_rows_read_chance_on_average(name):
+    # 400 independent batches: their mean lies within 4 standard errors, which are small enough to tell D = 8 from none.
+    rng = np.random.default_rng(0)
+    found = [ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D)))) for _ in range(400)]
+    mean, error = np.mean(found), np.std(found, ddof=1) / sqrt(len(found))
+    assert abs(mean - values(name)["chance"]) <= 4 * error
+    without = outlook(name, {k: v for k, v in sizes(name).items() if k != "dim"})
+    assert mean > next(r.value for r in without.readings if r.situation == "chance") + 4 * error
+
+
+def test_without_dim_chance_is_that_of_equal_similarities():
+    known = {r.situation: r.value for r in outlook("nt_xent", {"n": 256, "temperature": 0.07}).readings}
+    assert known["chance"] == known["collapse"] == log(511)
+
+
+def chance(name, given):
+    return next(r for r in outlook(name, given).readings if r.situation == "chance")
+
+
+def test_formula_of_chance_is_what_is_computed():
+    # At T = 0.001 its limit for many negatives is three times the mean.
+    given = {"n": 256, "temperature": 0.001}
+    assert chance("nt_xent", given).formula == "log(2N - 1)"
+    cold = chance("nt_xent", {**given, "dim": 128})
+    assert cold.formula == "E log sum of 2N - 1 terms e^(s/T)"
+    assert cold.value == mean_log_sum(2 * 256 - 1, 1 / 0.001, 128)
+    assert "at most log(2N - 1) + log 0F1(; D/2; 1/(4 T^2))" in cold.because
+    assert cold.value < (log(511) + log_0f1(64, 1e6 / 4)) / 3
+
+
+@pytest.mark.parametrize("name", WITH_DIM)
+def test_chance_for_a_given_dim_tends_to_the_one_without(name):
+    given = {k: v for k, v in sizes(name).items() if k != "dim"}
+    assert abs(chance(name, {**given, "dim": 10**8}).value - chance(name, given).value) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "conventions"),
+    [
+        ("nt_xent", {"n": 8, "temperature": 1}, "mean reduction, rows of length 1, in nats"),
+        ("uniformity", {"n": 8}, "one number, rows of length 1, in nats"),
+        ("cross_entropy", {}, "mean reduction, in nats"),
+        ("balanced_softmax", {}, "mean reduction, in nats"),
+        ("nce", {"noise_ratio": 1}, "mean reduction, in nats"),
+        ("alignment", {}, "mean reduction, rows of length 1, no unit"),
+        ("simple", {"n": 8}, "mean reduction, rows of length 1, no unit"),
+    ],
+)
+def test_conventions_follow_from_the_declaration(name, given, conventions):
+    assert outlook(name, given).conventions == conventions
+
+
+def test_what_only_dim_brings_into_play_may_be_given_without_it():
+    found = outlook("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
+    assert dict(found.settings) == {"n": 64, "dim": None, "views": 1}
+
+
+def test_simplex_does_not_fit_into_few_dimensions():
+    def optimum(dim):
+        known = outlook("nt_xent", {"n": N, "temperature": 0.5, "dim": dim}).readings
+        return next(r.value for r in known if r.situation == "optimum")
+
+    assert optimum(N - 2) is None
+    assert optimum(N - 1) == optimum(None)
+
+
+def test_logit_scale_is_one_over_the_temperature():
+    assert outlook("clip", {"n": 8, "temperature": 0.25}) == outlook("clip", {"n": 8, "logit_scale": "4"})
+
+
+def test_defaults_are_named_and_what_was_given_is_not():
+    found = outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": "3"})
+    assert found.defaults == {"views", "dim"}
+    assert dict(found.settings) == {"n": 30, "dim": None, "classes": 3, "views": 1, "temperature": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("nt_xent", {}, "needs `n` (samples in the batch) and `temperature` (> 0); give, for example, --n 256 --temp"),
+        ("hard_contrastive", {"n": 8}, "needs `fraction` (> 0 and <= 1) and `temperature` (> 0)"),
+        ("moco", {"temperature": 1}, "moco needs `queue` (rows in the queue); give, for example, --set queue=65536"),
+        ("nt_xent", {"n": 0, "temperature": 1}, "must be an integer >= 1, got 0"),
+        ("nt_xent", {"n": "2.5", "temperature": 1}, "must be an integer >= 1, got 2.5"),
+        ("nt_xent", {"n": "many", "temperature": 1}, "`n` must be a number, got 'many'"),
+        ("nt_xent", {"n": 8, "temperature": -0.07}, "`temperature` must be > 0, got -0.07"),
+        ("nt_xent", {"n": 8, "temperature": "inf"}, "`temperature` must be > 0, got inf"),
+        ("clip", {"n": 8, "temperature": 0}, "`temperature` must be > 0, got 0"),
+        ("clip", {"n": 8, "temperature": 1, "logit_scale": 1}, "give one of them"),
+        ("nt_xent", {"n": 8, "temprature": 1}, "no size or scalar `temprature`; did you mean `temperature`?"),
+        ("nt_xent", {"n": 8, "temperature": 1, "classes": 4}, "no reading of nt_xent depends on `classes`"),
+        ("hcl", {"n": 8, "temperature": 1, "dim": 3}, "no reading of hcl depends on `dim`; they depend on `n`, `temp"),
+        (
+            "arcface",
+            {"n": 8},
+            "no reading of arcface depends on `n`; they depend on `dim`, `classes`, `margin`, `scale`",
+        ),
+        ("simple", {"n": 8, "dim": 3}, "; leave `dim` out"),
+        ("balanced_softmax", {"temperature": 1}, "; leave `temperature` out"),
+        ("supcon_out", {"n": 8, "temperature": 1, "form": "sums"}, "`form` must be one of 'mean', 'sum', got 'sums'"),
+        ("supcon_out", {"n": 9, "temperature": 1, "no_positive": "zero"}, "for no_positive='error' only"),
+        ("ntxent", {}, "did you mean 'nt_xent'"),
+    ],
+)
+def test_refusals_say_what_to_do(name, given, message):
+    with pytest.raises(InputError) as caught:
+        outlook(name, given)
+    assert message in str(caught.value)
+
+
+def test_policies_at_their_default_may_be_given():
+    form = next(p for p in ALL["paco"].parameters if isinstance(p, Choice) and p.name == "form")
+    assert form.default == "sum"
+    given = {"n": 30, "alpha": 0.1, "classes": 3}
+    assert outlook("paco", {**given, "form": "sum"}).readings == outlook("paco", given).readings
+    assert outlook("paco", {**given, "form": "normalized"}).readings != outlook("paco", given).readings

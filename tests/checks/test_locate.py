@@ -1,0 +1,131 @@
+"""Where a value belongs among the readings of NT-Xent at N = 256, T = 0.07."""
+
+import numpy as np
+import pytest
+
+from nceref.checks.expect import outlook
+from nceref.checks.locate import locate
+from nceref.errors import InputError
+from nceref.losses import get_loss
+
+
+@pytest.fixture
+def run():
+    return outlook("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("6.2364", "6.2364 is collapse (6.23637), to 5 digits."),
+        ("6.24", "6.24 is collapse (6.23637), to 3 digits."),
+        ("3.013e-4", "3.013e-4 is optimum (0.0003012782), to 4 digits."),
+        ("12.473", "12.473 is twice collapse (6.23637): two directions are added, not averaged."),
+        ("8.9972", "8.9972 is collapse (6.23637) in bits."),
+        ("3193.0", "3193.0 is 512 times collapse (6.23637): a sum over rows, not a mean."),
+        ("3.2", "3.2 lies between optimum (0.0003012782) and collapse (6.23637): positives are told"),
+        ("20", " and upper bound (34.80584): worse than guessing"),
+        ("6.4", "): between random rows and equal ones."),
+        ("1e-5", "no batch reads that, only a single row"),
+        ("-0.5", "-0.5 is below the lower bound (1.99139e-10): another loss, another reduction, or rows"),
+        ("99", "99 is above the upper bound (34.80584)"),
+    ],
+)
+def test_a_reading_is_placed(run, value, expected):
+    place = locate(run, value)
+    assert expected in place.sentences[0] + place.sentences[-1]
+    assert place.possible == (value not in {"-0.5", "99", "3193.0", "1e-5"})
+
+
+@pytest.mark.parametrize(("value", "possible"), [("0", False), ("0.0000", False), ("0.00", True), ("0.0003", True)])
+def test_digits_printed_decide_whether_the_optimum_may_be_meant(run, value, possible):
+    # The optimum is 3.01e-4: with four decimals that is 0.0003.
+    assert locate(run, value).possible == possible
+
+
+def test_zero_may_be_what_a_log_or_float32_rounds_to(run):
+    assert "0.0000 in a log may also be the rounding of a tiny loss" in locate(run, "0").sentences[-1]
+    tiny = outlook("nt_xent", {"n": 8, "temperature": 0.02})
+    assert locate(tiny, "0").possible
+
+
+def test_one_digit_is_no_match_unless_the_values_are_equal(run):
+    assert locate(run, "6").sentences[0].startswith("6 lies between optimum")
+    assert locate(run, "6.2").sentences[0] == "6.2 is collapse (6.23637), to 2 digits."
+    assert locate(outlook("alignment", {}), "2").sentences[0] == "2 is chance (2), exactly."
+
+
+def test_chance_and_optimum_in_one_are_said_once():
+    found = outlook("uniformity", {"n": 256, "dim": 64})
+    sentences = locate(found, "-3.9").sentences
+    assert sentences[0] == "-3.9 is optimum and chance (-3.875236), to 2 digits."
+    assert sentences[1:] == ("chance and optimum: independent random rows read this, and no law of the rows does better"
+                             " in the mean.",)  # fmt: skip
+    undercut = locate(found, "-3.95")
+    assert undercut.possible
+    assert "a finite batch may read a little less" in undercut.sentences[0]
+
+
+def test_random_rows_are_awaited_where_their_reading_needs_dim():
+    assert "--dim will tell what random rows read" in locate(outlook("uniformity", {"n": 256}), "-3").sentences[0]
+
+
+def rows(rng, *shape):
+    return rng.standard_normal(shape)
+
+
+RANDOM = {
+    "arcface": ({"classes": 100}, lambda g, d: (rows(g, 64, d), rows(g, 100, d), g.integers(0, 100, 64)), {}),
+    "cosface": ({"classes": 100}, lambda g, d: (rows(g, 64, d), rows(g, 100, d), g.integers(0, 100, 64)), {}),
+    "clip": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"logit_scale": 20.0}),
+    "dclw": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"temperature": 0.1}),
+    "hard_contrastive": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"temperature": 0.3, "fraction": 0.2}),
+    "hcl": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"temperature": 0.5}),
+    "nt_xent": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"temperature": 0.1}),
+    "siglip": ({"n": 64}, lambda g, d: rows(g, 2, 64, d), {"logit_scale": 1.0, "logit_bias": -10.0}),
+    "supcon_in": ({"n": 64, "classes": 8}, lambda g, d: (rows(g, 64, d), np.arange(64) % 8), {"temperature": 0.1}),
+    "supcon_out": ({"n": 64, "classes": 8}, lambda g, d: (rows(g, 64, d), np.arange(64) % 8), {"temperature": 0.1}),
+}
+
+
+@pytest.mark.parametrize("dim", [8, 128])
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_rows_are_accused_of_nothing(name, dim):
+    given, inputs, scalars = RANDOM[name]
+    rng = np.random.default_rng(0)
+    # The loss takes no number of features where no reading depends on it.
+    known = [outlook(name, {**given, **scalars})]
+    known += [outlook(name, {**given, **scalars, "dim": dim})] if "dim" in known[0].settings else []
+    for _ in range(20):
+        value = get_loss(name)(*inputs(rng, dim), **scalars)
+        for place in (locate(found, f"{value:.5g}") for found in known):
+            assert place.possible
+            assert not any(word in " ".join(place.sentences) for word in ("worse", "shuffled", "flipped"))
+
+
+def test_a_flipped_sign_is_called_worse_than_guessing_once_dim_is_known():
+    rng = np.random.default_rng(0)
+    x = rows(rng, 64, 128)
+    value = f"{get_loss('nt_xent')(x, -x, temperature=0.1):.5g}"
+    given = {"n": 64, "temperature": 0.1}
+    assert "worse than guessing" in locate(outlook("nt_xent", {**given, "dim": 128}), value).sentences[0]
+    assert "which --dim will tell" in locate(outlook("nt_xent", given), value).sentences[0]
+
+
+def test_scores_above_chance_have_an_innocent_reading_too():
+    assert "large random ones do" in locate(outlook("cross_entropy", {"classes": 10}), "3.5").sentences[0]
+
+
+def test_without_dim_collapse_and_chance_are_told_to_be_one():
+    sentences = locate(outlook("nt_xent", {"n": 256, "temperature": 0.07}), "6.236").sentences
+    assert sentences[0] == "6.236 is collapse and chance (6.23637), to 4 digits."
+    assert "--dim tells chance from collapse" in sentences[-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [("six", "`value` must be a number, got 'six'"), ("nan", "must be finite, got nan")]
+)
+def test_a_reading_that_is_no_number_is_refused(run, value, message):
+    with pytest.raises(InputError) as caught:
+        locate(run, value)
+    assert message in str(caught.value)

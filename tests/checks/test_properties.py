@@ -1,0 +1,87 @@
+"""A property is declared if and only if it holds, and every property can tell a broken loss from a sound one."""
+
+import numpy as np
+import pytest
+from mutants import MUTANTS
+
+from nceref import get_loss
+from nceref.checks import run
+from nceref.checks.cases import cases
+from nceref.checks.properties import PROPERTIES
+from nceref.tolerance import bounds
+
+SOUND = get_loss("nt_xent").declaration
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_property_is_declared_if_and_only_if_it_holds(loss_name, name):
+    loss = get_loss(loss_name).declaration
+    result = run.check_property(loss, PROPERTIES[name])
+    assert result.status in ("pass", "skip"), result.detail
+    if result.status == "skip":
+        assert name not in loss.properties, "declared, but the question does not arise"
+
+
+def test_every_declared_name_is_a_property(loss_name):
+    assert get_loss(loss_name).properties <= set(PROPERTIES)
+
+
+def test_a_declaration_too_many_fails_by_name():
+    from dataclasses import replace
+
+    boastful = replace(get_loss("dcl").declaration, properties=get_loss("dcl").properties | {"nonnegative"})
+    result = run.check_property(boastful, PROPERTIES["nonnegative"])
+    assert (result.status, result.check) == ("fail", "nonnegative")
+    assert result.detail.startswith("declared, but a row is -")
+
+
+def test_a_declaration_too_few_fails_by_name():
+    from dataclasses import replace
+
+    modest = replace(SOUND, properties=SOUND.properties - {"convex_in_logits"})
+    result = run.check_property(modest, PROPERTIES["convex_in_logits"])
+    assert (result.status, result.check) == ("fail", "convex_in_logits")
+    assert "not declared, but it holds" in result.detail
+
+
+def broken_by(mutant, prop):
+    """Whether a property breaks for NT-Xent under a mutant, on some case."""
+    loss = mutant.breaks(SOUND)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return any(prop.check(loss, case) for case in cases(SOUND, run.PROPERTY_GEOMETRIES, (1.0, 0.3), variants=1))
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_property_kills_a_mutant_that_was_not_made_for_it(name):
+    killed = [m.name for m in MUTANTS if m.made_for != name and broken_by(m, PROPERTIES[name])]
+    assert killed, f"{name} is blind to every mutant but its own"
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.made_for != "formula"], ids=lambda m: m.name)
+def test_mutant_breaks_the_property_it_was_made_for(mutant):
+    assert mutant.made_for in SOUND.properties
+    assert broken_by(mutant, PROPERTIES[mutant.made_for])
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_mutant_makes_a_named_check_fail(mutant):
+    """A broken head, statistic or pullback: the formula says so, whatever the properties say."""
+    loss = mutant.breaks(SOUND)
+    case = next(iter(cases(SOUND, ("random",), (0.3,))))
+    truth = run.reference(SOUND, case)
+    assert run.compare(SOUND, case, np.float64, truth).of_bound <= 1
+    inputs = dict(case.inputs)
+    if mutant.name in ("first feature counts double", "second input shifted", "not normalized", "temperature inverted"):
+        # These change what the bounds are computed from; their slack is that of the sound loss.
+        allowed = bounds(SOUND, **inputs).value
+        value = run.losses.LossFunction(loss)(**inputs)
+        assert abs(value - truth["value"]) > allowed
+    else:
+        assert run.compare(loss, case, np.float64, truth).of_bound > 1
+
+
+def test_the_failing_check_is_named():
+    broken = next(m for m in MUTANTS if m.name == "pullback without projection").breaks(SOUND)
+    failed = {result.check for result in run.check_loss(broken) if result.status == "fail"}
+    assert {"formula float64", "formula float32", "radial_slope_zero"} <= failed
+    assert "nonnegative" not in failed

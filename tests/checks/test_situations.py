@@ -1,0 +1,93 @@
+"""Closed forms and the exact mean over random rows, against published numbers and other integrals."""
+
+from math import cosh, exp, log
+
+import mpmath
+import pytest
+
+from nceref.checks.expect import outlook
+from nceref.checks.situations import Sizes, log_0f1, mean_log_sum
+from nceref.tolerance import close
+
+PUBLISHED_UNIFORMITY = {2: -1.57502720, 3: -2.07977706, 8: -3.08252723, 128: -3.93753001, 2048: -3.99609376}
+
+
+@pytest.mark.parametrize(("dim", "printed"), PUBLISHED_UNIFORMITY.items())
+def test_uniform_law_has_the_published_uniformity(dim, printed):
+    # WI-3, eight decimals.
+    assert f"{Sizes({'dim': dim}).uniform(2.0):.8f}" == f"{printed:.8f}"
+
+
+@pytest.mark.parametrize(("positives", "printed"), [(8, "1.6693540"), (8.192, "1.710976")])
+def test_paco_has_the_published_minimum(positives, printed):
+    # PC-5: alpha = 0.05.
+    bound = Sizes({"alpha": 0.05, "positives": positives, "form": "sum"}).paco_bound()
+    assert f"{bound:.{len(printed) - 2}f}" == printed
+
+
+def test_chance_is_below_its_limit_by_the_first_order_term():
+    # Delta method: (0F1(; D/2; k^2) / 0F1(; D/2; k^2/4)^2 - 1) / (2 m), and the next term is smaller by a factor m.
+    kappa, dim = 2.0, 16
+    limit = log_0f1(dim / 2, kappa**2 / 4)
+    spread = (exp(log_0f1(dim / 2, kappa**2) - 2 * limit) - 1) / 2
+    for terms in (1000, 10_000):
+        gap = log(terms) + limit - mean_log_sum(terms, kappa, dim)
+        assert abs(terms * gap - spread) <= spread / terms
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 1.0, 14.0, 1000.0])
+@pytest.mark.parametrize("dim", [1, 2, 3, 128])
+def test_mean_of_a_single_term_is_zero(kappa, dim):
+    # The mean cosine is 0; the integral adds numbers up to about kappa + 40.
+    assert close(mean_log_sum(1, kappa, dim), 0.0, scale=kappa + 40)
+
+
+def test_mean_log_of_two_terms_is_that_of_the_double_integral():
+    with mpmath.workdps(20):
+        # The cosine is uniform on the sphere, its angle on the circle.
+        sphere = mpmath.quad(lambda s, t: mpmath.log(mpmath.exp(5 * s) + mpmath.exp(5 * t)) / 4, (-1, 1), (-1, 1))
+        half, cos = (0, mpmath.pi), mpmath.cos
+        circle = mpmath.quad(lambda a, b: mpmath.log(mpmath.exp(5 * cos(a)) + mpmath.exp(5 * cos(b))), half, half)
+        for dim, mean in ((3, sphere), (2, circle / mpmath.pi**2)):
+            assert close(mean_log_sum(2, 5.0, dim), float(mean), scale=45)
+    assert close(mean_log_sum(2, 5.0, 1), (log(2) + log(2 * cosh(5))) / 2, scale=45)
+
+
+def test_mean_log_of_an_own_term_is_that_of_the_double_integral():
+    # Two terms on the sphere, where the cosine is uniform: one is cos - sin / 4.
+    moved = mean_log_sum(2, 5.0, 3, lambda cos, sin: cos - sin / 4)
+    with mpmath.workdps(20):
+
+        def first(s):
+            return mpmath.exp(5 * (s - mpmath.sqrt(1 - s * s) / 4))
+
+        expected = mpmath.quad(lambda s, t: mpmath.log(first(s) + mpmath.exp(5 * t)) / 4, (-1, 0, 1), (-1, 0, 1))
+    assert close(moved, float(expected), scale=45)
+
+
+def test_own_term_that_is_as_all_others_changes_nothing():
+    assert close(mean_log_sum(50, 14.0, 8, lambda cos, _: cos), mean_log_sum(50, 14.0, 8), scale=60)
+
+
+def test_cold_temperatures_are_refused_with_the_reason():
+    sizes = Sizes({"dim": 8, "temperature": 1e-5})
+    assert sizes.chance(10) is None
+    assert sizes.reasons == ["the integral takes too long for T < 0.0001"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "situation", "reason"),
+    [
+        ("nt_xent", {"n": 256, "temperature": 0.1, "dim": 128}, "optimum", "needs D >= 255"),
+        ("nt_xent", {"n": 1, "temperature": 0.1}, "optimum", "needs N >= 2"),
+        ("dcl", {"n": 1, "temperature": 0.1}, "collapse", "needs a negative: there is none to compare with"),
+        ("supcon_out", {"n": 64, "temperature": 0.1}, "optimum", "64 is not a multiple of 10 classes"),
+        ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
+        ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
+        ("alignment", {"exponent": 3}, "chance", "known for a = 2 only"),
+        ("info_nce", {"n": 8, "temperature": 1e-5, "dim": 8}, "chance", "the integral takes too long for T < 0.0001"),
+    ],
+)
+def test_a_situation_that_cannot_arise_says_what_it_would_need(name, given, situation, reason):
+    reading = next(r for r in outlook(name, given).readings if r.situation == situation)
+    assert (reading.value, reading.because, reading.needs_dim) == (None, reason, False)

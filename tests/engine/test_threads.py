@@ -1,0 +1,146 @@
+"""Threads: results within the bound and the same on every run; settings are checked and put back."""
+
+import os
+
+import numpy as np
+import pytest
+
+from nceref import InputError, config, get_loss
+from nceref.checks.cases import cases
+from nceref.engine import settings, threads
+from nceref.engine.bounded_statistics import ExpSum, PositiveSums
+from nceref.engine.label_patterns import OtherLabel
+from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
+from nceref.engine.tiles import Tile, View
+from nceref.tolerance import bounds, close
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Threads start even where they do not pay."""
+    monkeypatch.setattr(settings, "LEAST_PAIRS", 0)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("count", [2, 3])
+def test_results_stay_within_the_bound_and_repeat_exactly(loss_name, count):
+    loss = get_loss(loss_name)
+    for case in cases(loss.declaration, ("random", "odd", "lonely"), (0.3,)):
+        value, grads = loss.value_and_grad(**case.inputs)
+        with config(block=2, threads=count):
+            first, second = (loss.value_and_grad(**case.inputs) for _ in range(2))
+        assert first[0] == second[0]
+        allowed = bounds(loss, **case.inputs)
+        assert abs(first[0] - value) <= 2 * allowed.value
+        for name, grad in grads.items():
+            assert np.array_equal(first[1][name], second[1][name])
+            assert np.all(np.abs(first[1][name] - grad) <= 2 * allowed.grads[name]), (case.name, name)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_error_in_a_thread_reaches_the_caller():
+    x = 1e200 * np.eye(4)
+    with config(block=1, threads=2), pytest.raises(InputError, match="leaves the range of float64"):
+        get_loss("info_nce")(x, x, temperature=0.1, normalize="none")
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+def test_a_count_that_is_no_positive_integer_is_refused(bad):
+    with pytest.raises(InputError, match="`threads` must be an integer >= 1, got"):
+        config(threads=bad)
+
+
+def shape_and_threads():
+    return settings.block_shape(1000, 1000, np.zeros(1), whole_rows=False)[0], settings.thread_count()
+
+
+def test_settings_hold_from_the_call_on_and_are_put_back_by_with():
+    before = shape_and_threads()
+    with config(block=7, threads=3):
+        assert shape_and_threads() == (7, 3)
+        with config(block=9):
+            assert shape_and_threads() == (9, 3)
+        inner = config(threads=1)
+        assert settings.thread_count() == 1
+        with inner:
+            pass
+        assert settings.thread_count() == 3
+    assert shape_and_threads() == before
+
+
+def test_the_environment_sets_the_default(monkeypatch):
+    monkeypatch.setenv("NCEREF_THREADS", "3")
+    assert settings.thread_count() == 3
+    monkeypatch.setenv("NCEREF_THREADS", "many")
+    with pytest.raises(InputError, match="the environment variable NCEREF_THREADS must be an integer >= 1, got 'many'"):
+        settings.thread_count()
+
+
+def test_small_batches_start_no_thread(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", None)
+    x = np.eye(8)
+    assert get_loss("nt_xent")(x, x, temperature=0.1) > 0
+
+
+@pytest.mark.usefixtures("eager")
+def test_blas_gets_its_threads_back_after_calls_that_overlap():
+    """The limit is the process's: the first caller sets it, the last one lifts it."""
+    from threadpoolctl import threadpool_info
+
+    def blas():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    # Another test may have loaded a second BLAS since, that of SciPy, which the package does not use.
+    threads._controller.cache_clear()
+    before = blas()
+    with threads._blas:
+        inside = blas()
+        with threads._blas:
+            pass
+        assert blas() == inside
+    assert blas() == before
+    assert set(inside) <= {1}
+
+
+@pytest.mark.usefixtures("eager")
+def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    with config(block=2, threads=2):
+        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+
+        class ShutDown:
+            def submit(self, *job):
+                msg = "cannot schedule new futures after interpreter shutdown"
+                raise RuntimeError(msg)
+
+        monkeypatch.setattr(threads, "_pool", lambda count: ShutDown())
+        assert get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.usefixtures("eager")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
+def test_a_forked_child_computes_too():
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    with config(block=2, threads=2):
+        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True), ExpSum(), ExpSum(2.0), PositiveSums(),
+     PositiveSums(inside=True)],
+)  # fmt: skip
+def test_merging_two_folds_is_folding_both(statistic):
+    s = np.random.default_rng(0).standard_normal((3, 8))
+    pattern = OtherLabel(np.arange(3), np.arange(8) % 4)
+    half = [View(Tile(s[:, at], slice(0, 3), at, bounded=True), flip=False) for at in (slice(0, 4), slice(4, 8))]
+    start = statistic.start(np.zeros(3))
+    left, right = (statistic.fold(start, view, pattern) for view in half)
+    both = statistic.fold(left, half[1], pattern)
+    assert close(statistic.finish(statistic.merge(left, right)), statistic.finish(both), scale=1.0)
+    assert close(statistic.finish(statistic.merge(left, start)), statistic.finish(left), scale=1.0)

@@ -1,0 +1,123 @@
+"""Tiles: what is made once, what is kept, lines against masks, and products against broadcasting."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from nceref.engine.label_patterns import OtherLabel, SameLabel, Weighted
+from nceref.engine.patterns import Diagonal, Except, Index, Only
+from nceref.engine.tiles import Slopes, Tile, View, row_major
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(0, 3, 9)
+PATTERNS = (
+    Except((Diagonal(0, 9),)),
+    Except((Diagonal(0, 4, 5), Diagonal(5, 9, -5))),
+    Except((Index(RNG.integers(0, 9, 9)),)),
+    Only((Diagonal(0, 4, 5), Diagonal(5, 9, -5))),
+    SameLabel(LABELS, LABELS, (Diagonal(0, 9),)),
+    OtherLabel(LABELS, LABELS),
+    Weighted(np.abs(RNG.standard_normal((9, 9))) * (RNG.random((9, 9)) < 0.5), (Diagonal(0, 9),)),
+)
+SPANS = [slice(0, 9), slice(0, 4), slice(3, 8), slice(5, 9), slice(8, 9)]
+
+
+def tile(rows, columns):
+    s = np.random.default_rng(1).standard_normal((rows.stop - rows.start, columns.stop - columns.start))
+    return Tile(s, rows, columns, bounded=True)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("fill", [0.0, -np.inf])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: type(p).__name__)
+def test_cutting_a_tile_is_masking_it(pattern, fill, flip):
+    for rows in SPANS:
+        for columns in SPANS:
+            view = View(tile(rows, columns), flip)
+            mask = pattern.mask(view.rows, view.columns, view.s)
+            mask = np.full(view.s.shape, mask is None) if mask is None or mask is False else mask
+            want = np.where(mask, view.s, fill)
+            assert np.array_equal(view.turned(pattern.cut(view.tile.s.copy(), view, fill)), want)
+            assert np.array_equal(view.turned(pattern.inside(view)) > 0, mask)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_lines_are_the_pairs_of_a_diagonal(flip):
+    pattern = PATTERNS[3]
+    for rows in SPANS:
+        for columns in SPANS:
+            view = View(tile(rows, columns), flip)
+            mask = pattern.mask(view.rows, view.columns, view.s)
+            mask = np.zeros(view.s.shape, bool) if mask is False else mask
+            found = np.zeros(view.s.shape)
+            for own, where in pattern.lines(view):
+                assert np.array_equal(view.tile.line(where), view.s[own][mask[own]])
+                found[own] += mask[own]
+            assert np.array_equal(found, mask)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "symmetric"),
+    [*zip(PATTERNS, (True, True, False, True, True, True, False), strict=True), (Except((Diagonal(0, 4, 5),)), False)],
+)
+def test_a_pattern_knows_whether_it_mirrors_itself(pattern, symmetric):
+    assert pattern.symmetric is symmetric
+    dense = pattern.mask(slice(0, 9), slice(0, 9), np.zeros((9, 9)))
+    assert not symmetric or np.array_equal(dense, dense.T)
+
+
+def test_slopes_add_up_whatever_way_they_come():
+    t = tile(slice(0, 3), slice(4, 9))
+    made, other, dense = RNG.standard_normal((3, 3, 5))
+    u, v, w = RNG.standard_normal(3), RNG.standard_normal(5), RNG.standard_normal(3)
+    slopes = Slopes(t)
+    slopes.scale(View(t, False), made, u)
+    slopes.scale(View(t, True), made, v)
+    slopes.scale(View(t, False), made, u)
+    slopes.scale(View(t, True), other, v)
+    slopes.add(dense.copy())
+    slopes.on_line(slice(1, 14, 6), w)
+    want = made * (2 * u[:, None] + v[None, :]) + other * v[None, :] + dense
+    want[[0, 1, 2], [1, 2, 3]] += w
+    assert np.all(np.abs(slopes.total() - want) <= 16 * np.finfo(float).eps * (np.abs(want) + 1))
+    assert Slopes(t).total() is None
+
+
+@pytest.mark.parametrize("xp", [np, array_api_strict])
+def test_lines_alone_make_a_tile_of_zeros(xp):
+    t = Tile(xp.zeros((2, 3)), slice(0, 2), slice(0, 3))
+    slopes = Slopes(t)
+    slopes.on_line(slice(0, 5, 4), xp.asarray([1.0, 2.0]))
+    assert np.array_equal(np.asarray(slopes.total()), [[1, 0, 0], [0, 2, 0]])
+
+
+def test_something_is_made_once_for_both_directions():
+    t = tile(slice(0, 4), slice(4, 9))
+    views = View(t, False), View(t, True)
+    symmetric, other = (
+        [t.once(view.key("x", symmetric=same), lambda: object()) for view in views] for same in (True, False)
+    )
+    assert symmetric[0] is symmetric[1]
+    assert other[1] is not other[0]
+
+
+def test_a_moved_tile_keeps_one_array():
+    store = np.empty(30)
+    t = tile(slice(0, 4), slice(4, 9))
+    logits = t.moved(store, 0, rereads=True)
+    assert np.shares_memory(logits.s, store)
+    assert np.array_equal(logits.s, t.s)
+    t.once("e", lambda: np.exp(t.s))
+    made = t.moved(store, 10, rereads=False)
+    assert made.s is None
+    assert np.array_equal(made.once("e", None), np.exp(t.s))
+    assert t.moved(store, 10, rereads=True).made == {}
+    made.copy().once("more", lambda: 1)
+    assert "more" not in made.made
+
+
+def test_flat_writes_reach_a_column_major_block():
+    s = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+    assert row_major(s).flags.c_contiguous
+    view = View(Tile(s, slice(0, 3), slice(0, 4)), False)
+    assert np.array_equal(view.tile.line(slice(0, 12, 5)), [0.0, 5.0, 10.0])

@@ -1,0 +1,120 @@
+"""One formula, five number systems: they agree, and high precision settles by itself."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nceref import InputError, UnavailableError, exact, get_loss, losses
+from nceref.checks import run
+from nceref.checks.cases import cases
+from nceref.engine.arguments import bind
+from nceref.exact.number_systems import Complex, Floats, Mpmath
+from nceref.tolerance import bounds
+
+TINY = {"N": 2, "D": 2, "E": 2, "C": 2, "M": 2, "K": 2, "V": 2}
+
+
+def tiny_case(name, temperature=0.3):
+    """The smallest random case of the first variant."""
+    return next(cases(get_loss(name).declaration, ("random",), (temperature,), variants=1, sizes=TINY))
+
+
+def test_formula_runs_under_floats(loss_name):
+    """The textbook form loses some digits: the bound of the program, and 64 roundings of the largest exponent."""
+    loss, case = get_loss(loss_name).declaration, tiny_case(loss_name)
+    value = exact.value(loss, bind(loss, (), case.inputs), Floats())
+    room = bounds(loss, **case.inputs).value + 64 * np.finfo(np.float64).eps * (1 + 1 / 0.3)
+    assert abs(value - losses.get_loss(loss_name)(**case.inputs)) <= room
+
+
+def test_complex_step_of_floats_gives_the_gradient(loss_name):
+    loss, case = get_loss(loss_name).declaration, tiny_case(loss_name)
+    found = exact.complex_step(loss, bind(loss, (), case.inputs), Complex(), 1e-150)
+    _, grads = losses.get_loss(loss_name).value_and_grad(**case.inputs)
+    for name, grad in grads.items():
+        # Complex arithmetic in double precision: a few hundred roundings of the largest entry.
+        room = 512 * np.finfo(np.float64).eps * max(1.0, float(np.max(np.abs(grad))))
+        assert np.all(np.abs(np.asarray(found[name]) - grad) <= room), name
+
+
+def test_balls_and_mpmath_agree_to_the_last_digit_of_a_double(loss_name):
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    loss, case = get_loss(loss_name), tiny_case(loss_name)
+    one, other = (exact.reference(loss, system=system, **case.inputs) for system in ("mpmath", "ball"))
+    for name, number in one.items():
+        left, right = exact.as_floats(number), exact.as_floats(other[name])
+        assert np.all(np.abs(left - right) <= np.spacing(np.abs(left))), name
+
+
+def test_sympy_derives_the_gradient_that_was_written_by_hand(loss_name):
+    loss, case = get_loss(loss_name), tiny_case(loss_name)
+    value, grads = loss.value_and_grad(**case.inputs)
+    names = tuple(name for name in grads)
+    symbolic = exact.Symbolic(loss, by=names, **case.inputs)
+    allowed = bounds(loss, **case.inputs)
+    assert abs(symbolic.at_point(symbolic.value) - value) <= allowed.value
+    for name in (names[0], names[-1]):
+        found = np.asarray(symbolic.at_point(symbolic.gradient(name)))
+        assert np.all(np.abs(found - grads[name]) <= allowed.grads[name]), name
+
+
+def test_sympy_keeps_detached_weights_constant():
+    """DCLW: the derivative of the whole expression, weights included, is another one."""
+    case = tiny_case("dclw")
+    symbolic = exact.Symbolic(losses.dclw, by=("z1", "z2"), **case.inputs)
+    detached = np.asarray(symbolic.at_point(symbolic.gradient("z1")))
+    through = np.asarray(symbolic.at_point([[symbolic.value.diff(x) for x in row] for row in symbolic.symbols["z1"]]))
+    assert np.max(np.abs(detached - through)) > 0.01 * np.max(np.abs(detached))
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.005])
+def test_reference_reaches_the_digits_asked_for(temperature):
+    case = tiny_case("nt_xent", temperature)
+    coarse, fine = (exact.reference(losses.nt_xent, digits=d, gradients=False, **case.inputs) for d in (20, 60))
+    assert abs(coarse["value"] / fine["value"] - 1) < 10**-20
+
+
+def test_fifty_digits_would_not_have_been_enough():
+    """A loss of e^-512, about 1e-222: at 50 digits the textbook form is 0."""
+    x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    arguments = {"queries": x, "keys": x, "temperature": 2.0**-9}
+    inputs = bind(losses.info_nce.declaration, (), arguments)
+    assert exact.value(losses.info_nce.declaration, inputs, Mpmath(50)) == 0
+    value = exact.reference(losses.info_nce, gradients=False, **arguments)["value"]
+    assert math.isclose(float(value), math.exp(-512), rel_tol=4 * np.finfo(np.float64).eps)
+
+
+def test_a_derivative_that_is_zero_comes_out_as_zero():
+    """Equal rows: the gradient vanishes exactly, and the reference does not return noise for it."""
+    x = np.ones((2, 3))
+    found = exact.reference(losses.nt_xent, x, x, temperature=0.3)
+    assert np.all(exact.as_floats(found["z1"]) == 0)
+
+
+def test_gradients_on_a_kink_are_refused():
+    x = np.array([[1.0, 0.0]])
+    with pytest.raises(InputError, match="no gradient here: x_i = y_i with exponent <= 1"):
+        exact.reference(losses.alignment, x, x, exponent=1.0)
+    assert exact.reference(losses.alignment, x, x, exponent=1.0, gradients=False)["value"] == 0
+
+
+def test_what_the_program_refuses_the_reference_refuses():
+    x = np.eye(3)
+    with pytest.raises(InputError, match="anchor 0 has no positive"):
+        exact.reference(losses.supcon_out, x, [0, 1, 2], temperature=0.3)
+    with pytest.raises(InputError, match="no negatives"):
+        exact.reference(losses.dcl, x[:1], x[:1], temperature=0.3)
+
+
+def test_balls_name_the_package_that_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "flint", None)
+    with pytest.raises(UnavailableError, match=r"pip install 'nceref\[certify\]'"):
+        exact.reference(losses.nt_xent, np.eye(2), np.eye(2), temperature=0.3, system="ball")
+
+
+def test_the_checker_falls_back_to_mpmath(monkeypatch):
+    monkeypatch.setattr(run.importlib.util, "find_spec", lambda name: None)
+    assert run.fastest_system() == "mpmath"
+    case = tiny_case("info_nce")
+    assert run.compare(losses.info_nce.declaration, case, np.float64).of_bound <= 1

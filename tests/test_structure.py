@@ -1,0 +1,139 @@
+"""The house, read from the code: imports point down, there is no circle, and the machinery knows no loss by name."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import nceref
+
+ROOT = Path(nceref.__file__).parent
+FLOORS = (
+    {"errors", "spec"},
+    {"engine", "output", "registry"},
+    {"family", "tolerance", "losses"},
+    {"training", "exact"},
+    {"checks", "theory"},
+    {"verification", "experiments"},
+    {"cli", "testing"},
+    {"__main__"},
+)
+"""Rooms of one floor do not import one another, but for `losses`, which wraps the files of `family`, by name."""
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+KNOWLEDGE = (
+    "family",
+    "theory/claims",
+    "theory/derivations",
+    "theory/figures",
+    "theory/scenarios",
+    "theory/tables",
+    "training/quadrants",
+    "experiments",
+    "verification/dense/losses",
+    "verification/bugs/wrong",
+    "verification/bugs/right",
+    "verification/peers/packages",
+)
+"""Folders of declarations about particular losses; the rest is machinery."""
+FILES = sorted(ROOT.rglob("*.py"))
+MODULES = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__") for path in FILES}
+ORDINARY_WORDS = {"simple", "alignment", "nce", "uniformity"}
+"""Names of losses that are words of other things too."""
+
+
+def module(path):
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def room(name):
+    return name.split(".")[1]
+
+
+def imports(source):
+    """Modules of this package that a source imports, function-level imports included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nceref":
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "nceref")
+
+
+GRAPH = {module(path): set(imports(path.read_text(encoding="utf-8"))) for path in FILES if module(path) != "nceref"}
+
+
+def upward(graph):
+    return [
+        (name, other)
+        for name, others in graph.items()
+        for other in others - {"nceref"}
+        if room(name) != room(other) and FLOOR[room(other)] >= FLOOR[room(name)]
+    ]
+
+
+def circle(graph):
+    """The modules of one circle, or nothing. A package's door opens its own rooms, and they may not use the door."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_every_room_has_a_floor():
+    assert set(FLOOR) == {room(name) for name in GRAPH}
+    assert len([path for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"]) <= 12
+    assert len(list(ROOT.glob("*.py*"))) <= 10
+
+
+def test_imports_point_down():
+    assert upward(GRAPH) == []
+
+
+def test_there_is_no_circle():
+    assert circle(GRAPH) == []
+
+
+def test_an_arrow_that_points_up_and_a_circle_are_seen():
+    assert upward({**GRAPH, "nceref.engine.heads": {"nceref.family.clip"}}) == [
+        ("nceref.engine.heads", "nceref.family.clip")
+    ]
+    assert upward({"nceref.checks.run": {"nceref.theory.claim"}})
+    low, high = "nceref.engine.heads", "nceref.engine.passes"
+    assert {low, high} <= set(circle({**GRAPH, low: {high}, high: GRAPH[high] | {low}}))
+    assert set(imports("def f():\n    from nceref.engine import heads")) == {low}
+
+
+def test_no_package_imports_a_leftover():
+    assert {other for others in GRAPH.values() for other in others} <= MODULES
+
+
+def is_knowledge(path):
+    return path.relative_to(ROOT).as_posix().startswith(tuple(f"{folder}/" for folder in KNOWLEDGE))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if not is_knowledge(path)], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_the_machinery_knows_no_loss_by_name(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    docstrings = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and ast.get_docstring(n)}
+    texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docstrings}
+    names = set(nceref.all_losses()) - ORDINARY_WORDS
+    assert not names & {text for text in texts if isinstance(text, str)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_functions_are_short(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            doc = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node) else 0
+            assert node.end_lineno - node.lineno + 1 - doc <= 40, node.name
+
+
+def test_every_loss_has_its_hand_worked_example():
+    tests = {path.stem.removeprefix("test_") for path in (Path(__file__).parent / "family").glob("test_*.py")}
+    assert tests == set(nceref.all_losses())

@@ -1,0 +1,227 @@
+"""Claims: evidence holds, verdicts follow by rule, and a changed digit or sign is seen."""
+
+import ast
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from nceref import InputError
+from nceref.theory import prove, statements
+from nceref.theory.claim import Repair, Value
+from nceref.theory.verdicts import Verdict, printed_numbers
+
+CLAIMS = prove.claims()
+NUMBERED = [one for one, claim in CLAIMS.items() if claim.values]
+STATED = [one for one, claim in CLAIMS.items() if claim.formula and not claim.values and not claim.table]
+
+
+def proved(claim):
+    """The proof of a claim that is not in the registry."""
+    return prove.proof(claim, [prove.run(claim, kind) for kind in (*claim.evidence(), "counterexample")])
+
+
+def altered(text):
+    """The printed numbers with one digit of the first changed."""
+    last = max(i for i, c in enumerate(re.split("[,eE]", text)[0]) if c.isdigit())
+    return text[:last] + str((int(text[last]) + 1) % 10) + text[last + 1 :]
+
+
+@pytest.mark.parametrize("one", NUMBERED)
+def test_a_changed_digit_is_seen(one):
+    claim = CLAIMS[one]
+    assert not prove.proof(claim, []).surprises
+    seen = []
+    for i, value in enumerate(claim.values):
+        if value.expected is Verdict.WRONG:
+            continue  # another wrong number is as wrong
+        values = list(claim.values)
+        values[i] = value._replace(published=altered(value.published))
+        seen.append(bool(prove.proof(replace(claim, values=tuple(values)), []).surprises))
+    assert all(seen)
+
+
+@pytest.mark.parametrize("one", [one for one, claim in CLAIMS.items() if claim.table])
+def test_a_changed_digit_in_a_table_is_seen(one, monkeypatch):
+    claim, cells = CLAIMS[one], prove.cells(CLAIMS[one])
+    verdicts = prove.proof(claim, []).cells
+    assert not prove.proof(claim, []).surprises
+    for i, (cell, verdict) in enumerate(zip(cells, verdicts, strict=True)):
+        if verdict in (Verdict.WRONG, Verdict.NOT_REPRODUCIBLE):
+            continue  # another wrong number is as wrong
+        changed = [*cells[:i], cell._replace(published=altered(cell.published)), *cells[i + 1 :]]
+        monkeypatch.setattr(prove, "cells", lambda claim, changed=changed: changed)
+        assert prove.proof(claim, []).surprises, (cell.what, cell.published)
+
+
+def flipped(text):
+    """The statement with one sign changed, for every sum, difference and negative term in it."""
+    count = sum(isinstance(node, ast.Add | ast.Sub | ast.USub) for node in ast.walk(ast.parse(text, mode="eval")))
+    for chosen in range(count):
+        tree, seen = ast.parse(text, mode="eval"), -1
+        for node in ast.walk(tree):
+            sign = getattr(node, "op", None)
+            if isinstance(sign, ast.Add | ast.Sub | ast.USub):
+                seen += 1
+                if seen == chosen:
+                    node.op = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.USub: ast.UAdd}[type(sign)]()
+        yield ast.unparse(tree)
+
+
+@pytest.mark.parametrize("one", STATED)
+def test_a_changed_sign_in_a_statement_is_seen(one):
+    """Of all the signs of a formula; only evidence that reads the formula is run."""
+    claim = CLAIMS[one]
+    kinds = [kind for kind, how in claim.evidence().items() if how is True and kind != "symbolic"]
+    if not kinds or not list(flipped(claim.formula)):
+        pytest.skip("no evidence reads the formula, or it has no sign")
+    for text in flipped(claim.formula):
+        mutant = replace(claim, formula=text)
+        assert not all(prove.run(mutant, kind).held for kind in kinds), text
+
+
+def test_at_least_twenty_statements_are_tried_with_another_sign():
+    tried = [one for one in STATED if any(True for _ in flipped(CLAIMS[one].formula))]
+    assert len(tried) >= 20
+
+
+@pytest.mark.parametrize("one", CLAIMS)
+def test_a_claim_is_written_as_claims_are(one):
+    claim = CLAIMS[one]
+    assert re.fullmatch(r"[A-Z]{2,4}-\d+", one)
+    assert len(claim.title) <= 72
+    assert claim.latex
+    assert claim.published
+    assert (claim.repair is Repair.NONE) == (claim.counterexample is None)
+    assert (claim.repair is Repair.NONE) == (not claim.repaired)
+    assert len(claim.evidence()) == 3 or claim.no_evidence
+    for base in [claim.counterexample] if isinstance(claim.counterexample, dict) else []:
+        assert claim.as_published
+        assert set(base) == set(statements.world(claim.world).fixed[0])
+
+
+def test_the_stored_verdicts_are_those_that_the_claims_expect():
+    stored = prove.derived()
+    assert list(stored) == list(CLAIMS)
+    for one, claim in CLAIMS.items():
+        assert stored[one]["verdict"] == claim.expected.value
+        assert stored[one]["evidence"] == dict.fromkeys(claim.evidence(), True)
+
+
+RULES = [
+    (Repair.NONE, True, {}, (), Verdict.AGREES),
+    (Repair.CONDITION, True, {}, (), Verdict.CONDITIONAL),
+    (Repair.WORDING, True, {}, (), Verdict.IMPRECISE),
+    (Repair.REPLACED, True, {}, (), Verdict.WRONG),
+    (Repair.NONE, True, {}, (Verdict.TRUNCATED, Verdict.AGREES), Verdict.TRUNCATED),
+    (Repair.CONDITION, True, {}, (Verdict.TRUNCATED,), Verdict.CONDITIONAL),
+    (Repair.NONE, True, {}, (Verdict.WRONG,), Verdict.WRONG),
+    (Repair.NONE, False, {}, (), Verdict.NOT_REPRODUCIBLE),
+    (Repair.NONE, False, {}, (Verdict.PRINTED_DIGITS,), Verdict.PRINTED_DIGITS),
+    (Repair.NONE, True, {"numeric": False}, (), None),
+    (Repair.WORDING, True, {"counterexample": False}, (), None),
+]
+
+
+@pytest.mark.parametrize(("repair", "has_evidence", "broken", "cells", "want"), RULES)
+def test_the_table_of_rules(repair, has_evidence, broken, cells, want):
+    claim = replace(CLAIMS["IS-1"], repair=repair, counterexample={} if repair is not Repair.NONE else None)
+    kinds = ("numeric", "property", "counterexample") if has_evidence else ("counterexample",)
+    evidence = [prove.Evidence("IS-1", kind, broken.get(kind, True), 0.0) for kind in kinds]
+    assert prove.derive(claim, evidence, cells)[0] is want
+
+
+def test_a_repair_without_a_counterexample_proves_nothing():
+    claim = replace(CLAIMS["IS-1"], repair=Repair.REPLACED)
+    assert proved(claim).derived is None
+
+
+def test_a_counterexample_that_breaks_nothing_proves_nothing():
+    claim = replace(CLAIMS["IS-5"], counterexample={"s": (0.5, 0.25), "t": 1.0}, as_published="d(L, t) > 0")
+    with pytest.raises(InputError):
+        proved(claim)
+    assert proved(replace(claim, as_published="0 < d(L, t)")).derived is None
+
+
+def test_a_slip_in_numbers_that_nobody_can_compute_is_seen():
+    value = Value("a", "79.75", None, expected=Verdict.NOT_REPRODUCIBLE)
+    sound = replace(CLAIMS["IS-8"], values=(value,), total="79.75")
+    assert proved(sound).as_expected
+    assert not proved(replace(sound, values=(value._replace(published="79.57"),))).as_expected
+    assert not proved(replace(sound, total="")).as_expected
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("d(L, t) == (s[0] - expected) / t**2", True),
+        ("d(L, s[1]) == P[1] / t", True),
+        ("[d(L, s[j]) for j in range(N)] == [(P[j] - int(j == 0)) / t for j in range(N)]", True),
+        ("[d(L, s[j]) for j in range(N)] == [P[j] / t for j in range(N)]", False),
+        ("0 <= P and sum(P) == 1", True),
+        ("L < L", False),
+        ("L <= L", True),
+        ("L == L * (1 + 1e-40)", False),
+        ("0.1 == 1 / 10 and 1 / 3 + 1 / 3 + 1 / 3 == 1", True),
+        ("0.1 + 1e-30 == 1 / 10", False),
+    ],
+)
+def test_statements_mean_what_they_say(text, holds):
+    system = statements.Digits(50)
+    for base in statements.world("anchor").fixed:
+        assert statements.evaluate(text, "anchor", base, system).holds is holds
+
+
+@pytest.mark.parametrize("text", ["L", "L + 1", "L == 1 or L == 2", "d(L, 3) == 1"])
+def test_what_is_no_statement_is_refused(text):
+    with pytest.raises(InputError):
+        statements.evaluate(text, "anchor", statements.world("anchor").fixed[0], statements.Digits(50))
+
+
+def test_every_world_computes_what_it_names():
+    from nceref.registry import discover
+    from nceref.theory.claim import World
+
+    for name, world in discover("nceref.theory.scenarios", "WORLD", World).items():
+        for base in (*world.fixed, world.draw(np.random.default_rng(0))):
+            system = statements.Digits(30)
+            found = world.terms(system, {k: system.number(v) for k, v in base.items()})
+            assert set(found) == set(world.meaning), name
+
+
+COMMANDS = set(
+    re.findall(
+        r"\w+",
+        """
+        Delta Pr Rightarrow Vert Big alpha approx arg bar beta big bmod cdot chi cos coth delta dots ell epsilon eta
+        forall frac ge hat iff in inf infty kappa lVert lambda le left leftarrow lim ln log longrightarrow mapsto
+        mathrm max mid min nabla ne nu odot partial pi preceq propto psi qquad quad rVert rho right sigma simeq sin
+        sinh sqrt sum tanh tau text textstyle tfrac theta tilde to top
+        """,
+    )
+)
+
+
+@pytest.mark.parametrize("one", CLAIMS)
+def test_the_latex_of_a_claim_can_be_compiled(one):
+    """Balanced, and made of commands that exist: two strings glued together make one that does not."""
+    latex = CLAIMS[one].latex
+    assert set(re.findall(r"\\([A-Za-z]+)", latex)) <= COMMANDS
+    plain = re.sub(r"\\[{}]", "", latex)
+    assert plain.count("{") == plain.count("}")
+
+
+def test_control_totals_are_decimals():
+    for claim in CLAIMS.values():
+        if claim.total:
+            uncomputed = [v.published for v in claim.values if v.computed is None]
+            assert sum(n for text in uncomputed for n in printed_numbers(text)) == Decimal(claim.total)
+
+
+def test_ids_in_what_losses_expect_are_those_of_claims():
+    from nceref import all_losses
+
+    said = " ".join(e.because for loss in all_losses().values() for e in loss.declaration.expectations)
+    assert set(re.findall(r"\b[A-Z]{2,4}-\d+", said)) <= set(CLAIMS)

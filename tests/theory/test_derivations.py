@@ -1,0 +1,423 @@
+"""Derivations: every step is checked, a wrong one is found, and each topic ends where another way ends as well."""
+
+import re
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from nceref import losses
+from nceref.errors import DeclarationError, InputError
+from nceref.theory import derivation as derivation_module
+from nceref.theory import table_formats
+from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, at_most, concrete, equal, less
+from nceref.theory.derivation import Derivation, follow, get, render, save, topics
+
+NAMES = (
+    "alignment-uniformity", "balanced-softmax", "dcl-infonce", "gradients", "nce-optimum", "paco-decomposition",
+    "paco-extra", "paco-optimum", "simple-loss", "supcon-in-out", "tau-infinity", "tau-zero",
+)  # fmt: skip
+x, y, t = sp.Symbol("x", real=True), sp.Symbol("y", real=True), sp.Symbol("t", positive=True)
+
+
+@pytest.fixture(scope="module")
+def followed():
+    """Each topic followed once, with the processor seconds that it took."""
+    found = {}
+    for name in topics():
+        start = time.process_time()
+        found[name] = (*follow(get(name)), time.process_time() - start)
+    return found
+
+
+@pytest.fixture
+def rendered(followed, monkeypatch):
+    monkeypatch.setattr(derivation_module, "follow", lambda derivation: followed[derivation.name][:2])
+    return render
+
+
+def test_the_topics_are_the_promised_ones():
+    assert tuple(topics()) == NAMES
+
+
+def test_the_list_has_every_topic_with_its_title():
+    listed = table_formats.names(topics().values(), width=200).splitlines()
+    assert [line.split(maxsplit=1) for line in listed] == [[one.name, one.title] for one in topics().values()]
+    assert max(map(len, table_formats.names(topics().values()).splitlines())) <= 80
+
+
+def test_all_topics_take_less_than_40_seconds_and_each_less_than_10(followed):
+    seconds = {name: found[2] for name, found in followed.items()}
+    assert max(seconds.values()) < 10
+    assert sum(seconds.values()) < 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [40, 57, 80, 120])
+def test_no_line_of_the_text_is_wider_than_the_page(name, width, rendered):
+    text = rendered(get(name), "text", width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.endswith("]\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["text", "latex"])
+def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(name, form, rendered, followed):
+    derivation, (chain, notes, _) = get(name), followed[name]
+    page = _letters(rendered(derivation, form))
+    for words in (derivation.title, *derivation.sources, *(step.rule for step in chain.steps), *notes):
+        assert _letters(words) in page
+
+
+def _letters(text):
+    return "".join(re.findall(r"[A-Za-z0-9]+", text.replace("textasciicircum", "")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_latex_is_balanced(name, rendered):
+    source = rendered(get(name), "latex")
+    body = "\n".join(line for line in source.splitlines() if not line.startswith("%"))
+    assert body.isascii()
+    open_groups, environments = 0, []
+    for token in re.finditer(r"\\(begin|end)\{(\w+\*?)\}|\\left|\\right|\\.|[{}$&]", body):
+        kind, word = token[1], token[0]
+        if kind == "begin":
+            environments.append(token[2])
+        elif kind == "end":
+            assert environments.pop() == token[2]
+            assert open_groups == 0
+        open_groups += {"{": 1, "}": -1}.get(word, 0)
+        assert open_groups >= 0
+        assert word != "&" or environments[-1:] == ["align*"]
+    assert (environments, open_groups) == ([], 0)
+    assert body.count(r"\left") == body.count(r"\right")
+    assert all(line.count("$") % 2 == 0 for line in body.splitlines())
+    blocks = re.findall(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", body, re.DOTALL)
+    assert blocks
+    assert all(block.count("&") == 1 and "\n" not in block for block in blocks)
+
+
+def _changed(expression):
+    """The expression with the sign of one of its terms changed, for every term of every sum in it."""
+    for total in sp.ordered(expression.atoms(sp.Add)):
+        for term in total.args:
+            if not term.has(sp.Order):  # O(x) and -O(x) are the same
+                yield expression.xreplace({total: total - 2 * term})
+
+
+def _mutants(step):
+    """Relations that are wrong if the step is right."""
+    left, right = step.relation.lhs, step.relation.rhs
+    if step.sign != "=":
+        yield step.relation.func(right, left, evaluate=False)
+        return
+    yield from (equal(left, wrong) for wrong in (-right, 2 * right) if right != wrong)
+    if right == 0:
+        yield equal(left, 1)
+    if not right.has(sp.Sum):
+        yield from (equal(left, wrong) for wrong in _changed(right))
+    if step.check in ("identity", "program") and not left.has(sp.Sum, sp.Limit, sp.Derivative, sp.Integral):
+        yield from (equal(wrong, right) for wrong in _changed(left))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_sign_or_factor_or_direction_is_found_in_every_step(name):
+    chain = get(name).steps()
+    for step in chain.steps:
+        mutants = list(_mutants(step))
+        assert mutants, step.rule
+        for relation in mutants:
+            with pytest.raises(BrokenError):
+                CHECKS[step.check](chain, replace(step, relation=relation))
+
+
+def test_the_error_names_topic_step_both_sides_and_the_file():
+    derivation = get("paco-extra")
+
+    def broken():
+        chain = derivation.steps()
+        step = chain.steps[1]
+        wrong = replace(step, relation=equal(step.relation.lhs, -step.relation.rhs))
+        return replace(chain, steps=(chain.steps[0], wrong, *chain.steps[2:]))
+
+    with pytest.raises(DeclarationError) as error:
+        render(replace(derivation, steps=broken))
+    said = str(error.value)
+    for words in ("'paco-extra'", "step 2", "It is 0 at one point.", "p = -1/(a + 1)", "derivations/paco_extra.py"):
+        assert words in said
+    assert "[1/(a + 1)]" in said
+
+
+def _run(step, **more):
+    return CHECKS[step.check](Chain(names=(), steps=(step,), **more), step)
+
+
+RIGHT = {
+    "identity": (equal((x + y) ** 2, x**2 + 2 * x * y + y**2), ()),
+    "numbers": (at_most(2 * x * y, x**2 + y**2), ({x: sp.Integer(1), y: sp.Integer(1)},)),
+    "limit": (equal(sp.Limit(sp.sin(x) / x, x, 0), 1), ()),
+    "solve": (equal(x, 3), (2 * x - 6, x)),
+    "series": (equal(sp.exp(x), 1 + x + sp.O(x**2)), (x, 2)),
+    "program": (equal(sp.log(1 + sp.exp(x)), sp.log(sp.exp(-x) + 1) + x), lambda read: sp.log(1 + sp.exp(read(x)))),
+}
+WRONG = {
+    "identity": [(equal((x + y) ** 2, x**2 + y**2), ()), (equal(x, x + sp.Rational(1, 10**49)), ())],
+    "numbers": [
+        (at_most(x**2 + y**2, 2 * x * y), ()),
+        (equal(sp.sqrt(x**2), x), ()),
+        (equal(sp.pi, sp.Rational(355, 113)), ()),
+        (less(x, x), ()),
+        (less(0, x**2), ({x: sp.Integer(0)},)),
+        (equal(sp.log(-1 - x**2), sp.log(-1 - x**2)), ()),
+    ],
+    "limit": [
+        (equal(sp.Limit(sp.sin(x) / x, x, 0), 0), ()),
+        (equal(sp.Limit(1 / t, t, 0, "+"), 1), ()),
+        (equal(sp.Limit(x * t, t, 0, "+"), sp.oo), ()),
+        (equal(sp.Limit(x + t, t, 0, "+"), 1), ({x: sp.Integer(1)}, {x: sp.Integer(2)})),
+    ],
+    "solve": [
+        (equal(x, 4), (2 * x - 6, x)),
+        (equal(x, 1), (x**2 - 1, x)),
+        (equal(y, 3), (2 * x - 6, x)),
+        (equal(x, 3), (sp.exp(x), x)),
+    ],
+    "series": [
+        (equal(sp.exp(x), 1 - x + sp.O(x**2)), (x, 2)),
+        (equal(sp.exp(x), 1 + x + sp.O(x**3)), (x, 2)),
+        (equal(sp.exp(x), 1 + x), (x, 2)),
+    ],
+    "program": [
+        (equal(sp.log(1 + sp.exp(x)), sp.log(1 + sp.exp(x))), lambda read: sp.log(2 + sp.exp(read(x)))),
+        (equal(sp.log(2 + sp.exp(x)), sp.log(1 + sp.exp(x))), lambda read: sp.log(1 + sp.exp(read(x)))),
+        (equal(sp.log(1 + sp.exp(x)), sp.log(2 + sp.exp(x))), lambda read: sp.log(1 + sp.exp(read(x)))),
+    ],
+}
+
+
+def test_every_kind_of_check_is_tried_here_and_used_by_a_topic(followed):
+    used = {step.check for chain, _, _ in followed.values() for step in chain.steps}
+    assert set(RIGHT) == set(WRONG) == set(CHECKS) == used
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_passes_what_is_right_and_says_what_was_done(check):
+    relation, by = RIGHT[check]
+    assert _run(Step("", relation, check, by)).startswith(check)
+
+
+@pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in WRONG.items() for case in cases])
+def test_a_check_breaks_on_what_is_wrong(check, case):
+    with pytest.raises(BrokenError):
+        _run(Step("", case[0], check, case[1]))
+
+
+def test_every_size_is_checked():
+    n, k = sp.symbols("n k", integer=True, positive=True)
+    step = Step("", equal(sp.Sum(k, (k, 1, n)), 2 * n - 1))
+    _run(step, sizes=({n: 1}, {n: 2}))
+    with pytest.raises(BrokenError, match="6"):
+        _run(step, sizes=({n: 1}, {n: 2}, {n: 3}))
+
+
+def test_the_slope_of_a_maximum_is_not_that_of_a_constant():
+    largest = sp.Symbol("M")
+    names = (Name(largest, "", lambda size: sp.Max(x, y)),)
+    step = Step("", equal(sp.Derivative(largest, x), 0))
+    with pytest.raises(BrokenError):
+        CHECKS["identity"](Chain(names, (step,)), step)
+
+
+def test_an_unknown_topic_suggests_near_ones():
+    with pytest.raises(InputError, match="did you mean 'paco-optimum'"):
+        get("paco-optimun")
+    with pytest.raises(InputError, match=r"'tau-infinity' or 'tau-zero'.*nceref derive"):
+        get("tau")
+
+
+def test_an_unknown_form_names_the_known_ones():
+    with pytest.raises(InputError, match="'text', 'latex', got 'html'"):
+        render(get("paco-extra"), "html")
+
+
+def test_a_file_is_replaced_in_one_step_and_nothing_else_is_left(tmp_path):
+    path = tmp_path / "new" / "proof.tex"
+    save("λ\n", path)
+    save("2\n", path)
+    assert path.read_bytes() == b"2\n"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("place", ["folder", "file/below", "", "/proc/nowhere/x"])
+def test_a_path_that_cannot_be_written_is_named_with_the_reason(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(OSError, match=r"cannot write to .*: .*; give the path of a file"):
+        save("text", place)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+class _Result:
+    """The relation of one step, by default the last, as functions of numbers."""
+
+    def __init__(self, name, size, left=None):
+        chain = get(name).steps()
+        sizes = {str(key): key for known in chain.sizes for key in known}
+        self.size = {sizes[key]: n for key, n in size.items()}
+        found = [step for step in chain.steps if left is None or str(step.relation.lhs) == left][-1]
+        self.sides = [concrete(chain, self.size, side) for side in (found.relation.lhs, found.relation.rhs)]
+
+    def right(self, **numbers):
+        return self._at(self.sides[1], numbers)
+
+    def left(self, **numbers):
+        return self._at(self.sides[0], numbers)
+
+    def _at(self, side, numbers):
+        plain = side.doit().removeO()
+        return float(plain.subs({v: numbers[v.name] for v in plain.free_symbols}))
+
+
+def _info_nce(s, temperature):
+    s = np.asarray(s, dtype=float)[:, None]
+    return losses.info_nce(np.ones((1, 1)), s[:1], s[1:], temperature=temperature, normalize="none")
+
+
+def _entries(s, name="s", first=0):
+    return {f"{name}{n}": float(v) for n, v in enumerate(s, first)}
+
+
+def _slope(f, at, h=1e-5):
+    return (f(at + h) - f(at - h)) / (2 * h)
+
+
+S = np.array([0.3, 0.55, -0.2, 0.4])
+
+
+def test_gradients_end_in_the_slope_by_the_temperature():
+    found = _Result("gradients", {"N": 4, "i": 2}).right(**_entries(S), tau=0.4)
+    assert found == pytest.approx(_slope(lambda tau: _info_nce(S, tau), 0.4), rel=1e-8)
+
+
+@pytest.mark.parametrize("s", [S, S[[1, 0, 2, 3]], S[[0, 1, 1, 2]]])
+def test_tau_zero_ends_in_the_hinge(s):
+    found = _Result("tau-zero", {"N": 4}).right(**_entries(s))
+    assert found == max(max(s[1:]) - s[0], 0)
+    assert found == pytest.approx(1e-5 * _info_nce(s, 1e-5), abs=2e-5)
+
+
+def test_tau_infinity_ends_in_a_bound_that_holds_and_is_reached_by_two_extremes():
+    bound, series = (_Result("tau-infinity", {"N": 4, "i": 1}, left) for left in (None, "L"))
+    linear = np.log(4) + (S.mean() - S[0]) / 3
+    assert bound.left(**_entries(S), beta=1 / 3) == pytest.approx(_info_nce(S, 3) - linear, rel=1e-9)
+    assert bound.right(**_entries(S), beta=1 / 3) == pytest.approx(0.75**2 / (8 * 3**2))
+    third = series.right(**_entries(S), beta=0.05)
+    assert third == pytest.approx(_info_nce(S, 20), abs=1e-6)
+    two = {**_entries((1, -1)), "beta": 1e-3}
+    extremes = _Result("tau-infinity", {"N": 2, "i": 1})
+    assert extremes.left(**two) == pytest.approx(extremes.right(**two), rel=1e-5)
+
+
+def test_simple_loss_has_the_weight_and_the_remainder():
+    weight = _Result("simple-loss", {"N": 4, "i": 1}, "lambda").right()
+    simple = losses.simple(
+        np.ones((1, 1)).repeat(4, 0), S[:, None], negative_weight=weight, normalize="none", reduction="none"
+    )
+    high = (_info_nce(S, 1e6) - np.log(4)) * 1e6 * 4 / 3
+    assert high == pytest.approx(simple[0], abs=1e-5)
+    uniform = np.linspace(-1, 1, 20001)
+    assert _Result("simple-loss", {"N": 4, "i": 1}).right() == pytest.approx(np.log(np.exp(uniform).mean()), abs=1e-4)
+
+
+def test_alignment_uniformity_ends_in_the_limit_of_many_negatives():
+    negatives = np.cos(2 * np.pi * np.arange(20000) / 20000)
+    mean = np.exp(negatives / 0.5).mean()
+    found = _Result("alignment-uniformity", {"K": 3}).right(c=0.9, tau=0.5, A=mean)
+    assert found == pytest.approx(_info_nce([0.9, *negatives], 0.5) - np.log(20000), abs=1e-3)
+
+
+def test_supcon_in_out_ends_in_the_right_order():
+    found = _Result("supcon-in-out", {"n": 3, "A": 5, "i": 1})
+    numbers = {**_entries([0.5, 0.1, -0.3, 0.4, 0.2], first=1), "tau": 0.3}
+    z = np.array([1, *[numbers[f"s{n}"] for n in range(1, 6)]])[:, None]
+    labels, given = np.array([0, 0, 0, 0, 1, 1]), {"temperature": 0.3, "normalize": "none", "reduction": "none"}
+    inner, outer = losses.supcon_in(z, labels, **given)[0], losses.supcon_out(z, labels, **given)[0]
+    assert (found.left(**numbers), found.right(**numbers)) == pytest.approx((inner, outer), rel=1e-12)
+    assert inner < outer
+
+
+def test_paco_optimum_is_where_a_minimizer_of_the_logits_ends():
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax
+
+    alpha, positives = 0.3, 4
+    weights = np.array([1.0, *[alpha] * positives, 0, 0])
+    best = minimize(lambda z: -weights @ log_softmax(z), np.zeros(7), tol=1e-12)
+    p = np.exp(log_softmax(best.x))
+    center = _Result("paco-optimum", {"K": positives, "i": 2}).right(alpha=alpha)
+    pair = _Result("paco-optimum", {"K": positives, "i": 2}, "q[i]").right(alpha=alpha)
+    assert (center, pair) == pytest.approx((1 / (1 + alpha * positives), alpha / (1 + alpha * positives)))
+    assert (p[0], p[1]) == pytest.approx((center, pair), abs=1e-4)
+
+
+def test_paco_decomposition_ends_in_the_loss():
+    z, c = np.array([0.5, -0.2, 0.7, 0.1]), np.array([0.3, -0.4, 0.6])
+    ours = losses.paco(
+        np.array([1, *z])[:, None], np.array([0, 0, 0, 1, 1]), c[:, None], alpha=0.3, temperature=1.0,
+        normalize="none", center_features=np.ones((5, 1)), reduction="none",
+    )[0]  # fmt: skip
+    found = _Result("paco-decomposition", {"C": 3, "A": 4, "K": 2, "i": 1})
+    numbers = {**_entries(z, "z", 1), **_entries(c, "c"), "alpha": 0.3}
+    assert (found.left(**numbers), found.right(**numbers)) == pytest.approx((ours, ours), rel=1e-12)
+
+
+def test_paco_extra_is_lowest_at_071():
+    from scipy.optimize import minimize_scalar
+
+    a = 0.05 * 8192 * 0.001
+    best = minimize_scalar(lambda p: -np.log(p) - a * np.log(1 - p), bounds=(0.01, 0.99), method="bounded").x
+    assert _Result("paco-extra", {}, "p_0").right() == pytest.approx(best, abs=1e-5)
+    assert f"{best:.2f}" == "0.71"
+    last = _Result("paco-extra", {})
+    assert last.left() <= last.right() == 0.005
+
+
+def test_balanced_softmax_ends_in_its_slope():
+    logits, counts = np.array([0.3, -0.4, 0.6]), np.array([0.7, 0.2, 0.1])
+
+    def loss(value):
+        moved = np.array([[0.3, -0.4, value]])
+        return losses.balanced_softmax(moved, np.array([0]), counts)
+
+    found = _Result("balanced-softmax", {"C": 3, "i": 2}).right(**_entries(logits, "x"), **_entries(counts, "q"))
+    assert found == pytest.approx(_slope(loss, 0.6), rel=1e-8)
+
+
+def test_nce_optimum_is_where_a_minimizer_of_the_objective_ends():
+    from scipy.optimize import minimize_scalar
+
+    data, noise, ratio = 0.4, 0.7, 3
+    best = minimize_scalar(
+        lambda h: -data * np.log(h) - ratio * noise * np.log(1 - h), bounds=(0.01, 0.99), method="bounded"
+    ).x
+    found = _Result("nce-optimum", {}, "h").right(p_d=data, p_n=noise, nu=ratio)
+    assert found == pytest.approx(best, abs=1e-5)
+    assert _Result("nce-optimum", {}).right(p_d=data) == data
+
+
+def test_dcl_infonce_ends_in_the_slope_of_infonce():
+    def loss(value):
+        return _info_nce([0.3, 0.55, value], 0.4)
+
+    found = _Result("dcl-infonce", {"N": 3, "i": 2}).right(s0=0.3, s1=0.55, s2=-0.2, tau=0.4)
+    assert found == pytest.approx(_slope(loss, -0.2), rel=1e-8)
+
+
+def test_the_chain_of_a_topic_is_declared_like_its_siblings():
+    assert all(
+        isinstance(found, Derivation) and found.sources and len(found.title) <= 100 for found in topics().values()
+    )

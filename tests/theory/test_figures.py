@@ -1,0 +1,414 @@
+"""The figures: what they show holds, their words can be read, and a folder of them is checked by data and bytes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from math import cos, exp, log, pi, radians, sin, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nceref import InputError
+from nceref.output.figure import COLORS, SMALL, Figure, compose, ink, render, spread, style
+from nceref.theory import figure_files
+from nceref.theory.figures import class_bounds, limit_infinity, limit_zero, published_metrics
+from nceref.theory.tables.contrastive_vs_simple import LOSSES, TABLE
+
+FIGURES = figure_files.figures()
+COMMITTED = Path(__file__).parents[2] / "figures"
+ROUNDING = 1e-13
+
+every_figure = pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+
+
+@cache
+def data(name):
+    return FIGURES[name].data()
+
+
+@every_figure
+def test_a_figure_says_what_it_shows(figure):
+    assert figure.title
+    assert figure.caption.endswith(".")
+    assert figure.source
+    assert not figure.source.endswith(".")
+    assert figure.claims
+    assert all(re.fullmatch(r"[A-Z]+-\d+", claim) for claim in figure.claims)
+
+
+@every_figure
+def test_data_are_finite_floats(figure):
+    for values in data(figure.name).values():
+        assert values.dtype == np.float64
+        assert values.size
+        assert np.isfinite(values).all()
+
+
+@every_figure
+def test_words_are_large_enough_whole_and_apart(figure, monkeypatch):
+    from matplotlib.text import Text
+
+    drawn, draw = {}, Text.draw
+
+    def noted(text, renderer):
+        if text.get_visible() and text.get_text().strip():
+            drawn[text] = text.get_window_extent(renderer)
+        draw(text, renderer)
+
+    monkeypatch.setattr(Text, "draw", noted)
+    with style():
+        canvas = compose(figure, data(figure.name))
+        canvas.canvas.draw()
+    shown = list(drawn.items())
+    assert len(shown) >= 4
+    for i, (text, box) in enumerate(shown):
+        assert text.get_fontsize() >= SMALL
+        assert min(box.x0, box.y0) >= 0, text
+        assert max(box.x1 - canvas.bbox.width, box.y1 - canvas.bbox.height) <= 0, text
+        for other, beside in shown[:i]:
+            # A box has room for the highest and lowest letters, whether they are there or not.
+            assert overlap(box, beside) <= 0.2 * min(box.height, beside.height), (text, other)
+
+
+def overlap(a, b):
+    across, up = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+    return up if across > 1 and up > 0 else 0.0
+
+
+@pytest.mark.parametrize("color", COLORS)
+def test_names_of_curves_have_contrast_to_white(color):
+    shares = [int(ink(color)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    assert 1.05 / (luminance + 0.05) >= 4.5  # WCAG 2.1, AA
+
+
+def test_names_are_spread_as_little_as_possible():
+    assert spread([0.1, 0.5], 0.1) == [0.1, 0.5]
+    assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
+    moved = spread([0.0, 0.09, 0.18, 0.9], 0.1)
+    assert min(np.diff(moved)) == pytest.approx(0.1)
+    assert moved[-1] == 0.9
+
+
+@pytest.mark.parametrize("case", limit_zero.CASES)
+def test_low_temperature_stays_in_its_band(case):
+    shown = data("limit-zero")
+    value, low, high = (shown[f"{case}: {what}"] for what in ("tau L", "low", "high"))
+    assert (low - ROUNDING <= value).all()
+    assert (value <= high + ROUNDING).all()
+    assert value[0] == pytest.approx(max(limit_zero.gap(limit_zero.CASES[case]), 0), abs=0.01 * log(4))
+
+
+@pytest.mark.parametrize("case", limit_infinity.CASES)
+def test_high_temperature_stays_in_its_band(case):
+    shown = data("limit-infinity")
+    value, line, high = (shown[f"{case}: {what}"] for what in ("loss", "line", "high"))
+    assert (line - ROUNDING <= value).all()
+    assert (value <= high + ROUNDING).all()
+    assert (value[0], line[0]) == pytest.approx((log(4), log(4)), rel=1e-15)
+
+
+def test_the_minimum_is_found_where_the_source_denies_it():
+    shown = data("limit-minimum")
+    best, lowest = shown["minimum"]
+    s = (0.25, 0.5, -0.45, -0.1)
+    weights = [exp(x / best) for x in s]
+    assert round(best, 4) == 0.5629  # the issue, from the second table of source 003
+    assert sum(w * x for w, x in zip(weights, s, strict=True)) / sum(weights) == pytest.approx(s[0], rel=1e-13)
+    assert shown["loss"].min() >= lowest
+    assert abs(np.argmin(shown["loss"]) - np.searchsorted(shown["temperature"], best)) <= 1
+    assert shown["published"].tolist() == [[1.0, 1.2486], [0.5, 1.2214]]  # source 003
+
+
+def test_the_force_peaks_where_its_formula_says():
+    shown = data("sphere-force")
+    step = shown["angle"][1]
+    for tau, force, s, angle in zip(
+        shown["temperature"], shown["force"], shown["peak similarity"], shown["peak angle"], strict=True
+    ):
+        assert abs(shown["angle"][np.argmax(force)] - angle) <= step
+        assert s == pytest.approx((sqrt(tau * tau + 4) - tau) / 2, rel=1e-14)
+        assert force.max() == pytest.approx(1, abs=1e-3)
+        assert force[0] == 0
+        at = radians(100)
+        ratio = exp((cos(at) - s) / tau) * sin(at) / sqrt(1 - s * s)
+        assert np.interp(100, shown["angle"], force) == pytest.approx(ratio, rel=1e-12)
+
+
+def test_softmax_adds_up_and_passes_through_the_published_points():
+    shown = data("softmax-temperature")
+    for case in ("easy", "hard"):
+        curves = shown[f"{case}: probabilities"]
+        assert curves.sum(axis=1) == pytest.approx(1, rel=1e-14)
+        for tau, *printed in shown[f"{case}: published"]:
+            at = [np.interp(tau, shown["temperature"], curve) for curve in curves.T]
+            assert at == pytest.approx(printed, abs=2e-3)
+
+
+def test_relative_penalties_follow_the_law_of_boltzmann():
+    shown = data("relative-penalty")
+    assert shown["penalty"].mean(axis=1) == pytest.approx(1, rel=1e-13)
+    slopes = np.diff(np.log(shown["penalty"]), axis=1) / np.diff(shown["similarity"])
+    assert slopes == pytest.approx(np.repeat(1 / shown["temperature"][:, None], slopes.shape[1], 1), rel=1e-9)
+
+
+@pytest.mark.parametrize(("case", "tied"), [("one hardest", 1), ("two tied hardest", 2), ("all tied", 3)])
+def test_entropy_rises_from_log_m_to_log_k(case, tied):
+    entropy = data("entropy-temperature")[case]
+    assert (np.diff(entropy) >= -ROUNDING).all()
+    assert entropy[0] == pytest.approx(log(tied), abs=1e-6)
+    assert entropy[-1] == pytest.approx(log(3), abs=1e-3)
+
+
+def test_the_extra_loss_has_its_minimum_at_0_71():
+    shown = data("extra-loss")
+    best, lowest = shown["minimum"]
+    assert round(best, 2) == 0.71  # source 004
+    assert best == pytest.approx(1 / (1 + 0.05 * 8.192), rel=1e-15)
+    assert (shown["extra loss"] >= lowest).all()
+    assert (np.diff(shown["extra loss"], 2) > 0).all()
+    assert abs(shown["probability"][np.argmin(shown["extra loss"])] - best) <= np.diff(shown["probability"])[0]
+
+
+def test_the_contrastive_part_ends_at_its_floor():
+    shown = data("supcon-part")
+    assert shown["supcon"][-1] == pytest.approx(8.192 * log(8.192), rel=1e-13)
+    assert (shown["supcon"] >= shown["floor"][0] - ROUNDING).all()
+    assert shown["probability"][-1] == pytest.approx(1 / 1.4096, rel=1e-15)
+    assert 1 - shown["probability"][-1] == pytest.approx(8.192 * 0.05 / 1.4096, rel=1e-14)
+
+
+def test_pair_probabilities_are_those_of_the_source():
+    shown = data("pair-probability")
+    expected = [1 / (1 / alpha + shown["positives"]) for alpha in shown["alpha"]]
+    assert shown["probability"] == pytest.approx(np.array([1 / shown["positives"], *expected]), rel=1e-14)
+
+
+def test_class_bounds_part_most_at_the_marked_alpha():
+    shown = data("class-bounds")
+    total, normalized = (shown[form][0] - shown[form][-1] for form in ("sum", "normalized"))
+    assert (np.diff(total) > 0).all()
+    widest = np.searchsorted(shown["alpha"], shown["widest"][0])
+    assert abs(np.argmax(normalized) - widest) <= 1
+    assert shown["widest"][0] == 1 / sqrt(class_bounds.POSITIVES[0] * class_bounds.POSITIVES[-1])
+
+
+def test_the_margin_is_read_from_the_loss():
+    shown = data("arcface-target")
+    beyond, turn = shown["angle beyond"], np.argmin(shown["margin"])
+    assert shown["no margin"] == pytest.approx(np.cos(shown["angle"]), abs=1e-12)
+    assert shown["margin"] == pytest.approx(np.cos(shown["angle"] + 0.5), abs=1e-12)
+    assert shown["fallback"] == pytest.approx(np.cos(beyond) - 0.5 * sin(0.5), abs=1e-12)
+    assert abs(shown["angle"][turn] - (pi - 0.5)) <= shown["angle"][1]
+    assert shown["margin"][-1] > shown["margin"][turn]
+
+
+def test_gradient_descent_aligns_the_pairs_and_spreads_them():
+    shown = data("alignment-uniformity")
+    (_, clumped), (aligned, spread_out) = shown["before"], shown["after"]
+    n = len(shown["x after"])
+    evenly = log(np.mean([exp(-4 * (1 - cos(2 * pi * k / n))) for k in range(1, n)]))
+    assert aligned < 1e-3
+    assert clumped > -1.2
+    assert spread_out == pytest.approx(evenly, abs=1e-3)
+    assert f"{evenly:.3f}".replace("-", "−") in FIGURES["alignment-uniformity"].caption
+
+
+def test_published_points_are_the_printed_ones_of_the_plain_losses():
+    shown = data("published-metrics")
+    rows = [row for row in TABLE.rows() if row["loss"] in ("contrastive", "simple")]
+    printed = [tuple(float(row[what].published) for what in ("accuracy", "uniformity", "tolerance")) for row in rows]
+    drawn = np.stack([shown[name].ravel() for name in published_metrics.MEASURES], axis=1)
+    assert drawn.tolist() == [list(row) for row in printed]
+    assert shown["temperature"].tolist() == [t for name, t in LOSSES if name == "contrastive"]
+
+
+def test_a_width_is_a_density_and_is_called_an_illustration():
+    from matplotlib.text import Text
+
+    shown = data("temperature-width")
+    assert np.trapezoid(shown["density"], shown["position"], axis=1) == pytest.approx(1, abs=3e-3)
+    with style():
+        words = " ".join(t.get_text() for t in compose(FIGURES["temperature-width"], shown).findobj(Text))
+    assert "illustration" in words
+
+
+def sample(**changes):
+    def draw(canvas, data):
+        canvas.subplots().plot(data["x"], data["y"])
+
+    x = np.linspace(0, 1, 11)
+    plain = Figure(
+        name="sample", title="A sample", caption="A line.", source="Nowhere", claims=("WL-1",),
+        data=lambda: {"x": x, "y": x * x}, draw=draw,
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with one drawn figure, the only one there is."""
+    declare(monkeypatch, sample())
+    list(figure_files.draw(out=tmp_path))
+    return tmp_path
+
+
+def declare(monkeypatch, *figures):
+    monkeypatch.setattr(figure_files, "figures", lambda: {figure.name: figure for figure in figures})
+
+
+def findings(folder, names=()):
+    return [f"{one.figure}: {finding}" for one in figure_files.check(names, folder) for finding in one.findings]
+
+
+def test_a_folder_holds_both_formats_manifest_and_index(folder):
+    assert sorted(p.name for p in folder.iterdir()) == ["README.md", "manifest.json", "sample.png", "sample.svg"]
+    entry = json.loads((folder / "manifest.json").read_text())["sample"]
+    assert entry["claims"] == ["WL-1"]
+    assert entry["command"] == "nceref figures sample"
+    assert entry["drawn with"] == figure_files.tools()
+    page = (folder / "README.md").read_text()
+    assert all(word in page for word in ("sample.svg", "A line.", "WL-1", "`nceref figures sample`"))
+    assert figure_files.check(out=folder) == [figure_files.Checked("sample"), figure_files.Checked("README.md")]
+
+
+def test_changed_data_are_drift(folder, monkeypatch):
+    x = np.linspace(0, 1, 11)
+    declare(monkeypatch, sample(data=lambda: {"x": x, "y": x * x + 1e-7}))
+    monkeypatch.setattr(figure_files, "tools", lambda: {"matplotlib": "1.0"})
+    assert findings(folder) == ["sample: the data behind it changed"]
+
+
+def test_changed_words_are_drift(folder, monkeypatch):
+    declare(monkeypatch, sample(caption="Another line."))
+    assert findings(folder) == ["sample: the caption changed"]
+
+
+def test_changed_bytes_are_drift(folder):
+    path = folder / "sample.svg"
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert findings(folder) == ["sample: sample.svg has other bytes than would be drawn now"]
+
+
+def test_bytes_are_not_compared_with_those_of_another_matplotlib(folder, monkeypatch):
+    path = folder / "sample.svg"
+    path.write_bytes(path.read_bytes() + b"\n")
+    monkeypatch.setattr(figure_files, "tools", lambda: {"matplotlib": "1.0"})
+    one, _ = figure_files.check(out=folder)
+    assert not one.findings
+    assert one.note.startswith("bytes were not compared: drawn with platform ")
+    assert one.note.endswith("here is matplotlib 1.0")
+
+
+def test_missing_files_are_drift(folder):
+    (folder / "sample.png").unlink()
+    (folder / "README.md").unlink()
+    assert findings(folder) == ["sample: sample.png is missing", "README.md: does not say what the manifest says"]
+
+
+def test_new_and_removed_figures_are_drift(folder, monkeypatch):
+    declare(monkeypatch, sample(name="other"))
+    assert findings(folder) == [
+        "other: is not in the manifest",
+        "sample: is in the manifest, but there is no such figure any more",
+    ]
+    list(figure_files.draw(out=folder))
+    assert findings(folder) == []
+
+
+def test_drawing_one_figure_keeps_the_others_in_the_manifest(folder, monkeypatch):
+    declare(monkeypatch, sample(), sample(name="other"))
+    before = (folder / "sample.png").stat()
+    written = list(figure_files.draw(["other"], folder))
+    assert [path.name for path in written] == ["other.svg", "other.png", "manifest.json", "README.md"]
+    assert (folder / "sample.png").stat() == before
+    assert list(json.loads((folder / "manifest.json").read_text())) == ["other", "sample"]
+    assert findings(folder) == findings(folder, ["sample"]) == []
+
+
+def test_a_missing_or_broken_manifest_is_an_error_that_says_what_to_do(folder):
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match=r"manifest\.json is not JSON .* draw the figures again"):
+        figure_files.check(out=folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(InputError, match=r"there is no .*manifest\.json; draw the figures first: nceref figures"):
+        figure_files.check(out=folder)
+
+
+def test_an_unknown_name_suggests_near_ones(tmp_path):
+    with pytest.raises(InputError, match="no figure named 'limit_zero'; did you mean 'limit-zero'"):
+        figure_files.check(["limit_zero"], tmp_path)
+    with pytest.raises(InputError, match="no figure named 'sphere'; did you mean 'sphere-force'"):
+        next(figure_files.draw(["sphere"], tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path, monkeypatch):
+    declare(monkeypatch, sample())
+    (tmp_path / "figures").write_text("")
+    with pytest.raises(OSError, match=r"cannot write .*sample\.svg: "):
+        next(figure_files.draw(out=tmp_path / "figures"))
+
+
+def test_plot_limits_draws_the_limits():
+    assert figure_files.drawn_by("nceref plot-limits") == ("limit-infinity", "limit-minimum", "limit-zero")
+
+
+def test_the_hash_of_data_does_not_see_last_bits_or_the_sign_of_zero():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(5000) * 10.0 ** rng.integers(-8, 8, 5000)
+    same = figure_files.fingerprint({"x": x})
+    assert figure_files.fingerprint({"x": np.nextafter(x, np.inf)}) == same
+    assert figure_files.fingerprint({"x": np.array([0.0, 1])}) == figure_files.fingerprint({"x": np.array([-0.0, 1])})
+    assert figure_files.fingerprint({"x": np.array([0.0, 1])}) == figure_files.fingerprint({"x": np.array([-1e-17, 1])})
+
+
+@pytest.mark.parametrize("x", [1.0, -3.7e-9, 6.1e150])
+def test_the_hash_of_data_sees_the_eighth_digit(x):
+    assert figure_files.fingerprint({"x": x}) != figure_files.fingerprint({"x": x * (1 + 2e-8)})
+
+
+def test_the_hash_of_data_sees_names_and_shapes():
+    x = np.arange(6.0)
+    hashes = {figure_files.fingerprint(one) for one in ({"x": x}, {"y": x}, {"x": x.reshape(2, 3)}, {"x": x, "y": x})}
+    assert len(hashes) == 4
+
+
+def test_data_that_are_not_finite_are_refused():
+    with pytest.raises(InputError, match="must be finite, got nan"):
+        figure_files.fingerprint({"x": np.array([1.0, np.nan])})
+
+
+@pytest.mark.parametrize("suffix", figure_files.FORMATS)
+def test_bytes_depend_on_no_setting_of_the_user_and_on_no_clock(suffix, monkeypatch):
+    import matplotlib as mpl
+
+    figure = FIGURES["extra-loss"]
+    first = render(figure, data("extra-loss"), suffix)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    with mpl.rc_context({"lines.linewidth": 9, "font.size": 20, "svg.fonttype": "none", "savefig.dpi": 30}):
+        assert render(figure, data("extra-loss"), suffix) == first
+        assert mpl.rcParams["lines.linewidth"] == 9
+    assert not re.search(rb"20\d\d-\d\d-\d\d|[Mm]atplotlib version|Software|tIME", first)
+
+
+def test_the_committed_figures_are_what_would_be_drawn():
+    assert findings(COMMITTED) == []
+
+
+def test_nothing_is_drawn_before_it_is_asked_for():
+    code = "import sys; from nceref import drawing; drawing.figures(); sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
+
+
+def test_figures_name_claims_that_exist():
+    from nceref.theory import prove
+
+    named = {one for figure in figure_files.figures().values() for one in figure.claims}
+    assert named <= set(prove.claims())

@@ -1,0 +1,278 @@
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from math import inf, nan, pi
+from pathlib import Path
+
+import pytest
+
+from nceref.errors import InputError
+from nceref.output import pages
+from nceref.registry import discover
+from nceref.spec import Cell, Table
+from nceref.theory import table_formats
+from nceref.theory.verdicts import verdict
+
+TABLES = discover("nceref.theory.tables", "TABLE", Table)
+
+every_table = pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+
+
+def table(rows, columns=None, **fields):
+    columns = columns or tuple(rows[0])
+    return Table(name="sample", title="A sample", source="Nowhere", columns=columns, rows=lambda: rows, **fields)
+
+
+def cells(rows):
+    return [value for row in rows for value in row.values() if isinstance(value, Cell)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@every_table
+def test_text_fits_80_columns_without_color_or_trailing_space(table):
+    lines = table_formats.text(table).splitlines()
+    assert max(map(len, lines)) <= pages.WIDTH
+    assert [line for line in lines if line != line.rstrip() or "\x1b" in line] == []
+
+
+@every_table
+def test_text_shows_every_published_number_and_verdict(table):
+    words = " ".join(table_formats.text(table).split())
+    for cell in cells(table.rows()):
+        assert set(cell.published.strip("[]").split()) <= set(re.split(r"[\s\[\]]+", words))
+        assert verdict(cell) in words
+
+
+@every_table
+@pytest.mark.parametrize("format", ["text", "markdown", "csv", "json"])
+def test_a_table_is_written_the_same_twice_and_ends_in_a_newline(table, format):
+    first = table_formats.render(table, format)
+    assert first == table_formats.render(table, format)
+    assert first.endswith("\n")
+    assert not first.endswith("\n\n")
+
+
+@every_table
+def test_json_has_the_promised_form(table):
+    def refuse(constant):
+        pytest.fail(f"{constant} is no JSON")
+
+    content = json.loads(table_formats.render(table, "json"), parse_constant=refuse)
+    assert list(content) == ["name", "title", "source", "columns", "rows"]
+    assert content["columns"] == list(table.columns)
+    for row, declared in zip(content["rows"], table.rows(), strict=True):
+        assert list(row) == list(declared)
+        for column, value in declared.items():
+            if isinstance(value, Cell):
+                computed = list(value.computed) if isinstance(value.computed, tuple) else value.computed
+                assert row[column] == {"published": value.published, "computed": computed, "verdict": verdict(value)}
+            else:
+                assert row[column] == value
+
+
+def test_json_has_null_for_what_is_not_finite():
+    content = json.loads(table_formats.to_json(table([{"a": nan, "b": (1.0, inf), "c": None}])))
+    assert content["rows"] == [{"a": None, "b": [1.0, None], "c": None}]
+
+
+@every_table
+def test_csv_has_one_line_a_row_and_as_many_entries_as_names(table):
+    header, *lines = csv.reader(io.StringIO(table_formats.render(table, "csv")))
+    assert len(lines) == len(table.rows())
+    assert {len(line) for line in lines} == {len(header)}
+
+
+def test_csv_carries_every_digit_and_three_columns_where_something_is_published():
+    rows = [{"n": 1, "x": Cell("[3.1, 1]", (pi, 1.0)), "y": pi / 3}, {"n": 2, "x": None, "y": None}]
+    header, first, second = csv.reader(io.StringIO(table_formats.to_csv(table(rows))))
+    assert header == ["n", "x published", "x computed", "x verdict", "y"]
+    assert first == ["1", "[3.1, 1]", f"{pi!r}, 1.0", "agrees to printed digits", repr(pi / 3)]
+    assert second == ["2", "", "", "", ""]
+
+
+@every_table
+def test_markdown_has_the_same_number_of_entries_in_every_line(table):
+    lines = [line for line in table_formats.render(table, "markdown").splitlines() if line.startswith("|")]
+    assert len(lines) >= len(table.rows()) + 2
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+def test_markdown_escapes_bars_and_carries_every_digit():
+    page = table_formats.markdown(table([{"|P|": 3, "x": Cell("3.1", pi)}]))
+    assert "| \\|P\\| | quantity | published | computed | verdict |" in page
+    assert f"| 3 | x | 3.1 | {pi!r} | agrees to printed digits |" in page
+
+
+def test_text_prints_brackets_and_colons_as_they_stand():
+    page = table_formats.text(table([{"n": "[bold]", "x": Cell("[1, 2]", (1.0, 3.0)), "y": ":smile:"}]))
+    assert all(entry in page for entry in ("[bold]", "[1, 2]", ":smile:"))
+
+
+def test_text_shows_twelve_digits_where_they_fit_and_fewer_where_not():
+    few = table_formats.text(table([{"x": pi, "y": pi}]))
+    many = table_formats.text(table([{str(k): pi / 100 for k in range(7)}]))
+    assert f"{pi:.12g}" in few
+    assert f"{pi / 100:.6g}" in many
+    assert f"{pi / 100:.9g}" not in many
+
+
+def test_text_shows_all_digits_of_a_number_that_would_look_like_the_printed_one():
+    computed = 25 + 2.0**-40
+    assert f"{computed:.12g}" == "25"
+    assert repr(computed) in table_formats.text(table([{"n": 1, "x": Cell("25", computed)}]))
+
+
+def test_text_leaves_out_what_the_leading_columns_repeat():
+    page = table_formats.text(table([{"set": "one", "n": 1, "m": 1}, {"set": "one", "n": 2, "m": 1}]))
+    assert page.count("one") == 1
+    assert page.splitlines()[-1].split() == ["2", "1"]
+
+
+def test_text_breaks_a_row_into_paragraphs_where_a_line_is_too_short():
+    words = "word " * 30
+    page = table_formats.text(table([{"name": "first", "long": words.strip(), "short": 1}]))
+    assert page.split().count("word") == 30
+    assert max(map(len, page.splitlines())) <= pages.WIDTH
+
+
+def joined(text):
+    return "".join(text.split())
+
+
+@every_table
+@pytest.mark.parametrize("width", [40, 47, 55, 66, 72])
+def test_narrow_text_loses_nothing(table, width):
+    page = table_formats.text(table, width=width)
+    assert max(map(len, page.splitlines())) <= width
+    assert "…" not in page
+    assert all(joined(text) in joined(page) for text in (table.title, table.source, table.note))
+    for row in table.rows():
+        for value in row.values():
+            if isinstance(value, Cell):
+                assert all(word in joined(page) for word in value.published.split())
+                assert joined(verdict(value)) in joined(page)
+            elif isinstance(value, str):
+                assert joined(value) in joined(page)
+
+
+@pytest.mark.parametrize("width", [40, 55, 66, 80])
+def test_every_number_of_a_comparison_stands_whole_at_any_width(width):
+    for name in ("temperature-easy", "temperature-hard", "temperature-cross-entropy"):
+        words = table_formats.text(TABLES[name], width=width).replace(",", " ").split()
+        for cell in cells(TABLES[name].rows()):
+            assert set(cell.published.strip("[] ").replace(",", " ").split()) <= {word.strip("[]") for word in words}
+            computed = cell.computed if isinstance(cell.computed, tuple) else (cell.computed,)
+            assert all({f"{number:.12g}", repr(number)} & set(words) for number in computed)
+
+
+def test_text_has_a_block_for_each_quantity_where_a_line_is_too_short():
+    page = table_formats.text(table([{"n": 1, "x": Cell("3.1", pi)}]), width=40)
+    block = [line for line in page.splitlines() if line.startswith(("n 1", " "))]
+    expected = [
+        "n 1",
+        "  x",
+        "    published  3.1",
+        f"    computed   {pi:.12g}",
+        "    verdict    agrees to printed digits",
+    ]
+    assert block == expected
+
+
+def test_color_adds_nothing_but_color():
+    colored = table_formats.text(TABLES["temperature-easy"], color=True)
+    assert "\x1b[" in colored
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in bare.splitlines()] == table_formats.text(TABLES["temperature-easy"]).splitlines()
+
+
+def test_text_has_the_width_and_the_colors_of_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert table_formats.render(TABLES["losses"]) == table_formats.text(TABLES["losses"], width=100)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert table_formats.render(TABLES["losses"]) == table_formats.text(TABLES["losses"], width=120, color=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert table_formats.render(TABLES["losses"]) == table_formats.text(TABLES["losses"], width=120)
+
+
+def test_a_saved_text_is_plain_even_from_a_terminal(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "120")
+    (path,) = table_formats.save([TABLES["losses"]], "text", tmp_path)
+    assert path.read_text(encoding="utf-8") == table_formats.text(TABLES["losses"])
+
+
+@pytest.mark.parametrize(("format", "suffix"), [("text", "txt"), ("markdown", "md"), ("csv", "csv"), ("json", "json")])
+def test_save_writes_one_file_a_table_and_returns_the_paths(tmp_path, format, suffix):
+    chosen = [TABLES["hardness"], TABLES["paco-optimum"]]
+    paths = table_formats.save(chosen, format, tmp_path / "new" / "folder")
+    assert paths == [tmp_path / "new" / "folder" / f"{each.name}.{suffix}" for each in chosen]
+    assert [path.read_bytes().decode() for path in paths] == [table_formats.render(each, format) for each in chosen]
+    assert sorted(paths[0].parent.iterdir()) == paths
+
+
+def test_a_forbidden_folder_is_named_with_the_reason_and_not_with_the_draft(tmp_path, monkeypatch):
+    def forbidden(self, *arguments, **options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", forbidden)
+    with pytest.raises(OSError, match="cannot write to ") as caught:
+        table_formats.save([TABLES["losses"]], "text", tmp_path)
+    assert str(caught.value) == f"cannot write to {tmp_path}: permission denied"
+
+
+def test_files_written_before_a_failure_are_noted_and_those_with_other_content_as_replaced(tmp_path):
+    first, second = (tmp_path / name for name in ("hardness.csv", "losses.csv"))
+    first.write_text("other")
+    second.mkdir()
+    noted = []
+    for _ in range(2):
+        with pytest.raises(OSError, match="cannot write to ") as caught:
+            table_formats.save(
+                [TABLES["hardness"], TABLES["losses"]], "csv", tmp_path, lambda *done: noted.append(done)
+            )
+        assert str(caught.value).startswith(f"cannot write to {second}: ")
+    assert noted == [("replaced", first), ("wrote", first)]
+
+
+@pytest.mark.parametrize("call", [table_formats.render, lambda table, format: table_formats.save([table], format, ".")])
+def test_an_unknown_format_is_refused_by_name(call):
+    with pytest.raises(InputError, match="`format` must be one of 'text', 'markdown', 'csv', 'json', got 'yaml'"):
+        call(TABLES["losses"], "yaml")
+
+
+def test_write_leaves_the_old_file_and_nothing_else_if_it_fails(monkeypatch, tmp_path):
+    def fail(self, target):
+        raise PermissionError
+
+    path = tmp_path / "file.txt"
+    table_formats.write(path, "old\n")
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(PermissionError):
+        table_formats.write(path, "new\n")
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_sign_for_a_verdict_is_explained_below_the_table():
+    page = table_formats.text(table([{"n": 1, "x": Cell("2", 2.0)}, {"n": 2, "x": Cell("3", None)}]))
+    assert "2 =" in page
+    assert "3 °" in page
+    assert page.endswith("Verdicts on 2 published entries: 1 agrees (=), 1 not reproducible here (°).\n")
+
+
+def test_note_is_printed_below_the_table():
+    assert table_formats.text(table([{"n": 1}], note="A note.")).endswith("\n\nA note.\n")
+
+
+def test_rich_is_imported_only_when_text_is_laid_out():
+    command = "import sys, nceref.theory.table_formats; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0

@@ -1,0 +1,84 @@
+"""The derived bound: explained by its terms, sharp enough to see small errors, and growing where it must."""
+
+import numpy as np
+import pytest
+
+from nceref import get_loss, losses
+from nceref.checks.cases import cases
+from nceref.tolerance import bounds, close
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def pairs(n=6, d=4, seed=0):
+    return np.random.default_rng(seed).standard_normal((2, n, d))
+
+
+def test_bound_is_a_few_hundred_roundings_on_well_conditioned_inputs(loss_name):
+    """Sharp: an error in the tenth digit of value or gradient is far outside."""
+    loss = get_loss(loss_name)
+    for case in cases(loss.declaration, ("random",), (1.0,), variants=1):
+        value, grads = loss.value_and_grad(**case.inputs)
+        allowed = bounds(loss, **case.inputs)
+        assert 0 < allowed.value < 1e-12 * max(1.0, abs(value))
+        for name, grad in grads.items():
+            assert np.all(allowed.grads[name] > 0)
+            assert np.max(allowed.grads[name]) < 1e-12 * max(1.0, float(np.max(np.abs(grad))))
+
+
+def test_terms_add_up_to_the_bound_and_can_be_printed():
+    z1, z2 = pairs()
+    allowed = bounds(losses.nt_xent, z1, z2, temperature=0.1)
+    assert sum(allowed.terms.values()) == allowed.value
+    lines = allowed.explain().splitlines()
+    assert [line.split()[0] for line in lines] == ["rows", "reduction", "underflow", "value"]
+
+
+def test_bound_grows_as_the_temperature_falls():
+    z1, z2 = pairs()
+    sizes = [bounds(losses.nt_xent, z1, z2, temperature=t).value for t in (1.0, 0.1, 0.01, 0.001)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 100 * sizes[0]
+
+
+def test_bound_of_float32_is_that_of_its_unit_roundoff():
+    z1, z2 = pairs()
+    double = bounds(losses.nt_xent, z1, z2, temperature=0.1).value
+    single = bounds(losses.nt_xent, z1.astype("f4"), z2.astype("f4"), temperature=0.1).value
+    assert 2**28 < single / double < 2**30
+
+
+def test_storage_and_accumulation_are_apart():
+    """Float16 inputs are computed in float32: one rounding to float16 dominates the gradient, not the value."""
+    z1, z2 = (x.astype(np.float16) for x in pairs())
+    half = bounds(losses.nt_xent, z1, z2, temperature=0.5)
+    same = bounds(losses.nt_xent, z1.astype("f4"), z2.astype("f4"), temperature=0.5)
+    assert half.value == same.value
+    assert np.all(half.grads["z1"] > same.grads["z1"])
+    wide = bounds(losses.nt_xent, z1, z2, temperature=0.5, accumulate=np.float64)
+    assert wide.value < half.value
+
+
+@pytest.mark.parametrize("factor", [1 + 1e-11, 1 - 1e-11])
+def test_a_loss_that_is_wrong_in_the_eleventh_digit_is_outside(factor):
+    z1, z2 = pairs()
+    value = losses.nt_xent(z1, z2, temperature=0.5)
+    assert abs(factor * value - value) > bounds(losses.nt_xent, z1, z2, temperature=0.5).value
+
+
+def test_close_counts_units_in_the_last_place():
+    assert close(1 + 8 * EPS, 1.0)
+    assert not close(1 + 32 * EPS, 1.0)
+    assert close(32 * EPS, 0.0, scale=4.0)
+    assert not close(128 * EPS, 0.0, scale=4.0)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_close_accepts_no_nan_and_no_infinity(wrong):
+    assert not close(wrong, wrong)
+    assert not close(1.0, wrong)
+
+
+def test_close_does_not_broadcast():
+    assert not close(np.ones(3), 1.0)
+    assert not close(np.ones((3, 1)), np.ones(3))

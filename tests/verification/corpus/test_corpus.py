@@ -1,0 +1,258 @@
+"""The designed corpus: deterministic, telling, in range of its format, and never a failure where nothing is asked."""
+
+import time
+
+import numpy as np
+import pytest
+
+from nceref import get_loss, verify
+from nceref.errors import InputError
+from nceref.tolerance.implementation import FORMATS
+from nceref.verification.corpus import corpus as module
+from nceref.verification.corpus.corpus import corpus, evaluate, rounded
+from nceref.verification.corpus.geometries import EVERY, PLACES, SUITES
+
+
+def probes(name, settings=None, **more):
+    return corpus(get_loss(name).declaration, settings or {}, **more)
+
+
+def by_id(name, id, settings=None, **more):
+    return next(p for p in probes(name, settings, **more) if p.id == id)
+
+
+@pytest.mark.parametrize("suite", ["quick", "standard"])
+def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
+    ids = [p.id for p in probes(loss_name, suite=suite)]
+    assert len(set(ids)) == len(ids)
+    assert ids[0].split("-")[0] == "designed"
+    # Without a temperature, a geometry comes once.
+    least = {"quick": 10, "standard": 15} if ids[0] == "designed" else {"quick": 12, "standard": 38}
+    assert len(ids) >= least[suite]
+
+
+def test_the_full_suite_has_every_geometry_and_two_sizes():
+    ids = [p.id for p in probes("supcon_out", suite="full")]
+    assert len(set(ids)) == len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
+    assert {id.removeprefix("large-").rpartition("-")[0] for id in ids} == set(PLACES)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_suite_is_warm_cold_steep_and_biased(suite):
+    temperatures = {p.inputs["temperature"] for p in probes("nt_xent", suite=suite)}
+    assert {0.3, 0.07, 0.001} <= temperatures
+    assert 100.0 in {p.inputs["logit_scale"] for p in probes("clip", suite=suite)}
+    assert min(abs(p.inputs["logit_bias"]) for p in probes("siglip", suite=suite)) >= 5
+    assert len({p.inputs["logit_bias"] for p in probes("siglip", suite=suite)}) > 2
+
+
+def test_the_designed_batch_is_five_by_three_and_has_no_symmetry(loss_name):
+    inputs = probes(loss_name, suite="quick")[0].inputs
+    floats = [x for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim == 2]
+    assert any(x.shape[0] == 5 for x in inputs.values() if isinstance(x, np.ndarray))
+    for x in floats:
+        lengths = np.linalg.norm(x, axis=1)
+        assert len(np.unique(x)) == x.size
+        assert np.ptp(lengths) > 0.1
+        assert np.min(np.abs(lengths - 1)) > 1e-3
+
+
+def test_sizes_differ_from_one_another_and_between_probes():
+    shapes = {p.inputs["z1"].shape for p in probes("nt_xent", suite="quick") if not p.skip}
+    assert len(shapes) >= 4
+    assert all(n != d for n, d in shapes)
+
+
+def test_classes_are_of_unequal_size_and_some_have_three_members():
+    counts = [np.unique(p.inputs["labels"], return_counts=True)[1] for p in probes("supcon_out", suite="quick")]
+    assert any(len(set(c.tolist())) > 1 and max(c) == 3 for c in counts)
+
+
+def test_the_same_call_gives_the_same_probes_and_another_seed_others():
+    first = probes("nt_xent", suite="quick")
+    assert probes("nt_xent", suite="quick") is first
+    module._KNOWN.clear()
+    again, other = probes("nt_xent", suite="quick"), probes("nt_xent", suite="quick", seed=1)
+    assert [p.value for p in again] == [p.value for p in first]
+    assert [p.id for p in other] == [p.id for p in first]
+    assert other[0].value != first[0].value
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_inputs_are_numbers_of_the_format(loss_name, dtype):
+    for probe in probes(loss_name, suite="quick", dtype=dtype):
+        for x in probe.inputs.values():
+            assert np.array_equal(rounded(x, dtype), x)
+            assert not isinstance(x, np.ndarray) or not x.flags.writeable
+
+
+def test_rounding_is_that_of_the_formats():
+    x = np.array([1 / 3, -2.0 / 3, 1e-3, 1e-7, 3e-8, 65519.0, 7e4, 0.0, 1e-41])
+    for dtype in ("float32", "float16"):
+        with np.errstate(over="ignore"):
+            assert np.array_equal(rounded(x, dtype), x.astype(dtype).astype(np.float64))
+    # To nearest, ties to even: 1 + 2^-8 lies in the middle between 1 and 1 + 2^-7.
+    assert np.array_equal(rounded(np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8]), "bfloat16"), [1, 1 + 2.0**-6])
+    assert rounded(0.07, "bfloat16") == 0.06982421875
+    assert rounded("l2", "float16") == "l2"
+    assert rounded(True, "float16") is True
+
+
+def test_bfloat16_is_that_of_pytorch():
+    torch = pytest.importorskip("torch", reason="another implementation of the format")
+    x = np.random.default_rng(0).standard_normal(1000) * 10.0 ** np.arange(-20, 20).repeat(25)
+    assert np.array_equal(rounded(x, "bfloat16"), torch.tensor(x).to(torch.bfloat16).double().numpy())
+
+
+def test_what_the_reference_refuses_is_skipped_in_its_words():
+    assert "has no positive" in by_id("supcon_out", "lonely-0.3", suite="quick").skip
+    assert "is zero and has no direction" in by_id("nt_xent", "zero-0.3", suite="quick").skip
+    assert "no negatives" in by_id("dcl", "single-0.3", suite="quick").skip
+    skipped = by_id("dcl", "single-0.3", suite="quick")
+    assert skipped.value is None
+    assert skipped.bounds is None
+    assert skipped.inputs["z1"].shape[0] == 1
+
+
+@pytest.mark.parametrize("policy", ["skip", "zero"])
+@pytest.mark.parametrize("by", ["labels", "mask"])
+def test_a_lonely_anchor_is_judged_under_a_policy(policy, by):
+    probe = by_id("supcon_out", "lonely-0.3", {by: ..., "no_positive": policy}, suite="quick")
+    assert not probe.skip
+    assert np.isfinite(probe.value)
+    rows = by_id("supcon_out", "lonely-0.3", {by: ..., "no_positive": policy}, suite="quick", reduction="none").value
+    assert rows[0] == 0
+
+
+def test_on_a_kink_the_value_is_judged_and_the_gradients_are_not():
+    probe = by_id("arcface", "antipodal-0.3", suite="quick")
+    assert not probe.skip
+    assert probe.grads == {}
+    assert probe.bounds.value > 0
+
+
+def test_settings_choose_what_is_given():
+    queued = probes("supcon_out", {"labels": ..., "queue": ..., "queue_labels": ..., "form": "sum"}, suite="quick")[0]
+    assert {"queue", "queue_labels", "labels"} <= set(queued.inputs)
+    assert queued.inputs["form"] == "sum"
+    views = probes("supcon_out", {"embeddings": "views"}, suite="quick")[0]
+    assert views.inputs["embeddings"].ndim == 3
+    assert "labels" not in views.inputs
+    # A policy alone leaves the arrays of the first variant.
+    assert "labels" in probes("supcon_out", {"no_positive": "zero"}, suite="quick")[0].inputs
+
+
+def test_without_normalization_rows_stay_raw_unless_the_loss_refuses_them():
+    raw = probes("nt_xent", {"normalize": "none"}, suite="quick")[0]
+    assert np.max(np.linalg.norm(raw.inputs["z1"], axis=1)) > 1
+    short = probes("arcface", {"normalize": "none"}, suite="quick")[0]
+    assert not short.skip
+    assert np.max(np.linalg.norm(short.inputs["embeddings"], axis=1)) < 1
+
+
+def test_a_fixed_scalar_is_the_same_everywhere_and_no_probe_comes_twice():
+    fixed = probes("nt_xent", suite="standard", fixed={"temperature": 0.07}, dtype="bfloat16")
+    assert {p.inputs["temperature"] for p in fixed} == {0.07}
+    assert len({p.id for p in fixed}) == len(fixed) == len({id.split("-")[0] for id in (p.id for p in fixed)})
+    margins = probes("arcface", suite="quick", fixed={"margin": 0.25, "scale": 30.0})
+    assert {(p.inputs["margin"], p.inputs["scale"]) for p in margins} == {(0.25, 30.0)}
+
+
+VARIED = [
+    ("alignment", "exponent"), ("uniformity", "t"), ("arcface", "margin"), ("cosface", "margin"), ("dclw", "sigma"),
+    ("cross_entropy", "label_smoothing"), ("debiased", "positive_prior"), ("hcl", "concentration"),
+    ("hard_contrastive", "fraction"), ("paco", "alpha"), ("nce", "noise_ratio"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("suite", ["quick", "standard"])
+@pytest.mark.parametrize(("name", "scalar"), VARIED)
+def test_a_hyperparameter_that_is_not_asked_for_varies_after_the_first_probe(name, scalar, suite):
+    found = [p for p in probes(name, suite=suite) if not p.skip]
+    declared = next(p for p in get_loss(name).declaration.parameters if p.name == scalar)
+    usual = get_loss(name).declaration.variants[0].get(scalar, declared.default)
+    usual = np.mean(declared.typical) if usual is ... else usual
+    assert found[0].inputs[scalar] == usual
+    others = {p.inputs[scalar] for p in found} - {usual}
+    assert len(others) == 3
+    assert all(declared.typical[0] < x < declared.typical[1] for x in others)
+    hot = [p for p in found if p.inputs[scalar] != usual]
+    assert len(hot) >= len(found) // 3
+    asked = probes(name, {scalar: 0.25}, suite=suite), probes(name, suite=suite, fixed={scalar: 0.25})
+    assert {p.inputs[scalar] for each in asked for p in each} == {0.25}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_loss_without_a_temperature_meets_every_share_in_every_suite(suite):
+    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite)}) == 4
+    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite, dtype="float32")}) == 4
+
+
+def test_each_temperature_of_the_full_suite_meets_several_margins():
+    met = {}
+    for probe in probes("cosface", suite="full"):
+        met.setdefault(probe.inputs["scale"], set()).add(probe.inputs["margin"])
+    assert min(map(len, met.values())) == 4
+
+
+def squared(x, y, exponent):
+    """Takes the exponent and ignores it."""
+    return fixed_square(x, y)
+
+
+def fixed_square(x, y):
+    x, y = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y))
+    return np.mean(np.sum((x - y) ** 2, axis=1))
+
+
+def test_a_target_that_ignores_a_scalar_that_it_takes_differs_and_one_that_takes_none_has_the_default():
+    assert verify(squared, loss="alignment", suite="quick").verdict == "differs"
+    report = verify(fixed_square, loss="alignment", suite="quick")
+    assert report.verdict == "value-only"
+    assert "exponent = 2" in str(report)
+
+
+def test_a_batch_that_only_a_policy_gives_a_value_is_not_judged():
+    assert "single" not in {p.id.split("-")[0] for p in probes("simple")}
+    assert "single-0.3" in {p.id for p in probes("info_nce")}
+
+
+def test_rows_and_sums_belong_to_the_mean():
+    mean, total, rows = (by_id("nt_xent", "designed-0.3", suite="quick", reduction=r) for r in ("mean", "sum", "none"))
+    assert rows.value.shape == (10,)
+    assert abs(np.sum(rows.value) - total.value) <= total.bounds.value
+    assert abs(total.value / 10 - mean.value) <= mean.bounds.value
+    assert np.all(np.abs(rows.grads["z1"] / 10 - mean.grads["z1"]) <= mean.bounds.grads["z1"])
+
+
+def test_one_probe_for_given_inputs_has_the_reference_and_its_bounds():
+    rows = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])
+    inputs = {"z1": rows, "z2": rows[::-1], "temperature": 0.5}
+    probe = evaluate(get_loss("nt_xent").declaration, inputs, id="mine")
+    assert probe.id == "mine"
+    assert probe.value == get_loss("nt_xent")(rows, rows[::-1], temperature=0.5)
+    assert set(probe.grads) == set(probe.bounds.grads) == {"z1", "z2", "temperature"}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"suite": "huge"}, "`suite` must be one of 'quick'"),
+        ({"dtype": "float8"}, "`dtype` must be one of"),
+        ({"reduction": "max"}, "`reduction` must be"),
+        ({"settings": {"colour": 1}}, "no argument `colour`"),
+        ({"fixed": {"normalize": 1.0}}, "no scalar `normalize`"),
+    ],
+)
+def test_a_word_that_is_not_known_is_refused(more, message):
+    settings = more.pop("settings", {})
+    with pytest.raises(InputError, match=message):
+        probes("nt_xent", settings, **more)
+
+
+def test_quick_takes_less_than_a_quarter_of_a_second_and_standard_less_than_one(loss_name):
+    for suite, limit in (("quick", 0.25), ("standard", 1.0)):
+        module._KNOWN.clear()
+        start = time.process_time()
+        probes(loss_name, suite=suite)
+        assert time.process_time() - start < limit

@@ -1,0 +1,121 @@
+"""The dense forms are a second witness: without a knob they are the reference, and every knob moves something."""
+
+import numpy as np
+import pytest
+
+from nceref import get_loss, registry
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.corpus.corpus import corpus
+from nceref.verification.dense import forms
+from nceref.verification.dense.scene import Dense, log_add, log_sum_exp
+from nceref.verification.diagnosis.case import Bench
+from nceref.verification.diagnosis.options import VALUES, options
+from nceref.verification.records import Observation, Outcome
+
+LOSSES = registry.names("nceref.family")
+SETTINGS = [(name, number) for name in LOSSES for number in range(len(get_loss(name).declaration.variants))]
+
+
+def probes(name, number=0, **arguments):
+    loss = get_loss(name).declaration
+    return [p for p in corpus(loss, loss.variants[number], suite="quick", **arguments) if not p.skip]
+
+
+def of_bound(got, want, bound):
+    off = np.abs(np.asarray(got) - want)
+    return float(np.max(np.where(off == 0, 0.0, off / np.maximum(bound, 1e-300)), initial=0.0))
+
+
+@pytest.mark.parametrize(("name", "number"), SETTINGS)
+def test_without_knobs_the_value_is_that_of_the_reference(name, number):
+    for probe in probes(name, number):
+        assert of_bound(forms.value(probe, {}), probe.value, probe.bounds.value) <= 1, probe.id
+
+
+@pytest.mark.parametrize(("name", "number"), SETTINGS)
+def test_without_knobs_the_gradients_are_those_of_the_reference(name, number):
+    for probe in probes(name, number):
+        found = forms.gradients(probe, {}, tuple(probe.grads))
+        for given, want in probe.grads.items():
+            assert of_bound(found[given], want, probe.bounds.grads[given]) <= 1, (probe.id, given)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_other_reductions_are_those_of_the_reference(reduction):
+    for name in LOSSES:
+        if not get_loss(name).declaration.has_rows:
+            continue
+        probe = probes(name, reduction=reduction)[0]
+        # Rows may have a shape of their own, such as (2, N); here they are one after the other.
+        want, bound = (np.ravel(x) for x in (probe.value, probe.bounds.value))
+        assert of_bound(forms.value(probe, {}), want if reduction == "none" else probe.value, bound) <= 1, name
+        given = next(iter(probe.grads))
+        found = forms.gradients(probe, {}, (given,))[given]
+        assert of_bound(found, probe.grads[given], probe.bounds.grads[given]) <= 1, name
+
+
+def test_every_loss_has_one_dense_form():
+    found = registry.discover("nceref.verification.dense.losses", "DENSE", Dense)
+    served = [loss for form in found.values() for loss in form.losses]
+    assert sorted(served) == sorted(LOSSES)
+
+
+def test_every_id_of_a_dense_form_is_on_the_closed_list():
+    named = {id for name in LOSSES for id in forms.member(name).conventions}
+    assert named <= set(CONVENTIONS)
+    assert set(VALUES) <= named
+
+
+# What only shows where the corpus has such a case: a logit beyond a ceiling, a lonely anchor, a queue, several views.
+SELDOM = {
+    "scale-clamped", "lonely-anchors-counted", "lonely-anchors-skipped", "mean-over-nonzero-rows", "queue-dropped",
+    "queue-not-normalized", "rows-normalized", "first-view-only", "cross-view-only", "same-view-only",
+    "views-interleaved", "weights-missing", "in-batch-negatives-added", "sum-instead-of-mean", "mean-instead-of-sum",
+    "prior-missing", "prior-subtracted", "prior-without-log", "bias-missing", "bias-subtracted", "distance-squared",
+    "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
+    "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_knob_of_the_value_moves_the_designed_case(name):
+    probe = probes(name)[0]
+    bench = Bench(Observation(probe, Outcome(value=probe.value)))
+    still = {
+        option.id
+        for option in options(bench.form.conventions)
+        if option.axis != "gradient" and not np.any(np.abs(bench.answer((option,))[0] - bench.reference) > 1e-9)
+    }
+    moved = {o.id for o in options(bench.form.conventions) if np.any(bench.answer((o,))[0] != bench.reference)}
+    assert still - moved <= SELDOM
+
+
+def test_a_detached_input_has_no_gradient():
+    probe = probes("info_nce")[0]
+    found = forms.gradients(probe, {"keys-detached": None}, ("queries", "keys"))
+    assert np.all(found["keys"] == 0)
+    assert of_bound(found["queries"], probe.grads["queries"], probe.bounds.grads["queries"]) <= 1
+
+
+def test_a_detached_length_leaves_a_gradient_along_the_rows():
+    probe = probes("nt_xent")[0]
+    plain, detached = (forms.gradients(probe, knobs, ("z1",))["z1"] for knobs in ({}, {"normalization-detached": None}))
+    along = np.abs(np.sum(probe.inputs["z1"] * plain, axis=1)), np.abs(np.sum(probe.inputs["z1"] * detached, axis=1))
+    assert np.max(along[0]) < 1e-12
+    assert np.min(along[1]) > 1e-3
+
+
+def test_log_sum_exp_of_nothing_is_minus_infinity():
+    with np.errstate(divide="ignore"):
+        assert log_sum_exp(np.array([-np.inf, -np.inf])) == -np.inf
+        assert log_add(np.array(-np.inf), np.array(2.0)) == 2.0
+
+
+def test_a_temperature_of_a_thousandth_does_not_overflow():
+    probe = next(p for p in probes("nt_xent") if p.inputs["temperature"] == 0.001)
+    kept = forms.value(probe, {"self-contrast-kept": None})
+    z = np.concatenate([probe.inputs["z1"], probe.inputs["z2"]])
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    logits = z @ z.T / 0.001
+    positive = np.diagonal(np.roll(logits, len(z) // 2, axis=1))
+    assert kept == pytest.approx(np.mean(np.logaddexp.reduce(logits, axis=1) - positive), rel=1e-12)
