@@ -4,8 +4,8 @@ Properties are about the default options of a loss (its first variant). A loss d
 fails a declared one that breaks and an undeclared one that never does. A slack is a rounding-error bound of the case.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,24 @@ from nceref.engine.arguments import bind
 from nceref.engine.embeddings import Part, Rows
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Dot, Given
-from nceref.spec import Array, Choice, Labels, Loss, Property, Scalar
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.tolerance import bounds
 
 Inputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that holds for some losses; declared if and only if it holds.
+
+    `applies(loss)` says whether the question makes sense; `check(loss, case)` returns None, or a sentence that says
+    by how much the property is broken on this case.
+    """
+
+    name: str
+    statement: str
+    applies: Callable[[Any], bool]
+    check: Callable[[Any, Any], str | None]
 
 
 def _plan(loss: Loss, inputs: Inputs) -> Plan:

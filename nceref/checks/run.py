@@ -14,10 +14,10 @@ import numpy as np
 
 from nceref import exact, losses
 from nceref.checks.cases import Case, cases
-from nceref.checks.properties import PROPERTIES
+from nceref.checks.properties import PROPERTIES, Property
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
-from nceref.spec import Loss, Property, Relation
+from nceref.spec import Loss, Relation
 from nceref.tolerance import bounds, close
 
 FORMULA_GEOMETRIES = ("random", "aligned", "duplicate", "unnormalized", "lonely")

@@ -18,7 +18,7 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
     from itertools import groupby
 
     from nceref.checks.run import count, run
-    from nceref.cli import losses_page
+    from nceref.cli import check_page
     from nceref.losses import all_losses
     from nceref.output.terminal import progress, screen
 
@@ -27,10 +27,10 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
         for _, group in groupby(map(noted, run(chosen)), key=lambda result: result.loss):
             results += (found := list(group))
             if not as_json:
-                click.echo(losses_page.results(found, **screen()))
+                click.echo(check_page.text(found, **screen()))
     if as_json:
         echo_json([asdict(result) for result in results])
     else:
-        click.echo(losses_page.tally(results))
+        click.echo(check_page.tally(results))
     if any(result.status == "fail" for result in results):
         context.exit(FINDING)

@@ -28,15 +28,15 @@ def expect(
     """
     from nceref.checks.expect import outlook
     from nceref.checks.locate import locate
-    from nceref.cli import losses_page
+    from nceref.cli import expect_page
     from nceref.output.terminal import screen
 
     found = outlook(name, _once([*given.items(), *map(_name_and_value, more)]))
     place = None if value is None else locate(found, value)
     if as_json:
-        echo_json(losses_page.outlook_record(found, place))
+        echo_json(expect_page.record(found, place))
     else:
-        click.echo(losses_page.outlook(found, place, **screen()), nl=False)
+        click.echo(expect_page.text(found, place, **screen()), nl=False)
     if place and not place.possible:
         context.exit(FINDING)
 

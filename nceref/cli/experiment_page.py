@@ -26,8 +26,8 @@ from nceref.experiments.experiment import (
 from nceref.output import files, pages
 from nceref.output.figure import Figure, render
 from nceref.registry import discover, unknown
-from nceref.spec import Table
 from nceref.theory import table_formats
+from nceref.theory.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,15 +1,12 @@
-"""Losses and what they should read, laid out for people, for programs, and for the README."""
+"""Losses laid out for people, for programs, and for the README."""
 
 import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nceref.checks.expect import Outlook, Reading
-from nceref.checks.locate import Place
 from nceref.engine.arguments import domain
 from nceref.errors import InputError
 from nceref.losses import LossFunction, all_losses, default_of, describe, signature
@@ -17,14 +14,8 @@ from nceref.output import pages
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
 from nceref.theory import table_formats
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from nceref.checks.run import Result
-
 BEGIN, END = "<!-- losses:begin -->", "<!-- losses:end -->"
 
-_COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 _KINDS = {Array: "float array", Labels: "int array", Scalar: "float", Choice: "choice"}
 
 
@@ -71,7 +62,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     from nceref.checks.properties import PROPERTIES
 
     declared = loss.declaration
-    names = [(_spoken(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
+    names = [(pages.spoken(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
     return {
         "Formula": _lines(declared.text),
         "Call": _lines(f"losses.{call(loss)}"),
@@ -85,10 +76,6 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Notes": _lines(declared.notes),
         "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
     }
-
-
-def _spoken(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
@@ -137,102 +124,6 @@ def _input(p: Parameter) -> dict[str, Any]:
         out["options"] = list(p.options)
     default = default_of(p)
     return out if default is inspect.Parameter.empty else {**out, "default": default}
-
-
-def outlook(found: Outlook, place: Place | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """What a loss should read, from low to high, for reading, and the place of a value; the rest as in `text`."""
-    from rich.text import Text
-
-    page, paper = pages.page(width, color)
-    page.print(Text.assemble((found.loss, "bold"), f", {found.conventions}"))
-    page.print(f"{_settings(found)}\n", style="dim")
-    entries = [(r.situation, _value(r), r.formula, r.because) for r in found.readings]
-    widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
-    for reading, (situation, value, formula, because) in zip(found.readings, entries, strict=True):
-        style = "dim" if reading.value is None else ""
-        pages.grid(page, [(situation, value, formula)], *widths, styles=(style or "bold", style, style))
-        pages.grid(page, [("", "", because)], *widths, styles=("", "", "dim"))
-    pages.grid(page, [("sign", found.sign)], widths[0], styles=("bold", ""))
-    _explain_ids(page, found)
-    if place:
-        page.print(f"\n{place.sentences[0]}", style="bold")
-        pages.grid(page, [("", sentence) for sentence in place.sentences[1:]], 0)
-    return pages.clean(paper)
-
-
-def _explain_ids(page: "Console", found: Outlook) -> None:
-    """Say what an id is, with the first that is shown as the example."""
-    first = re.search(r"\b[A-Z]{2,}-\d+", " ".join(reading.because for reading in found.readings))
-    if first:
-        page.print(
-            f"\nAn id such as {first[0]} names the statement behind a reading: of a source, of a paper behind it, or "
-            "derived here.",
-            style="dim",
-        )
-
-
-def outlook_record(found: Outlook, place: Place | None = None) -> dict[str, Any]:
-    """The same, ready for JSON; `value` is there only with a place."""
-    out = {**asdict(found), "defaults": sorted(found.defaults)}
-    return out if place is None else {**out, "value": asdict(place)}
-
-
-def _settings(found: Outlook) -> str:
-    """The settings as ``n = 256, classes = 10 (default), dim not given``."""
-    shown = {name: _number(value) for name, value in found.settings.items() if value is not None}
-    parts = [f"{name} = {value}{' (default)' if name in found.defaults else ''}" for name, value in shown.items()]
-    parts += [f"{name} not given" for name, value in found.settings.items() if value is None]
-    return ", ".join(parts) or "the same for every size"
-
-
-def _value(reading: Reading) -> str:
-    return _number(reading.value) if reading.value is not None else "needs --dim" if reading.needs_dim else "-"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
-
-
-def results(found: Sequence["Result"], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Outcome of the checks of one loss: formula by dtype, how many of each group, and what failed or was skipped."""
-    page, paper = pages.page(width, color)
-    page.print(found[0].loss, style="bold")
-    groups: dict[str, list[Result]] = {}
-    for result in found:
-        groups.setdefault(_group(result), []).append(result)
-    lines = []
-    for group, members in groups.items():
-        if group.startswith("formula"):
-            lines.append((group, members[0].status, members[0].detail))
-        else:
-            status = "fail" if any(r.status == "fail" for r in members) else "pass"
-            lines.append((group, status, tally(members)))
-            lines += [(f"  {_spoken(r.check)}", r.status, r.detail) for r in members if r.status == "fail"]
-            lines += _skipped(members)
-    widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
-    for line in lines:
-        pages.grid(page, [line], *widths, styles=("", _COLORS[line[1]], ""), indent=pages.GAP)
-    return pages.clean(paper)
-
-
-def _skipped(members: Iterable["Result"]) -> list[tuple[str, str, str]]:
-    """One line for each reason to skip, with all that it holds for."""
-    reasons: dict[str, list[str]] = {}
-    for result in members:
-        if result.status == "skip":
-            reasons.setdefault(result.detail, []).append(_spoken(result.check))
-    return [("", "skip", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
-
-
-def tally(found: Sequence["Result"]) -> str:
-    """How many passed, failed and were skipped: ``12 passed, 1 skipped``."""
-    counts = {f"{status}ed".replace("skiped", "skipped"): sum(r.status == status for r in found) for status in _COLORS}
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-
-
-def _group(result: "Result") -> str:
-    kind = result.check.split()[0]
-    return {"formula": result.check, "relation": "relations"}.get(kind, "properties")
 
 
 def readme_table() -> str:

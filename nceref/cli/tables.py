@@ -18,8 +18,8 @@ from nceref.cli.common import echo_json
 def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool) -> None:
     """Recompute the published tables, all or those with a NAME, and compare them entry by entry."""
     from nceref.registry import discover, unknown
-    from nceref.spec import Table
     from nceref.theory import table_formats
+    from nceref.theory.table import Table
 
     known = discover("nceref.theory.tables", "TABLE", Table)
     for name in names:

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from nceref.errors import InputError
-from nceref.spec import Table
+from nceref.theory.table import Table
 
 FIRST_SEED = 1000
 """Seeds below it were looked at while sizes and rates were chosen."""

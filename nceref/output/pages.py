@@ -81,3 +81,8 @@ def _styled(line: Sequence[str], styles: Styles) -> Iterable[tuple[str, str]]:
 def clean(paper: io.StringIO) -> str:
     """What is on the paper, without spaces at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
+
+
+def spoken(name: str) -> str:
+    """An identifier as words: ``row_shift_invariant`` as ``row shift invariant``."""
+    return name.replace("_", " ")

@@ -25,9 +25,9 @@ from nceref.engine.settings import thread_count
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.registry import discover, unknown
-from nceref.spec import Cell, Table
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, world
+from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
 DRAWS = 24

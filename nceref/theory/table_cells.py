@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from nceref.spec import Cell
+from nceref.theory.table import Cell
 from nceref.theory.verdicts import Verdict, verdict
 
 Row = Mapping[str, Any]

@@ -13,8 +13,8 @@ from nceref.errors import InputError
 from nceref.output import files, pages
 from nceref.output.pages import GAP, WIDTH
 from nceref.output.terminal import screen
-from nceref.spec import Cell, Table
 from nceref.theory import table_cells
+from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import Rows
 from nceref.theory.verdicts import Verdict
 

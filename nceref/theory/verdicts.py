@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import isfinite, ulp
 
 from nceref.errors import InputError
-from nceref.spec import Cell
+from nceref.theory.table import Cell
 
 # What a handful of float64 roundings (a quotient, an exp, a sum of three) may leave in the last place.
 _LAST_PLACES = 4
@@ -68,7 +68,7 @@ def verdict(cell: Cell) -> Verdict:
 
     Examples
     --------
-    >>> from nceref.spec import Cell
+    >>> from nceref.theory.table import Cell
     >>> verdict(Cell("0.67", 2 / 3)).value
     'agrees to printed digits'
     >>> verdict(Cell("0.66", 2 / 3)).value

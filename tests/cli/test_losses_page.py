@@ -9,7 +9,7 @@ from nceref.checks.expect import outlook
 from nceref.checks.locate import locate
 from nceref.checks.properties import PROPERTIES
 from nceref.checks.run import Result
-from nceref.cli import losses_page
+from nceref.cli import check_page, expect_page, losses_page
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
 from nceref.output import pages
@@ -85,23 +85,21 @@ def test_record_gives_the_typical_range_of_a_scalar():
 
 def test_ids_are_explained_once_where_there_are_some():
     explained = "An id such as {} names the statement behind a reading"
-    assert (
-        words(losses_page.outlook(outlook("nt_xent", {"n": 8, "temperature": 1}))).count(explained.format("WL-1")) == 1
-    )
+    assert words(expect_page.text(outlook("nt_xent", {"n": 8, "temperature": 1}))).count(explained.format("WL-1")) == 1
     found = outlook("nt_xent", {"n": 8, "temperature": 1})
     bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
-    assert "An id such as" not in losses_page.outlook(bare)
+    assert "An id such as" not in expect_page.text(bare)
 
 
 def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
-    lines = plain_lines(losses_page.outlook(outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
+    lines = plain_lines(expect_page.text(outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
     assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
-    assert "needs --dim" in losses_page.outlook(outlook("uniformity", {"n": 256}))
+    assert "needs --dim" in expect_page.text(outlook("uniformity", {"n": 256}))
 
 
 def test_place_of_a_value_stands_below_the_expectations():
     found = outlook("nt_xent", {"n": 256, "temperature": 0.07})
-    plain_lines(page := losses_page.outlook(found, locate(found, "6.2364")))
+    plain_lines(page := expect_page.text(found, locate(found, "6.2364")))
     assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page
 
 
@@ -118,7 +116,7 @@ def test_results_show_the_worst_error_and_every_failure():
         Result("dcl", "scale_invariant", "skip", "the question does not arise"),
         Result("dcl", "relation to nt_xent", "pass", "never above"),
     ]
-    page = losses_page.results(found)
+    page = check_page.text(found)
     assert [words(line) for line in plain_lines(page)[1:]] == [
         "formula float64 pass worst relative error 3e-16",
         "properties fail 1 failed, 1 skipped",
@@ -126,7 +124,7 @@ def test_results_show_the_worst_error_and_every_failure():
         "skip scale invariant: the question does not arise",
         "relations pass 1 passed",
     ]
-    assert losses_page.tally(found) == "2 passed, 1 failed, 1 skipped"
+    assert check_page.tally(found) == "2 passed, 1 failed, 1 skipped"
 
 
 def test_readme_table_is_replaced_between_its_markers_and_only_once(tmp_path):

@@ -19,8 +19,8 @@ from nceref import cli, registry
 from nceref.checks import run as check
 from nceref.checks.run import Result
 from nceref.losses import all_losses, get_loss
-from nceref.spec import Table
 from nceref.theory import prove
+from nceref.theory.table import Table
 from nceref.theory.verdicts import Verdict
 
 TABLES = registry.discover("nceref.theory.tables", "TABLE", Table)

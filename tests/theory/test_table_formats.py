@@ -12,8 +12,8 @@ import pytest
 from nceref.errors import InputError
 from nceref.output import pages
 from nceref.registry import discover
-from nceref.spec import Cell, Table
 from nceref.theory import table_formats
+from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import verdict
 
 TABLES = discover("nceref.theory.tables", "TABLE", Table)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from nceref.registry import discover
-from nceref.spec import Cell, Loss, Table
+from nceref.spec import Loss
+from nceref.theory.table import Cell, Table
 from nceref.theory.tables import class_bounds, contrastive_vs_simple, conventions, hardness, paco_optimum
 from nceref.theory.tables.temperature_cross_entropy import single_precision
 from nceref.theory.verdicts import Verdict, verdict

@@ -7,7 +7,7 @@ import pytest
 
 from nceref.errors import InputError
 from nceref.registry import discover
-from nceref.spec import Cell, Table
+from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
 

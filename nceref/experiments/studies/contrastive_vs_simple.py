@@ -12,7 +12,7 @@ from nceref.experiments.contrast import PROBE_ACCURACY, TOLERANCE, UNIFORMITY
 from nceref.experiments.experiment import Contrast, Experiment, Statement, difference
 from nceref.experiments.samples import Samples, synthetic
 from nceref.experiments.setting import Setting, Training
-from nceref.spec import Table
+from nceref.theory.table import Table
 from nceref.theory.tables.contrastive_vs_simple import LOSSES, PAPER
 
 BATCH, HARDEST = 128, 20

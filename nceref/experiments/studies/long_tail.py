@@ -8,7 +8,7 @@ from nceref.experiments.experiment import Contrast, Experiment, Statement, diffe
 from nceref.experiments.samples import Samples, long_tail, synthetic
 from nceref.experiments.setting import CENTERS, CLASSIFIER, Setting, Training
 from nceref.experiments.tail import ALL, NORM, PROBED, SLOPE, STEEPNESS, TAIL
-from nceref.spec import Table
+from nceref.theory.table import Table
 
 TEMPERATURE = 0.2
 ALPHAS = (0.01, 0.05, 0.5)

@@ -3,7 +3,7 @@
 from math import log, sqrt
 from typing import Any
 
-from nceref.spec import Table
+from nceref.theory.table import Table
 from nceref.theory.tables.paco_optimum import (
     CLASS_SIZES,
     IMAGES,

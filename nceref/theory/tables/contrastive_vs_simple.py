@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from nceref.spec import Cell, Table
 from nceref.theory.claims.source_000_loss import COPIED, ROWS
+from nceref.theory.table import Cell, Table
 
 LOSSES = (
     *(("contrastive", temperature) for temperature in (0.07, 0.3, 0.7, 1.0)),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nceref.spec import Table
+from nceref.theory.table import Table
 
 COLUMNS = ("peer", "loss", "temperature default", "factor", "normalization", "self pair", "lonely anchor")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.spec import Table
+from nceref.theory.table import Table
 
 TEMPERATURES = (0.03, 0.05, 0.07, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 50.0)
 POSITIVE = 0.7

@@ -3,7 +3,8 @@
 from typing import Any
 
 from nceref.registry import discover
-from nceref.spec import Loss, Table
+from nceref.spec import Loss
+from nceref.theory.table import Table
 
 
 def rows() -> list[dict[str, Any]]:

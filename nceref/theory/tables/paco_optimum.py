@@ -3,7 +3,7 @@
 from math import log, log1p
 from typing import Any
 
-from nceref.spec import Cell, Table
+from nceref.theory.table import Cell, Table
 
 ALPHA = 0.05
 QUEUE = 8192

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.spec import Cell, Table
+from nceref.theory.table import Cell, Table
 
 LOGITS = (1.0, 2.0, 3.0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.spec import Cell, Table
+from nceref.theory.table import Cell, Table
 from nceref.theory.tables.temperature_cross_entropy import single_precision
 
 SIMILARITIES = (0.5, 0.25, -0.45, -0.1)

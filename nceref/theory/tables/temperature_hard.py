@@ -1,6 +1,6 @@
 """Source 003, second table: a negative is more similar than the positive."""
 
-from nceref.spec import Table
+from nceref.theory.table import Table
 from nceref.theory.tables.temperature_easy import COLUMNS, compare
 
 SIMILARITIES = (0.25, 0.5, -0.45, -0.1)
