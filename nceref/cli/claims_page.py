@@ -10,7 +10,7 @@ from nceref.output import pages
 from nceref.theory import prove
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
-from nceref.theory.statements import world
+from nceref.theory.statements import scenario
 from nceref.theory.verdicts import Verdict
 
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
@@ -141,7 +141,7 @@ def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> st
 
 def _meanings(claim: Claim) -> list[tuple[str, str]]:
     """The names in the formula."""
-    meaning = world(claim.world).meaning if claim.formula else {}
+    meaning = scenario(claim.scenario).meaning if claim.formula else {}
     return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
 
 

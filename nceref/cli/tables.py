@@ -30,7 +30,7 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     if only_names:
         _echo_names(chosen, form, out)
     elif out is not None:
-        table_formats.save(chosen, form, out, noted=lambda done, path: click.echo(f"{done} {path}"))
+        table_formats.save(chosen, form, out, on_progress=lambda done, path: click.echo(f"{done} {path}"))
     else:
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
         click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)

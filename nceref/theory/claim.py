@@ -57,8 +57,8 @@ class Claim:
     expected : Verdict
         What `prove` must derive.
     formula : str
-        The precise statement as an expression over the names of a world (see `statements`).
-    world : str
+        The precise statement as an expression over the names of a scenario (see `statements`).
+    scenario : str
         What the names in the formulas mean; a file in `nceref.theory.scenarios`.
     as_published : str
         The published statement as a formula, where it is not the precise one.
@@ -67,7 +67,7 @@ class Claim:
     repaired : str
         The repaired statement in words; empty where nothing needs repair.
     counterexample : mapping or callable or None
-        Base values of the world for which `as_published` is false and `formula` true, or a function that returns a
+        Base values of the scenario for which `as_published` is false and `formula` true, or a function that returns a
         `Counter`.
     values : tuple of Value
         Published numbers.
@@ -78,7 +78,7 @@ class Claim:
     total : str
         What the published numbers that nobody can compute here add up to: a slip in one of them is seen.
     symbolic, numeric, random : bool or str or callable
-        Evidence: True evaluates the formula with symbols, with 50 digits on the fixed instances of the world, or on
+        Evidence: True evaluates the formula with symbols, with 50 digits on the fixed instances of the scenario, or on
         random instances; a text does so with another formula. A callable does it its own way: `symbolic()`,
         `numeric()`, `random(rng)` return whether the precise statement held.
     no_evidence : str
@@ -93,7 +93,7 @@ class Claim:
     latex: str
     expected: Verdict
     formula: str = ""
-    world: str = "anchor"
+    scenario: str = "anchor"
     as_published: str = ""
     repair: Repair = Repair.NONE
     repaired: str = ""
@@ -123,7 +123,7 @@ class Chapter:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class Scenario:
     """What the names of a formula mean; named like its file in `nceref.theory.scenarios`.
 
     Attributes

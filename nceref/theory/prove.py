@@ -26,7 +26,7 @@ from nceref.errors import InputError
 from nceref.output import files
 from nceref.registry import discover, unknown
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
-from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, world
+from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
 from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
@@ -115,10 +115,10 @@ def counter(claim: Claim) -> Counter | None:
     if given is None or callable(given):
         return None if given is None else given()
     system = Digits(DIGITS["numeric"])
-    published = evaluate(claim.as_published, claim.world, given, system)
+    published = evaluate(claim.as_published, claim.scenario, given, system)
     where = ", ".join(f"{k} = {v}" for k, v in given.items())
     shown = f"published: {claim.as_published}; but {published.shown}, at {where}"
-    precise = not claim.formula or evaluate(claim.formula, claim.world, given, system).holds
+    precise = not claim.formula or evaluate(claim.formula, claim.scenario, given, system).holds
     return Counter(shown, not published.holds and precise)
 
 
@@ -138,14 +138,14 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
     how, rng = claim.evidence()[kind], np.random.default_rng(0)
     if callable(how):
         return bool(how(rng) if kind == "property" else how()), ""
-    here, text = world(claim.world), claim.formula if how is True else how
+    here, text = scenario(claim.scenario), claim.formula if how is True else how
     if kind == "symbolic":
-        held = evaluate(text, claim.world, here.symbols(), Symbolic())
+        held = evaluate(text, claim.scenario, here.symbols(), Symbolic())
         return held.holds, held.shown if not held.holds else ""
     instances = here.fixed if kind == "numeric" else (here.draw(rng) for _ in range(DRAWS))
     system = Digits(DIGITS[kind])
     for base in instances:
-        held = evaluate(text, claim.world, base, system)
+        held = evaluate(text, claim.scenario, base, system)
         if not held.holds:
             return False, f"{held.shown}, at {dict(base)}"
     return True, ""

@@ -1,7 +1,7 @@
 """Executable statements: one text, read with symbols, with 50 digits, and on random instances.
 
 A statement is a Python expression: comparisons ``==``, ``<=``, ``<``, chained or joined by ``and``, between expressions
-over the names of a world (see `nceref.theory.scenarios`), with exact numbers: 0.1 is a tenth. Lists are compared
+over the names of a scenario (see `nceref.theory.scenarios`), with exact numbers: 0.1 is a tenth. Lists are compared
 entry by entry, or all with one number. ``d(L, s[j])`` is the derivative of an expression by a base value. Available are
 exp, log, sqrt, sin, cos, pi, abs, sum, min, max, len, range, zip, int, and entropy, mean, variance of lists.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nceref.errors import InputError
 from nceref.registry import discover
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 DIGITS = {"numeric": 50, "property": 30}
 """Digits of the two numerical evaluations."""
@@ -109,15 +109,15 @@ def _real(x: Any) -> Any:
 
 
 @cache
-def world(name: str) -> World:
-    """The world of that name."""
-    found: World = discover("nceref.theory.scenarios", "WORLD", World)[name]
+def scenario(name: str) -> Scenario:
+    """The scenario of that name."""
+    found: Scenario = discover("nceref.theory.scenarios", "SCENARIO", Scenario)[name]
     return found
 
 
 def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held:
     """Whether a statement holds for some base values."""
-    space = _Space(world(name), base, system)
+    space = _Space(scenario(name), base, system)
     held = Held(True)
     for comparison in _comparisons(text):
         left = space.value(comparison.left)
@@ -156,10 +156,10 @@ def _text(x: Any) -> str:
 
 
 class _Space:
-    """The names of a world with the values that some base values give them."""
+    """The names of a scenario with the values that some base values give them."""
 
-    def __init__(self, world: World, base: Mapping[str, Any], system: Any) -> None:
-        self.world, self.system = world, system
+    def __init__(self, scenario: Scenario, base: Mapping[str, Any], system: Any) -> None:
+        self.scenario, self.system = scenario, system
         self.base = {name: system.number(x) for name, x in base.items()}
         self.names: dict[str, Any] = {}
         self._fill(self.base)
@@ -177,7 +177,7 @@ class _Space:
         self.names.update(max=m.largest, min=m.smallest, derivative_=self._derivative)
         self.names.update(number_=m.decimal, quotient_=lambda a, b: m.number(a, exact=True) / b)
         self.names.update(entropy=lambda p: -sum(x * m.log(x) for x in p))
-        self.names.update(self.world.terms(m, base))
+        self.names.update(self.scenario.terms(m, base))
 
     def _derivative(self, expression: Callable[[], Any], name: str, *index: int) -> Any:
         x = self.base[name][index[0]] if index else self.base[name]

@@ -9,31 +9,31 @@ from typing import Any
 from nceref.theory.table import Cell
 from nceref.theory.verdicts import Verdict, verdict
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
+TableRow = Mapping[str, Any]
+TableRows = Sequence[TableRow]
 Show = Callable[[Any], str]
 
 SIGNS = {Verdict.AGREES: "=", Verdict.NOT_REPRODUCIBLE: "°"}
 """Here the computed number would repeat the published one, or there is none: a sign beside the text says it all."""
 
 
-def cells(rows: Rows) -> Iterator[Cell]:
+def cells(rows: TableRows) -> Iterator[Cell]:
     """The published numbers of a table."""
     return (value for row in rows for value in row.values() if isinstance(value, Cell))
 
 
-def compares(rows: Rows) -> bool:
+def compares(rows: TableRows) -> bool:
     """Whether some computed number says more than the published one beside it."""
     return any(verdict(cell) not in SIGNS for cell in cells(rows))
 
 
-def split(columns: Sequence[str], rows: Rows) -> tuple[Sequence[str], Sequence[str]]:
+def split(columns: Sequence[str], rows: TableRows) -> tuple[Sequence[str], Sequence[str]]:
     """Part the columns before the first published number, which say what a row is about, from the others."""
     first = next(i for i, column in enumerate(columns) if any(isinstance(row.get(column), Cell) for row in rows))
     return columns[:first], columns[first:]
 
 
-def lines(quantities: Sequence[str], row: Row, show: Show) -> list[tuple[str, ...]]:
+def lines(quantities: Sequence[str], row: TableRow, show: Show) -> list[tuple[str, ...]]:
     """Name, published, computed and verdict of each quantity that a row has."""
     return [(name, *three(row[name], show)) for name in quantities if row.get(name) is not None]
 
@@ -48,7 +48,7 @@ def three(value: Any, show: Show) -> tuple[str, str, str]:
     return value.published, full(value.computed) if same else computed, found.value
 
 
-def grid(columns: Sequence[str], rows: Rows, show: Show) -> list[list[str]]:
+def grid(columns: Sequence[str], rows: TableRows, show: Show) -> list[list[str]]:
     """One entry for each row and column; a published number with the sign of its verdict."""
 
     def entry(value: Any) -> str:
@@ -76,7 +76,7 @@ def narrowest(lines: Iterable[Sequence[str]]) -> list[int]:
     return widths([[max(entry.split(), key=len, default="") for entry in line] for line in lines])
 
 
-def tally(rows: Rows) -> str:
+def tally(rows: TableRows) -> str:
     """Say how many published numbers got which verdict, with its sign where signs are used."""
     count = Counter(verdict(cell) for cell in cells(rows))
     signs = {} if compares(rows) else SIGNS

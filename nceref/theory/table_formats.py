@@ -15,7 +15,7 @@ from nceref.output.pages import GAP, WIDTH
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
-from nceref.theory.table_cells import Rows
+from nceref.theory.table_cells import TableRows
 from nceref.theory.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def save(
     tables: Iterable[Table],
     format: str,
     folder: str | os.PathLike[str],
-    noted: Callable[[str, Path], object] = lambda done, path: None,
+    on_progress: Callable[[str, Path], object] = lambda done, path: None,
 ) -> list[Path]:
     """Write each table to a file of its own, named after the table; text is plain and 80 columns wide.
 
@@ -58,7 +58,7 @@ def save(
         Any other raises `InputError`.
     folder : path
         Created if it does not exist.
-    noted : callable, optional
+    on_progress : callable, optional
         Called after each file, with "replaced" if one with other content was there or else "wrote", and with the path.
 
     Returns
@@ -75,7 +75,7 @@ def save(
     paths = []
     for table in tables:
         path = Path(folder) / f"{table.name}.{suffix}"
-        noted("replaced" if _put(path, writer(table)) else "wrote", path)
+        on_progress("replaced" if _put(path, writer(table)) else "wrote", path)
         paths.append(path)
     return paths
 
@@ -175,7 +175,7 @@ def names(tables: Iterable[Any], *, width: int = WIDTH, color: bool = False) -> 
     return pages.clean(paper)
 
 
-def _print_comparison(page: "Console", columns: Sequence[str], rows: Rows) -> None:
+def _print_comparison(page: "Console", columns: Sequence[str], rows: TableRows) -> None:
     """Print a heading for each row, and under it a line for each of its quantities, or a block where that is short."""
     keys, quantities = table_cells.split(columns, rows)
     header, show = ("quantity", *_PARTS), table_cells.short(_DIGITS[0])
@@ -213,7 +213,7 @@ def _print_blocks(page: "Console", lines: Iterable[Sequence[str]]) -> None:
         pages.grid(page, told, label, styles=_COLORS, indent=2 * GAP)
 
 
-def _print_rows(page: "Console", columns: Sequence[str], rows: Rows) -> None:
+def _print_rows(page: "Console", columns: Sequence[str], rows: TableRows) -> None:
     """Print a line for each row, or a heading and paragraphs where a line is too short."""
     for digits in _DIGITS:
         grid = table_cells.grid(columns, rows, table_cells.short(digits))

@@ -99,7 +99,7 @@ def test_a_claim_is_written_as_claims_are(one):
     assert len(claim.evidence()) == 3 or claim.no_evidence
     for base in [claim.counterexample] if isinstance(claim.counterexample, dict) else []:
         assert claim.as_published
-        assert set(base) == set(statements.world(claim.world).fixed[0])
+        assert set(base) == set(statements.scenario(claim.scenario).fixed[0])
 
 
 def test_the_stored_verdicts_are_those_that_the_claims_expect():
@@ -170,25 +170,25 @@ def test_a_slip_in_numbers_that_nobody_can_compute_is_seen():
 )
 def test_statements_mean_what_they_say(text, holds):
     system = statements.Digits(50)
-    for base in statements.world("anchor").fixed:
+    for base in statements.scenario("anchor").fixed:
         assert statements.evaluate(text, "anchor", base, system).holds is holds
 
 
 @pytest.mark.parametrize("text", ["L", "L + 1", "L == 1 or L == 2", "d(L, 3) == 1"])
 def test_what_is_no_statement_is_refused(text):
     with pytest.raises(InputError):
-        statements.evaluate(text, "anchor", statements.world("anchor").fixed[0], statements.Digits(50))
+        statements.evaluate(text, "anchor", statements.scenario("anchor").fixed[0], statements.Digits(50))
 
 
-def test_every_world_computes_what_it_names():
+def test_every_scenario_computes_what_it_names():
     from nceref.registry import discover
-    from nceref.theory.claim import World
+    from nceref.theory.claim import Scenario
 
-    for name, world in discover("nceref.theory.scenarios", "WORLD", World).items():
-        for base in (*world.fixed, world.draw(np.random.default_rng(0))):
+    for name, scenario in discover("nceref.theory.scenarios", "SCENARIO", Scenario).items():
+        for base in (*scenario.fixed, scenario.draw(np.random.default_rng(0))):
             system = statements.Digits(30)
-            found = world.terms(system, {k: system.number(v) for k, v in base.items()})
-            assert set(found) == set(world.meaning), name
+            found = scenario.terms(system, {k: system.number(v) for k, v in base.items()})
+            assert set(found) == set(scenario.meaning), name
 
 
 COMMANDS = set(

@@ -229,18 +229,18 @@ def test_a_forbidden_folder_is_named_with_the_reason_and_not_with_the_draft(tmp_
     assert str(caught.value) == f"cannot write to {tmp_path}: permission denied"
 
 
-def test_files_written_before_a_failure_are_noted_and_those_with_other_content_as_replaced(tmp_path):
+def test_files_written_before_a_failure_are_reported_and_those_with_other_content_as_replaced(tmp_path):
     first, second = (tmp_path / name for name in ("hardness.csv", "losses.csv"))
     first.write_text("other")
     second.mkdir()
-    noted = []
+    written = []
     for _ in range(2):
         with pytest.raises(OSError, match="cannot write to ") as caught:
             table_formats.save(
-                [TABLES["hardness"], TABLES["losses"]], "csv", tmp_path, lambda *done: noted.append(done)
+                [TABLES["hardness"], TABLES["losses"]], "csv", tmp_path, lambda *done: written.append(done)
             )
         assert str(caught.value).startswith(f"cannot write to {second}: ")
-    assert noted == [("replaced", first), ("wrote", first)]
+    assert written == [("replaced", first), ("wrote", first)]
 
 
 @pytest.mark.parametrize("call", [table_formats.render, lambda table, format: table_formats.save([table], format, ".")])

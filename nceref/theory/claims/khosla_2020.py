@@ -154,7 +154,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="L_out == -sum(log(exp(x / t) / (sum(exp(y / t) for y in s_p) + sum(exp(y / t) for y in s_n)))"
             " for x in s_p) / K",
-            world="positives",
+            scenario="positives",
             symbolic=True,
             numeric=True,
             random=_code_is_the_scaled_formula,
@@ -187,7 +187,7 @@ CHAPTER = Chapter(
             r"d=\max_ps_{ip}-\min_ps_{ip}:\ \text{equal if and only if all positives are}",
             expected=Verdict.AGREES,
             formula="L_in <= L_out == L_in - sum(log(K * x) for x in X_in) / K <= L_in + range_p**2 / (8 * t**2)",
-            world="positives",
+            scenario="positives",
             symbolic="L_out == L_in - sum(log(K * x) for x in X_in) / K",
             numeric=True,
             random=True,
@@ -207,7 +207,7 @@ CHAPTER = Chapter(
             + " and "
             + _gradient("L_in", "q")
             + " and max(*X_in) == min(*X_in) * exp(range_p / t)",
-            world="positives",
+            scenario="positives",
             symbolic=_gradient("L_out", "1 / K", tangent=False) + " and " + _gradient("L_in", "q", tangent=False),
             numeric=True,
             random=True,
@@ -237,7 +237,7 @@ CHAPTER = Chapter(
             " and 1 / (K + 1) - e_p[0] / (total + max(*e_p)) - (1 / K - e_p[0] / total)"
             " == (e_p[0] * max(*e_p) * K * (K + 1) - total * (total + max(*e_p)))"
             " / (K * (K + 1) * total * (total + max(*e_p)))",
-            world="positives",
+            scenario="positives",
             symbolic="[x - p for x, p in zip(X_in, P_p)] == [x * sum(P_n) for x in X_in]",
             numeric=True,
             random=True,
@@ -260,7 +260,7 @@ CHAPTER = Chapter(
             " == -2 * gap"
             " and log(2) + gap / (2 * t) <= log(1 + exp(gap / t)) <= log(2) + gap / (2 * t) + gap**2 / (8 * t**2)"
             " and max(gap, 0) <= t * log(1 + exp(gap / t)) <= max(gap, 0) + t * log(2)",
-            world="positives",
+            scenario="positives",
             symbolic=_softplus_near_zero,
             numeric=True,
             random=True,
@@ -291,7 +291,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="0 <= L_out - log(K + len(s_n) * exp((mean(s_n) - mean(s_p)) / t))"
             " <= max(range_p, range_n)**2 / (8 * t**2)",
-            world="positives",
+            scenario="positives",
             symbolic=_simplex_by_substitution,
             numeric=True,
             random=_floor_of_a_batch,

@@ -84,7 +84,7 @@ CHAPTER = Chapter(
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="Strictly if at least two negatives differ. It goes from log m, m tied hardest, up to log K.",
-            world="limits",
+            scenario="limits",
             as_published="0 < d(entropy(r), t)",
             counterexample={"s": (0.2, 0.5, 0.5, 0.5), "t": 0.5},
             formula="d(entropy(r), t) == r_var / t**3 and log(ties) <= entropy(r) <= log(K)",
@@ -104,7 +104,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="True of the hardest and of the easiest negative. The share of one between them has a peak, where "
             "E_r[s] = s_j: below that temperature it falls, however similar the negative is.",
-            world="limits",
+            scenario="limits",
             as_published="[d(r[j], t) for j in range(K) if mean(s[1:]) < s[j + 1]] <= 0",
             counterexample={"s": (0.0, 0.9, 0.5, -0.8), "t": 1.0},
             formula="[d(r[j], t) for j in range(K)] == [r[j] / t**2 * (r_mean - s[j + 1]) for j in range(K)]"
@@ -127,7 +127,7 @@ CHAPTER = Chapter(
             repair=Repair.REPLACED,
             repaired="It is the limit of tau L. L itself keeps a constant: log m for m tied hardest negatives above "
             "the positive, log(1 + m) level with it; and it goes to 0 if the positive is the most similar.",
-            world="limits",
+            scenario="limits",
             counterexample=_a_constant_is_lost,
             formula="0 <= t * L - max(gap, 0) <= t * log(N) and 0 <= L - max(gap, 0) / t - limit <= rest",
             symbolic=lambda: all(found == want for found, want in limits.at_zero().values()),
@@ -142,7 +142,7 @@ CHAPTER = Chapter(
             published="In the limit, the sum may be restricted to negatives at least as similar as the positive.",
             latex=r"0\le L-L_{(4)}\le\sum_{s_j<s_+}e^{(s_j-s_+)/\tau}\to0",
             expected=Verdict.AGREES,
-            world="limits",
+            scenario="limits",
             formula="0 <= L - L_restricted <= easy",
             symbolic=limits.restriction_at_zero,
             numeric=True,
@@ -160,7 +160,7 @@ CHAPTER = Chapter(
             repair=Repair.CONDITION,
             repaired="Where a negative is more similar than the positive; tied ones share. Once the positive is the "
             "most similar, no negative gets a gradient: only the relative penalties still concentrate.",
-            world="limits",
+            scenario="limits",
             as_published="abs(1 - on_hardest) <= 1 / 2",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.01},
             formula="[abs(t * d(L, s[j]) - (share[j] - int(j == 0))) for j in range(N)] <= rest",
@@ -218,7 +218,7 @@ CHAPTER = Chapter(
             latex=r"L_{\mathrm{hard}}\le L,\qquad r_j=\frac{e^{s_j/\tau}}{\sum_{s_k\ge s^{(\alpha)}}e^{s_k/\tau}}"
             r"\ \text{on the kept, else }0",
             expected=Verdict.AGREES,
-            world="limits",
+            scenario="limits",
             formula="L_half <= L and [d(L_half, s[j]) for j in dropped] == 0"
             " and [d(L_half, s[j]) for j in kept]"
             " == [-d(L_half, s[0]) / sum(exp((s[i] - s[j]) / t) for i in kept) for j in kept]",

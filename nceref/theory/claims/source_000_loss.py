@@ -211,7 +211,7 @@ CHAPTER = Chapter(
             latex=r"L_{\mathrm{simple}}=-s_++\lambda\sum_{j\ge1}s_j,\quad\frac{\partial L}{\partial s_j}=\lambda;\quad "
             r"\min\tfrac1N\sum_iL_i=-\max(1+\lambda,\ \lambda(N-1)-1),\text{ anti-aligned for }\lambda>\tfrac2{N-2}",
             expected=Verdict.AGREES,
-            world="split",
+            scenario="split",
             formula="d(simple, s[0]) == -1 and [d(simple, s[j]) for j in range(1, N)] == w",
             symbolic=True,
             numeric=True,
@@ -272,7 +272,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="True of the gradient by the similarity. The force on an anchor of unit length is tangential: it "
             "peaks at s* and vanishes at contact, where a Coulomb force diverges.",
-            world="split",
+            scenario="split",
             as_published="0 < d(push[0], s[1])",
             counterexample={"s": (0.9, 0.99, -0.3), "t": 0.1, "w": 1.0},
             formula="d(log(push[0]), s[1]) == (peak - s[1]) * (s[1] + 1 / peak) / (t * (1 - s[1]**2))"

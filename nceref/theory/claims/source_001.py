@@ -25,11 +25,11 @@ def _one_turn_at_most(rng):
     """The loss falls, then rises, as the temperature goes down, or does one of both: never more than one turn."""
     import numpy as np
 
-    from nceref.theory.statements import world
+    from nceref.theory.statements import scenario
 
     temperatures = np.geomspace(0.02, 50, 60)
     for _ in range(60):
-        s = np.array(world("anchor").draw(rng)["s"])
+        s = np.array(scenario("anchor").draw(rng)["s"])
         p = np.exp((s - s.max()) / temperatures[:, None])
         slope = s[0] - (p / p.sum(axis=1, keepdims=True)) @ s
         signs = np.sign(np.where(np.abs(slope) < 1e-12, 0.0, slope))

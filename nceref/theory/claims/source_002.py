@@ -133,7 +133,7 @@ CHAPTER = Chapter(
             repaired="NCE is binary: data against samples of a noise of known density, and a learned normalizer. "
             "InfoNCE is one choice among N candidates and has no normalizer to learn, whatever the temperature.",
             counterexample=_one_shift_tells_them_apart,
-            world="split",
+            scenario="split",
             formula="d(L, s[0]) == (P[0] - 1) / t and d(L, s[1]) == P[1] / t and sum(P) == 1"
             " and d(nce, s[0]) == (h[0] - 1) / t and d(nce, s[1]) == h[1] / t",
             symbolic=True,
@@ -152,7 +152,7 @@ CHAPTER = Chapter(
             repair=Repair.CONDITION,
             repaired="Unit vectors and perfect alignment; alignment is then the constant -1 / tau. Otherwise the "
             "uniformity term moves with the positive by P_+ / tau: at low temperature nearly as much as alignment.",
-            world="split",
+            scenario="split",
             as_published="d(uniformity, s[0]) == 0",
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.07, "w": 1.0},
             formula="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t"
@@ -187,7 +187,7 @@ CHAPTER = Chapter(
             latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
             r"L_{\mathrm{uniform}}=0=\max",
             expected=Verdict.AGREES,
-            world="split",
+            scenario="split",
             formula="-1 / t <= alignment and ideal - 1 / t <= log(N)",
             numeric=_collapse,
             random=True,
@@ -206,7 +206,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="True of the shares among the negatives. Where the positive is the most similar, gradients vanish "
             "as the temperature falls. How low it may be is a matter of experiments (WL-19).",
-            world="split",
+            scenario="split",
             as_published="d(P[1] / t, t) < 0",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.05, "w": 1.0},
             formula="(1 - max(*r)) / max(*r) <= len(s[2:]) / exp(lead / t) and exp(-2 / t) / K <= r <= exp(2 / t) / K"

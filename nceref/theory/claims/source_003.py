@@ -209,7 +209,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, so the encoder is odd.",
             counterexample=_labels_of_the_listing,
-            world="encoder",
+            scenario="encoder",
             formula="f_back == [-z for z in f] and [(1 + z) / (1 - z) for z in f]"
             " == [exp(2 * (row[0] * x[0] + row[1] * x[1])) for row in M]",
             symbolic=True,
@@ -239,7 +239,7 @@ CHAPTER = Chapter(
             repaired="The encoder is odd and the samples lie on all sides, so two such corners are opposite ones, "
             "(-1, 1) and (1, -1) for example.",
             counterexample=_samples_on_all_sides,
-            world="encoder",
+            scenario="encoder",
             formula="f_back == [-z for z in f]",
             symbolic=True,
             numeric=findings.in_opposite_corners,
@@ -275,7 +275,7 @@ CHAPTER = Chapter(
             repaired="On the circle, which is all the loss sees, four free classes end equally uniform at all of "
             "them. The pictures show lengths too, which no term of the loss holds in place.",
             counterexample=_equally_uniform,
-            world="encoder",
+            scenario="encoder",
             formula="[d(L, a[j]) for j in range(len(a))] == 0",
             numeric=findings.moderate_only_in_the_square,
             random=True,

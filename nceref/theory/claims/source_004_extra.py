@@ -120,7 +120,7 @@ CHAPTER = Chapter(
             latex=r"L_{extra}(p)=-\log p-\alpha K\log(1-p)=L_{extra}(p^*)+(1+\alpha K)\,\mathrm{KL}(p^*\Vert p),\quad "
             r" p^*=\frac1{1+\alpha K},\quad L_{extra}''(p^*)=\frac{(1+\alpha K)^3}{\alpha K}",
             expected=Verdict.PRINTED_DIGITS,
-            world="probabilities",
+            scenario="probabilities",
             formula="lowest <= L_extra and L_extra - lowest"
             " == (1 + alpha * K) * (p_star * log(p_star / p) + (1 - p_star) * log((1 - p_star) / (1 - p)))",
             values=(
@@ -141,7 +141,7 @@ CHAPTER = Chapter(
             published="It follows that the optimal similarity of two true positives, a softmax probability, is 0.035.",
             latex=r"p_+=\frac{1-p^*}{K}=\frac{\alpha}{1+\alpha K}=\frac1{1/\alpha+K}",
             expected=Verdict.PRINTED_DIGITS,
-            world="probabilities",
+            scenario="probabilities",
             formula="K * pair == 1 - p_star and pair == 1 / (1 / alpha + K)",
             values=(Value("pair", "0.035", lambda: 0.05 / (1 + 0.05 * _EQUAL)),),
             symbolic=True,
@@ -159,7 +159,7 @@ CHAPTER = Chapter(
             repair=Repair.REPLACED,
             repaired="The form holds, the number depends on the class: on ImageNet-LT, with alpha = 0.05 and a queue "
             "of 8192, it is 0.181 for the class of 1280 images and 0.983 for one of 5.",
-            world="probabilities",
+            scenario="probabilities",
             as_published="0.705 <= p_star and p_star < 0.715",
             counterexample={"p": 0.5, "alpha": 0.05, "K": _LARGEST},
             formula="d(L_extra, p) * p * (1 - p) == (1 + alpha * K) * (p - p_star)"
@@ -181,7 +181,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="It divides each row by 1 + alpha |P(i)|, which weights classes differently. The prior enters as "
             "log(q + 1e-9) / supt; the temperature divides contrast logits only; 1e-12 in the sum is felt below 0.05.",
-            world="paco",
+            scenario="paco",
             counterexample=_sum_is_not_the_mean,
             formula="-(log(P_center) + alpha * sum(log(x) for x in P_positives)) / (1 + alpha * K) == L / W",
             symbolic=True,
@@ -197,7 +197,7 @@ CHAPTER = Chapter(
             latex=r"\frac{\partial L_i}{\partial l_k}=Wp_k-w_k,\quad W=1+\alpha K;\qquad "
             r"\Vert Kp-1_P\Vert_1=2K\big(1-\textstyle\sum_Pp\big)+2\sum_P\max(0,Kp-1)\ \text{for}\ L_{supcon}",
             expected=Verdict.AGREES,
-            world="paco",
+            scenario="paco",
             formula=GRADIENT + " and sum(abs(K * x / p_supcon - 1) for x in P_positives)"
             " == K * (1 - sum(P_positives) / p_supcon) + 2 * sum(max(0, K * x / p_supcon - 1) for x in P_positives)",
             symbolic=GRADIENT
@@ -216,7 +216,7 @@ CHAPTER = Chapter(
             repair=Repair.CONDITION,
             repaired="It falls, but only up to p* = 0.7094, where it is K log K, the least that it can be (PC-4): K "
             "positives of 0.0355 do not fit into 1 - p beyond. The rounded 0.71 and 0.035 hide that.",
-            world="probabilities",
+            scenario="probabilities",
             as_published="K * log(K) <= L_supcon",
             counterexample={"p": 0.9, "alpha": 0.05, "K": 8.192},
             formula="d(L_supcon, p) == -K / (1 - p) and L_supcon - K * log(K) == K * log((1 - p) / (1 - p_star))",
@@ -235,7 +235,7 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="At fixed shares, the pull on a positive rises with P_sup, and the push on a negative falls.",
-            world="paco",
+            scenario="paco",
             as_published="0 < sum(d(W * P_negatives[0], center[k]) for k in range(len(center)))",
             counterexample={"alpha": 0.05, "center": (1.5, 0.25), "positives": (0.75, -1.0), "negatives": (0.5, -0.25)},
             formula="[sum(d(alpha - W * P_positives[j], center[k]) for k in range(len(center))) for j in range(K)]"
@@ -255,7 +255,7 @@ CHAPTER = Chapter(
             latex=r"\psi(c_k)=e^{c_k\cdot F}q_k=e^{c_k\cdot F+\log q_k};\quad q\mapsto e^{\epsilon}q:\ "
             r"\partial_\epsilon L_{sup}=0,\ \ \partial_\epsilon L=W P_{sup}-1",
             expected=Verdict.AGREES,
-            world="paco",
+            scenario="paco",
             formula="sum(d(L_sup, center[k]) for k in range(len(center))) == 0"
             " and sum(d(L, center[k]) for k in range(len(center))) == W * p_sup - 1",
             symbolic=True,

@@ -167,7 +167,7 @@ CHAPTER = Chapter(
             r"=|P(i)|\,L_i^{out}",
             expected=Verdict.AGREES,
             formula="-sum(log(p) for p in P_p) == K * L_out",
-            world="positives",
+            scenario="positives",
             symbolic=True,
             numeric=True,
             random=_queue_and_two_views,
@@ -187,7 +187,7 @@ CHAPTER = Chapter(
             "logits attain it. K of a rare class may be below 1 on average, where 1/K says nothing.",
             counterexample=_positives_are_counted,
             formula="K * log(K) <= L_supcon + K * log(sum(P_positives) / p_supcon) < L_supcon",
-            world="paco",
+            scenario="paco",
             symbolic=_optimum_without_centers,
             numeric=True,
             random=True,
@@ -213,7 +213,7 @@ CHAPTER = Chapter(
             },
             formula="K * log(K) < L_supcon"
             " <= K * (log(K) - log(sum(P_positives) / p_supcon) + (max(*positives) - min(*positives))**2 / 8)",
-            world="paco",
+            scenario="paco",
             numeric=True,
             random=True,
             no_evidence="symbolic: the optimum is found in PC-3",
@@ -232,7 +232,7 @@ CHAPTER = Chapter(
             " and L == -log(P_center) - alpha * sum(log(p) for p in P_positives)"
             " and L == W * log(W) - alpha * K * log(alpha)"
             " - log(W * P_center) - alpha * sum(log(p * W / alpha) for p in P_positives)",
-            world="paco",
+            scenario="paco",
             symbolic=_optimum_with_a_center,
             numeric=True,
             random=True,
@@ -255,7 +255,7 @@ CHAPTER = Chapter(
             formula="alpha / W == 1 / (1 / alpha + K)"
             " and d(W * log(W) - alpha * K * log(alpha), alpha) == K * log(K + 1 / alpha)"
             " and d(log(W) - alpha * K / W * log(alpha), alpha) == -K * log(alpha) / W**2",
-            world="paco",
+            scenario="paco",
             symbolic=True,
             numeric=_gaps_of_two_classes,
             random=True,
@@ -274,7 +274,7 @@ CHAPTER = Chapter(
             as_published="L == L_sup",
             counterexample={"alpha": 0.0, "center": (1.0, 0.0, -1.0), "positives": (1.0, 0.5), "negatives": (0.5, 0.0)},
             formula="L == L_sup - log(p_sup) - alpha * sum(log(p) for p in P_positives)",
-            world="paco",
+            scenario="paco",
             symbolic=True,
             numeric=True,
             random=True,
@@ -291,7 +291,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="L == L_sup + alpha * L_supcon - (log(p_sup) + alpha * K * log(p_supcon))"
             " and p_supcon == 1 - p_sup",
-            world="paco",
+            scenario="paco",
             symbolic=True,
             numeric=True,
             random=True,

@@ -181,7 +181,7 @@ CHAPTER = Chapter(
             latex=r"\hat p_k=\frac{n_ke^{\eta_k}}{\sum_ln_le^{\eta_l}},\quad\frac{\partial L}{\partial\eta_k}="
             r"\hat p_k-1[k=y],\quad\sum_kn_k\frac{\partial L}{\partial n_k}=0",
             expected=Verdict.AGREES,
-            world="classes",
+            scenario="classes",
             formula="[d(L_counts, cosines[k]) for k in range(C)]"
             " == [scale * (P_counts[k] - int(k == 0)) for k in range(C)]"
             " and [counts[k] * d(L_counts, counts[k]) for k in range(C)]"
@@ -200,7 +200,7 @@ CHAPTER = Chapter(
             latex=r"\frac{\partial L}{\partial\cos\theta_y}=(p_y-1)\,s\,\frac{\sin(\theta_y+m)}{\sin\theta_y}:\ "
             r"\text{of the wrong sign for}\ \theta_y>\pi-m;\qquad m=0:\ \text{InfoNCE},\ \tau=1/s",
             expected=Verdict.AGREES,
-            world="classes",
+            scenario="classes",
             formula="d(L_margin, cosines[0]) == (P_margin[0] - 1) * scale * sin(theta + margin) / sin(theta)"
             " and [d(L_margin, cosines[k]) for k in range(1, C)] == [scale * p for p in P_margin[1:]]"
             " and 0 <= -d(L_margin, cosines[0]) * (pi - margin - theta)",

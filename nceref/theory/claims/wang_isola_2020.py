@@ -127,7 +127,7 @@ CHAPTER = Chapter(
             r"L_{\mathrm{uniform}}=\log E_{i<j}e^{-2\lVert x_i-x_j\rVert^2},\qquad "
             r"e^{L_{\mathrm{all}}}=\tfrac1N\big((N-1)e^{L_{\mathrm{uniform}}}+1\big)",
             expected=Verdict.AGREES,
-            world="sphere",
+            scenario="sphere",
             formula="align == mean([2 - 2 * cos(x - y) for x, y in zip(a, b)])"
             " and exp(uniform) == mean([exp(4 * cos(a[i] - a[j]) - 4) for j in range(N) for i in range(j)])"
             " and exp(uniform_all) == ((N - 1) * exp(uniform) + 1) / N"

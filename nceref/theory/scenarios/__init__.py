@@ -1,1 +1,1 @@
-"""The worlds: what the names of an executable statement mean; one file each, found because it is there."""
+"""The scenarios: what the names in an executable statement mean. One file each; every file here is discovered."""

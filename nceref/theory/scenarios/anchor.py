@@ -1,6 +1,6 @@
 """One anchor with its candidates: the positive first, then the negatives."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -39,7 +39,7 @@ def terms(m, base):
     }  # fmt: skip
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="anchor",
     meaning={
         "s": "similarities, the positive first",

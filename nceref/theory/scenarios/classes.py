@@ -1,6 +1,6 @@
 """Scaled cosines of one sample to the class weights, its own class first, with class counts and a margin."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -44,7 +44,7 @@ def terms(m, base):
     }  # fmt: skip
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="classes",
     meaning={
         "cosines": "cosines to the class weights, the own class first",

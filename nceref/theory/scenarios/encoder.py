@@ -1,6 +1,6 @@
 """The encoder of source 003: two linear layers without bias, then tanh."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def quadrants_and_crowded_features():
@@ -93,7 +93,7 @@ def terms(m, base):
     }
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="encoder",
     meaning={
         "x": "a sample, the anchor",

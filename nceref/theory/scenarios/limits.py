@@ -1,6 +1,6 @@
 """One anchor whose candidates are ordered: what is left of the loss as the temperature goes to 0, case by case."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -71,7 +71,7 @@ def _restricted(m, s, t):
     }  # fmt: skip
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="limits",
     meaning={
         "s": "similarities, the positive first, at least two negatives",

@@ -1,6 +1,6 @@
 """One anchor of the PaCo loss: the logits of its class centers, of its positives and of its negatives."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -46,7 +46,7 @@ def terms(m, base):
     }  # fmt: skip
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="paco",
     meaning={
         "alpha": "weight of each positive beside the weight 1 of the center",

@@ -1,6 +1,6 @@
 """One anchor with several positives and negatives, as vectors that are scaled to length 1."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -50,7 +50,7 @@ def _unit(m, v):
     return [norm, *(x / norm for x in v)]
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="positives",
     meaning={
         "w": "the anchor before normalization",

@@ -1,6 +1,6 @@
 """The PaCo loss at its minimum, as a function of the probability p that all class centers share."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -31,7 +31,7 @@ def terms(m, base):
     }  # fmt: skip
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="probabilities",
     meaning={
         "p": "probability of all class centers together",

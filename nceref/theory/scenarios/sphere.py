@@ -1,6 +1,6 @@
 """Points on the unit circle, each with a partner: how well partners align and how uniformly the points lie."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 
 
 def symbols():
@@ -70,7 +70,7 @@ def least_simple_loss(n, weight, rng):
     return best.fun, np.mean(np.sum(x[0] * x[1], axis=1) / np.prod(np.linalg.norm(x, axis=2), axis=0))
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="sphere",
     meaning={
         "a": "angles of the points",

@@ -1,6 +1,6 @@
 """One anchor whose loss is split: what the positive does, what the negatives do, and how hard each of them pushes."""
 
-from nceref.theory.claim import World
+from nceref.theory.claim import Scenario
 from nceref.theory.scenarios import anchor
 
 _SHARED = ("s", "t", "N", "K", "P", "L", "r")
@@ -52,10 +52,10 @@ def strongest_push(temperature, others=1e12):
     return minimize_scalar(weakness, bounds=(0, 1 - 1e-9), method="bounded", options={"xatol": 1e-10}).x
 
 
-WORLD = World(
+SCENARIO = Scenario(
     name="split",
     meaning={
-        **{name: anchor.WORLD.meaning[name] for name in _SHARED},
+        **{name: anchor.SCENARIO.meaning[name] for name in _SHARED},
         "w": "weight of every negative in the simple loss",
         "others": "sum of exp(s_j / t) over the negatives",
         "alignment": "minus the similarity of the positive, over the temperature",
