@@ -16,7 +16,7 @@ _ANY = 2
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes and scalars as attributes, each noted in `read` when somebody asks for it.
+    """Sizes and scalars as attributes, each recorded in `read` when somebody asks for it.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class Sizes:
     def uniform(self, t: float) -> float | None:
         """Log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t for independent uniform u, v (WI-3). None without D."""
         if self.dim is None:
-            return None  # and `dim` is noted as asked for
+            return None  # and `dim` is recorded as asked for
         return log_0f1(self.dim / 2, t * t) - 2 * t
 
     def paco_bound(self) -> float:

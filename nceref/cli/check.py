@@ -23,8 +23,8 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
     from nceref.output.terminal import progress, screen
 
     chosen, results = tuple(dict.fromkeys(names)) or tuple(all_losses()), []
-    with progress(count(chosen)) as noted:
-        for _, group in groupby(map(noted, run(chosen)), key=lambda result: result.loss):
+    with progress(count(chosen)) as on_progress:
+        for _, group in groupby(map(on_progress, run(chosen)), key=lambda result: result.loss):
             results += (found := list(group))
             if not as_json:
                 click.echo(check_page.text(found, **screen()))

@@ -34,9 +34,9 @@ def experiment(
         return
     chosen = experiment_page.chosen(name)
     files.must_be_writable({"--out": out}, {"--json": None if json_file == "-" else json_file})
-    with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as noted:
+    with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
-        results = run(chosen, seeds, noted, first=first, processes=thread_count())
+        results = run(chosen, seeds, on_progress, first=first, processes=thread_count())
     if json_file == "-":
         click.echo(experiment_page.to_json(chosen, results), nl=False)
     else:

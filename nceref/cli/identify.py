@@ -31,8 +31,8 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     options = {name: given[name] for name in ("call", "framework", "timeout")}
     settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
     try:
-        with progress(None) as noted:
-            found = candidates(target, noted=noted, **settings)
+        with progress(None) as on_progress:
+            found = candidates(target, on_progress=on_progress, **settings)
     except TargetError as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(TARGET_FAILED)

@@ -52,8 +52,8 @@ def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...]
     from nceref.verification.bugs.score import DTYPES, Score, jobs, measure
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES)
-    with progress(len(todo)) as noted:
-        score = Score(tuple(map(noted, measure(todo, suite))))
+    with progress(len(todo)) as on_progress:
+        score = Score(tuple(map(on_progress, measure(todo, suite))))
     if as_json:
         echo_json(mutants_page.score_record(score))
     else:

@@ -100,19 +100,21 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
     blocks = -(-setup.steps // batch.BLOCK)
     with progress(blocks * (1 + setup.confounder)) as bar:
 
-        def noted(done: int) -> None:
+        def on_progress(done: int) -> None:
             bar(SimpleNamespace(id=f"step {done:,}"))
 
         try:
             if given["resume"] is None:
-                runs = replay.run(**asdict(setup), noted=noted, save=given["save"])
+                runs = replay.run(**asdict(setup), on_progress=on_progress, save=given["save"])
             else:
-                runs = replay.resume(given["resume"], noted=noted)
+                runs = replay.resume(given["resume"], on_progress=on_progress)
         except KeyboardInterrupt:
             if file := given["resume"] or given["save"]:
                 click.echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
             raise
-        beside = replay.run(**asdict(setup) | {"confounder": False}, noted=noted) if setup.confounder else None
+        beside = (
+            replay.run(**asdict(setup) | {"confounder": False}, on_progress=on_progress) if setup.confounder else None
+        )
     return runs, beside
 
 

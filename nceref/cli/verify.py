@@ -120,8 +120,8 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
     from nceref.verification import page
     from nceref.verification.verifier import verify_with
 
-    with progress(None) as noted:
-        found = verify_with(target or "", noted=noted, explain=given["explain"], **_options(given))
+    with progress(None) as on_progress:
+        found = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
     if given["json_file"] not in (None, "-"):
         table_formats.write(given["json_file"], found.to_json())
     if given["junit_file"] not in (None, "-"):
@@ -158,9 +158,12 @@ def _audit(given: dict[str, Any]) -> int:
     from nceref.output.terminal import progress, screen
     from nceref.verification.peers import audit
 
-    with progress(None) as noted:
+    with progress(None) as on_progress:
         rows = audit.audit(
-            suite=given["suite"], dtypes=given["dtype"], checkouts=pairs("--checkout", given["checkout"]), noted=noted
+            suite=given["suite"],
+            dtypes=given["dtype"],
+            checkouts=pairs("--checkout", given["checkout"]),
+            on_progress=on_progress,
         )
     if given["json_file"]:
         echo_json(audit.record(rows))

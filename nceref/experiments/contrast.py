@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from nceref.experiments import measures
-from nceref.experiments.experiment import Measure, Noted, Results
+from nceref.experiments.experiment import Measure, OnProgress, Results
 from nceref.experiments.samples import Samples
 from nceref.experiments.setting import Setting, Training, each, trained
 
@@ -21,7 +21,7 @@ MEASURES = (
 
 def run(
     seed: int,
-    noted: Noted,
+    on_progress: OnProgress,
     *,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
@@ -41,4 +41,4 @@ def run(
             RANK: measures.effective_rank(test),
         }, ()
 
-    return each(seed, noted, data, settings, measured, MEASURES)
+    return each(seed, on_progress, data, settings, measured, MEASURES)

@@ -123,7 +123,7 @@ class Job:
     id: str
 
 
-Noted = Callable[[Job], Any]
+OnProgress = Callable[[Job], Any]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Experiment:
         Rows of its table.
     statements : tuple of Statement
     run : callable
-        `run(seed, noted)` returns the `Results` of one seed; the same for the same seed on the same platform.
+        `run(seed, on_progress)` returns the `Results` of one seed; the same for the same seed on the same platform.
     draw : callable
         `draw(canvas, results)` puts the figure on an empty matplotlib canvas.
     caption : str
@@ -161,7 +161,7 @@ class Experiment:
     measures: tuple[Measure, ...]
     settings: tuple[str, ...]
     statements: tuple[Statement, ...]
-    run: Callable[[int, Noted], Results]
+    run: Callable[[int, OnProgress], Results]
     draw: Callable[[Any, Results], None]
     caption: str
     seeds: int
@@ -204,7 +204,7 @@ def _verdict(numbers: Sequence[tuple[float, float]], margin: float | None) -> st
 
 
 def run(
-    experiment: Experiment, seeds: int | None = None, noted: Noted = lambda job: job, *,
+    experiment: Experiment, seeds: int | None = None, on_progress: OnProgress = lambda job: job, *,
     first: int = FIRST_SEED, processes: int = 1,
 ) -> Results:  # fmt: skip
     """Run an experiment, each seed on one thread: its sums have the same order every time.
@@ -214,7 +214,7 @@ def run(
     experiment : Experiment
     seeds : int, optional
         How many; None: as many as it takes by default.
-    noted : callable, optional
+    on_progress : callable, optional
         Is told each job that is done; with several processes once a seed is done.
     first : int
         The first seed; the others follow it.
@@ -236,23 +236,23 @@ def run(
         raise InputError(msg)
     chosen = range(first, first + count)
     if min(processes, count) == 1:
-        return _joined([_one(experiment.run, noted, seed) for seed in chosen])
+        return _joined([_one(experiment.run, on_progress, seed) for seed in chosen])
     found = []
     with _workers(min(processes, count)) as pool:
         for results in pool.imap(partial(_one, experiment.run, _unnoted), chosen):
             found.append(results)
             for name in experiment.settings:
-                noted(Job(f"{name}, seed {results.seeds[0]}"))
+                on_progress(Job(f"{name}, seed {results.seeds[0]}"))
     return _joined(found)
 
 
-def _one(run: Callable[[int, Noted], Results], noted: Noted, seed: int) -> Results:
+def _one(run: Callable[[int, OnProgress], Results], on_progress: OnProgress, seed: int) -> Results:
     from threadpoolctl import threadpool_limits
 
     from nceref.engine.settings import config
 
     with config(threads=1), threadpool_limits(1, user_api="blas"):
-        return run(seed, noted)
+        return run(seed, on_progress)
 
 
 def _unnoted(job: Job) -> None:

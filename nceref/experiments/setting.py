@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.errors import NcerefError
-from nceref.experiments.experiment import Job, Measure, Noted, Results
+from nceref.experiments.experiment import Job, Measure, OnProgress, Results
 from nceref.experiments.samples import Samples
 from nceref.training import Member, Moment, Recipe, Trained, train
 from nceref.training.network import Linear, Network, mlp
@@ -81,7 +81,7 @@ def trained(
 
 def each(
     seed: int,
-    noted: Noted,
+    on_progress: OnProgress,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
     measured: Callable[[Setting, Samples, int], tuple[Mapping[str, float], tuple[float, ...]]],
@@ -95,5 +95,5 @@ def each(
         numbers, curve = measured(setting, samples, seed)
         values[setting.name] = {measure.name: (numbers[measure.name],) for measure in measures}
         curves[setting.name] = (curve,)
-        noted(Job(f"{setting.name}, seed {seed}"))
+        on_progress(Job(f"{setting.name}, seed {seed}"))
     return Results((seed,), values, tuple(map(int, samples.counts)), curves)

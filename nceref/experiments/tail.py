@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from nceref import losses
 from nceref.experiments import measures
-from nceref.experiments.experiment import Measure, Noted, Results
+from nceref.experiments.experiment import Measure, OnProgress, Results
 from nceref.experiments.samples import Samples
 from nceref.experiments.setting import CENTERS, CLASSIFIER, PROBE, Setting, Training, each, trained
 from nceref.training import Moment, Trained
@@ -42,7 +42,7 @@ EVERY = 5
 
 def run(
     seed: int,
-    noted: Noted,
+    on_progress: OnProgress,
     *,
     data: Callable[[int], Samples],
     settings: Sequence[Setting],
@@ -57,7 +57,7 @@ def run(
         predicted = by_probe if setting.reads == PROBE else _READERS[setting.reads](found, samples)
         return _numbers(samples, seen, by_probe, predicted), tuple(seen.pulls)
 
-    return each(seed, noted, data, settings, measured, MEASURES)
+    return each(seed, on_progress, data, settings, measured, MEASURES)
 
 
 class Gradients:

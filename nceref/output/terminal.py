@@ -34,12 +34,12 @@ def progress(total: int | None) -> Iterator[Callable[..., Any]]:
     with Progress(console=Console(stderr=True), transient=True, redirect_stdout=_is_terminal(sys.stdout)) as bar:
         task = bar.add_task("", total=total)
 
-        def noted(result: Any, total: int | None = total) -> Any:
+        def on_progress(result: Any, total: int | None = total) -> Any:
             name = getattr(result, "loss", None)
             bar.update(task, advance=1, total=total, description=name if isinstance(name, str) else result.id)
             return result
 
-        yield noted
+        yield on_progress
 
 
 def _is_terminal(stream: Any) -> bool:

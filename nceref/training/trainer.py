@@ -26,7 +26,7 @@ def train(
     members: Sequence[Member],
     draw: Draw,
     *,
-    noted: Callable[[int], Any] | None = None,
+    on_progress: Callable[[int], Any] | None = None,
     watch: Callable[[Moment], Any] | None = None,
 ) -> Trained:
     """Train the members of an ensemble, which share all but seed and temperature.
@@ -38,7 +38,7 @@ def train(
         Members of equal seed start from the same weights and see the same batches.
     draw : callable
         Makes a batch from a generator; all batches have the same shapes.
-    noted : callable, optional
+    on_progress : callable, optional
         Is told the number of each step when it is done.
     watch : callable, optional
         Is told a `Moment` for each step of each member that goes on.
@@ -54,8 +54,8 @@ def train(
     with np.errstate(all="ignore"):
         for step in range(1, recipe.steps + 1):
             run.step(step)
-            if noted is not None:
-                noted(step)
+            if on_progress is not None:
+                on_progress(step)
             if all(run.stopped):
                 break
         run.close()

@@ -36,14 +36,14 @@ class Candidate:
         return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
 
 
-def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
+def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
     """Try a target as every loss that can call it, on the quick suite.
 
     Parameters
     ----------
     target : str or callable
         As for `verify`.
-    noted : callable, optional
+    on_progress : callable, optional
         Told each report, and how many losses there are.
     **options
         As for `verify`; a setting that a loss does not have rules it out.
@@ -67,8 +67,8 @@ def candidates(target: Any, noted: Callable[..., Any] | None = None, **options: 
             except InputError as error:
                 reasons.append(str(error))
                 continue
-            if noted is not None:
-                noted(report, total=len(all_losses()))
+            if on_progress is not None:
+                on_progress(report, total=len(all_losses()))
             if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
                 found.append(Candidate(name, report))
             else:

@@ -87,16 +87,21 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
 
 
 def verify_with(
-    target: Any, loss: str | None = None, noted: Callable[..., Any] | None = None, child: Any = None, **options: Any
+    target: Any,
+    loss: str | None = None,
+    on_progress: Callable[..., Any] | None = None,
+    child: Any = None,
+    **options: Any,
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
 
-    `noted` is told each case and how many there will be; `child` is a process that has run such a target before.
+    `on_progress` is called with each case and how many there will be; `child` is a process that has run such a target
+    before.
     """
     asked = _request(target, loss, options)
     try:
         with _runner(asked, child) as run:
-            runs = [_run(asked, dtype, run, noted) for dtype in asked.dtypes]
+            runs = [_run(asked, dtype, run, on_progress) for dtype in asked.dtypes]
             return _report(asked, run, runs)
     except TargetError as error:
         return Report(asked.name, asked.loss.name, "error", codes.TARGET_FAILED, str(error),
@@ -157,9 +162,9 @@ def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[P
     return tuple(intended(p, asked.intended) for p in probes if p.id in chosen)
 
 
-def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None) -> Run:
+def _run(asked: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> Run:
     probes = probes_of(asked, dtype, run.target.fixed)
-    observations = tuple(_observed(probes, run, noted, len(asked.dtypes) * len(probes)))
+    observations = tuple(_observed(probes, run, on_progress, len(asked.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
     results += ask(observations, run)
     trials = fly(observations, run.reply)
@@ -167,12 +172,14 @@ def _run(asked: Request, dtype: str, run: Any, noted: Callable[..., Any] | None)
     return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed, takes)
 
 
-def _observed(probes: Sequence[Probe], run: Any, noted: Callable[..., Any] | None, total: int) -> Iterator[Observation]:
+def _observed(
+    probes: Sequence[Probe], run: Any, on_progress: Callable[..., Any] | None, total: int
+) -> Iterator[Observation]:
     twice = next((p.id for p in probes if not p.skip), "")
     for probe in probes:
         outcome = Outcome() if probe.skip else run(probe, twice=probe.id == twice)
-        if noted is not None:
-            noted(probe, total=total)
+        if on_progress is not None:
+            on_progress(probe, total=total)
         yield Observation(probe, outcome)
 
 

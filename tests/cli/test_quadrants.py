@@ -263,13 +263,13 @@ def test_interrupted_runs_are_saved_and_go_on_to_the_same_end(run, tmp_path, mon
 
     @contextmanager
     def interrupted(total):
-        def noted(done):
+        def on_progress(done):
             seen.append((done.id, total))
             if len(seen) == 2:
                 raise KeyboardInterrupt
             return done
 
-        yield noted
+        yield on_progress
 
     with monkeypatch.context() as patch:
         patch.setattr(terminal, "progress", interrupted)

@@ -149,7 +149,7 @@ def test_the_published_columns_are_those_of_wang_and_liu():
 def test_a_run_can_be_had_again(name):
     experiment = shortened(name)
     jobs = []
-    first, again = run(experiment, noted=jobs.append), run(experiment)
+    first, again = run(experiment, on_progress=jobs.append), run(experiment)
     assert len(jobs) == 2 * len(experiment.settings)
     assert experiment_page.text(experiment, first) == experiment_page.text(experiment, again)
     assert experiment_page.to_json(experiment, first) == experiment_page.to_json(experiment, again)
@@ -160,7 +160,7 @@ def test_a_run_can_be_had_again(name):
 def test_processes_change_nothing(name):
     experiment = shortened(name)
     jobs = []
-    alone, together = run(experiment, first=3), run(experiment, noted=jobs.append, first=3, processes=2)
+    alone, together = run(experiment, first=3), run(experiment, on_progress=jobs.append, first=3, processes=2)
     assert experiment_page.to_json(experiment, alone) == experiment_page.to_json(experiment, together)
     assert [job.id for job in jobs] == [f"{name}, seed {seed}" for seed in (3, 4) for name in experiment.settings]
 

@@ -12,12 +12,12 @@ from nceref.output import terminal
 
 def test_progress_goes_to_a_terminal_on_standard_error_only(monkeypatch, capsys):
     results = [Result("dcl", "nonnegative", "pass", "")] * 3
-    with terminal.progress(3) as noted:
-        assert [noted(result) for result in results] == results
+    with terminal.progress(3) as on_progress:
+        assert [on_progress(result) for result in results] == results
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with terminal.progress(3) as noted:
-        assert [noted(result) for result in results] == results
+    with terminal.progress(3) as on_progress:
+        assert [on_progress(result) for result in results] == results
     out, err = capsys.readouterr()
     assert out == ""
     assert "dcl" in err

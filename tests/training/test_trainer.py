@@ -253,5 +253,7 @@ def test_numpy_s_own_numbers_do_not_change_the_dtype(number):
 
 def test_training_ends_when_all_have_stopped():
     steps = []
-    trained = train(Recipe("info_nce", mlp((6, 5, 4)), 50, SGD(1e200)), [Member(0, 0.2)], views, noted=steps.append)
+    trained = train(
+        Recipe("info_nce", mlp((6, 5, 4)), 50, SGD(1e200)), [Member(0, 0.2)], views, on_progress=steps.append
+    )
     assert trained.stopped[0][0] == len(steps) < 50

@@ -109,7 +109,7 @@ class State:
     stopped: Array
 
 
-Noted = Callable[[State], Any]
+OnProgress = Callable[[State], Any]
 """Is told after every block of steps."""
 
 
@@ -129,16 +129,16 @@ def begin(setup: Setup) -> State:
     )
 
 
-def advance(setup: Setup, state: State, noted: Noted | None = None) -> State:
-    """Train to the end, block by block, telling `noted` the state after each."""
+def advance(setup: Setup, state: State, on_progress: OnProgress | None = None) -> State:
+    """Train to the end, block by block; `on_progress` is called with the state after each."""
     points = np.concatenate([samples.draw(seed).samples for seed in setup.seeds]).astype(setup.dtype)
     size, count = samples.LABELS.size, len(setup.temperatures)
     drawn = [indices.draw(seed, count, setup.steps) + size * i for i, seed in enumerate(setup.seeds)]
     rows = np.swapaxes(np.concatenate(drawn), 0, 1)
     while state.done < setup.steps and not state.stopped.all():
         state = _block(setup, state, points[rows[state.done : state.done + BLOCK]])
-        if noted is not None:
-            noted(state)
+        if on_progress is not None:
+            on_progress(state)
     return state
 
 

@@ -20,7 +20,7 @@ from nceref.training.quadrants.batch import PUBLISHED, STEPS, Setup, State
 from nceref.training.quadrants.statistics import Course, Statistics, of_features, of_steps
 
 Array = npt.NDArray[Any]
-Noted = Callable[[int], Any]
+OnProgress = Callable[[int], Any]
 """Is told the number of steps that are done."""
 
 _BETWEEN = 10
@@ -111,7 +111,7 @@ def run(
     dtype: str = "float32",
     *,
     confounder: bool = False,
-    noted: Noted | None = None,
+    on_progress: OnProgress | None = None,
     save: str | os.PathLike[str] | None = None,
 ) -> Runs:
     """Train every temperature for every seed.
@@ -125,7 +125,7 @@ def run(
     dtype : {"float32", "float64"}
     confounder : bool
         Whether rate over temperature is held at 0.006, instead of the rate at 3e-4.
-    noted : callable, optional
+    on_progress : callable, optional
         Is told the number of steps that are done, every 250.
     save : path, optional
         Where to save the state, every ten seconds, at the end and when the run is interrupted: `resume` goes on from
@@ -142,10 +142,10 @@ def run(
     if save is not None:
         storage.check_place(save)
     setup = Setup(tuple(seeds), tuple(map(float, temperatures)), steps, dtype, confounder)
-    return _finished(setup, batch.begin(setup), noted, save)
+    return _finished(setup, batch.begin(setup), on_progress, save)
 
 
-def resume(path: str | os.PathLike[str], *, noted: Noted | None = None) -> Runs:
+def resume(path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Runs:
     """Go on from a saved state, to the end, and save there again.
 
     Raises
@@ -154,7 +154,7 @@ def resume(path: str | os.PathLike[str], *, noted: Noted | None = None) -> Runs:
         If the file is not one that `run` saved, or is damaged.
     """
     setup, state = storage.load(path)
-    return _finished(setup, state, noted, path)
+    return _finished(setup, state, on_progress, path)
 
 
 def saved(path: str | os.PathLike[str]) -> Runs:
@@ -162,7 +162,7 @@ def saved(path: str | os.PathLike[str]) -> Runs:
     return summed_up(*storage.load(path))
 
 
-def _finished(setup: Setup, state: State, noted: Noted | None, save: str | os.PathLike[str] | None) -> Runs:
+def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: str | os.PathLike[str] | None) -> Runs:
     last, saved_at = [state], [monotonic()]
 
     def note(new: State) -> None:
@@ -171,8 +171,8 @@ def _finished(setup: Setup, state: State, noted: Noted | None, save: str | os.Pa
         if save is not None and monotonic() - saved_at[0] > _BETWEEN:
             storage.save(save, setup, new)
             saved_at[0] = monotonic()
-        if noted is not None:
-            noted(new.done)
+        if on_progress is not None:
+            on_progress(new.done)
 
     try:
         batch.advance(setup, state, note)

@@ -86,7 +86,7 @@ def audit(
     suite: str = "standard",
     dtypes: Sequence[str] = DTYPES,
     checkouts: Mapping[str, Any] | None = None,
-    noted: Callable[[Any], Any] = lambda row: row,
+    on_progress: Callable[[Any], Any] = lambda row: row,
 ) -> tuple[Row, ...]:
     """Judge the built-in targets.
 
@@ -98,7 +98,7 @@ def audit(
     dtypes : sequence of str
     checkouts : mapping, optional
         Folders by peer, for those that cannot be installed.
-    noted : callable
+    on_progress : callable
         Is handed each row as soon as it is there, and hands it on.
 
     Returns
@@ -114,7 +114,7 @@ def audit(
     every = [target.name for peer in peers().values() for target in peer.targets]
     chosen = [get(name) for name in (every if names is None else names)]
     with _checkouts(checkouts or {}):
-        return tuple(noted(row) for peer, target in chosen for row in _rows(peer, target, suite, dtypes))
+        return tuple(on_progress(row) for peer, target in chosen for row in _rows(peer, target, suite, dtypes))
 
 
 _checkouts = checkouts  # the argument above is named like the option of the command

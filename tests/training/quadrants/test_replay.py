@@ -289,7 +289,7 @@ def test_the_confounder_holds_rate_over_temperature():
 
 def test_noted_counts_up_to_the_last_step():
     seen = []
-    replay.run(temperatures=(0.5,), steps=600, noted=seen.append)
+    replay.run(temperatures=(0.5,), steps=600, on_progress=seen.append)
     assert seen == [250, 500, 600]
 
 

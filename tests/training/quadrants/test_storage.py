@@ -18,7 +18,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replay.run(steps=1100, noted=stop, save=path)
+        replay.run(steps=1100, on_progress=stop, save=path)
     assert replay.saved(path).done == 500
     assert len(replay.saved(path).runs[0].losses) == 500
     resumed, whole = replay.resume(path), replay.run(steps=1100)
@@ -102,7 +102,7 @@ def test_a_long_run_is_saved_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "_BETWEEN", -1)
     seen = []
     replay.run(temperatures=(0.5,), steps=600, save=tmp_path / "run.npz",
-               noted=lambda done: seen.append(replay.saved(tmp_path / "run.npz").done))  # fmt: skip
+               on_progress=lambda done: seen.append(replay.saved(tmp_path / "run.npz").done))  # fmt: skip
     assert seen == [250, 500, 600]
 
 
