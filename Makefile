@@ -21,7 +21,7 @@ help:
 	@echo "make score     measure the verifier on the catalogue of known bugs"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
-	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, figures"
+	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
@@ -72,6 +72,8 @@ generate: $(VENV)/installed
 	$(BIN)/python -c "from nceref.cli import stubs; stubs.update()"
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures
+	$(BIN)/nceref tables conventions --format markdown > docs/conventions.md
+	$(BIN)/nceref tables conventions --format markdown > docs/conventions.md
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.
 bench: $(VENV)/installed
