@@ -1,4 +1,4 @@
-"""Plain programs for every loss in PyTorch, as people write them: what the allowance has to admit.
+"""Plain programs for every loss in PyTorch, as people write them: what the implementation bounds have to admit.
 
 Each takes the canonical inputs by name and returns the rows and the weights of their mean. Several per loss use other
 evaluations: a maximum that is subtracted by hand and not detached, probabilities before logarithms, angles by acos.

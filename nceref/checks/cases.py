@@ -33,7 +33,7 @@ class Case:
         }
 
 
-Rows = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
+RowGenerator = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
@@ -59,15 +59,15 @@ def _duplicate(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> A
 
 
 def _short(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
-    """Rows shorter than 1, so that an inner product is still the cosine of something."""
+    """RowGenerator shorter than 1, so that an inner product is still the cosine of something."""
     x = rng.standard_normal(shape)
     return x / np.linalg.norm(x, axis=-1, keepdims=True) * rng.uniform(0.25, 0.95, (*shape[:-1], 1))
 
 
-Geometry = tuple[Rows, dict[str, int], dict[str, Any]]
-"""Rows, sizes that differ from the usual ones, and arguments.
+Geometry = tuple[RowGenerator, dict[str, int], dict[str, Any]]
+"""RowGenerator, sizes that differ from the usual ones, and arguments.
 
-"lonely" gives one sample a label of its own; "centered" puts class centers where the rows of the class are.
+"without_positive" gives one sample a label of its own; "centered" puts class centers where the rows of the class are.
 """
 
 GEOMETRIES: dict[str, Geometry] = {
@@ -77,7 +77,7 @@ GEOMETRIES: dict[str, Geometry] = {
     "collapsed": (_collapsed, {}, {}),
     "duplicate": (_duplicate, {}, {}),
     "unnormalized": (_short, {}, {"normalize": "none"}),
-    "lonely": (_random, {}, {"lonely": True}),
+    "lonely": (_random, {}, {"without_positive": True}),
     "single": (_random, {"N": 1}, {}),
     "odd": (_random, {"N": 5, "D": 2, "E": 2, "C": 4, "M": 3, "K": 7, "V": 3}, {}),
     "wide": (_random, {"D": 8, "E": 8}, {}),
@@ -148,7 +148,7 @@ def arguments(
     loss : Loss
         What to make them for.
     geometry : tuple
-        Rows, sizes and arguments of its own.
+        RowGenerator, sizes and arguments of its own.
     variant : mapping
         Arguments that are asked for: a value, ``...`` for a generated array, or "views".
     temperature : float
@@ -164,7 +164,7 @@ def arguments(
     sizes = {**sizes, **resized}
     heat = {name: at_temperature(name, temperature) for name in HEATS}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
-    labels = {p.name: _labels(p, sizes, "lonely" in extra, rng) for p in wanted if isinstance(p, Labels)}
+    labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in wanted if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra
     twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in wanted if isinstance(p, Labels)}, centered, rng)
     out: dict[str, Any] = {}
@@ -202,7 +202,7 @@ class _Twins:
 
 
 def _array(
-    p: Array, asked: Any, sizes: Mapping[str, int], rows: Rows, twins: _Twins, rng: np.random.Generator
+    p: Array, asked: Any, sizes: Mapping[str, int], rows: RowGenerator, twins: _Twins, rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
     letters = p.alternative if asked == "views" and p.alternative else p.shape
     shape = tuple(sizes[letter] for letter in letters)
@@ -226,13 +226,15 @@ def _cycle(n: int) -> np.ndarray[Any, Any]:
     return np.roll(np.eye(n), 1, axis=1)
 
 
-def _labels(p: Labels, sizes: Mapping[str, int], lonely: bool, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _labels(
+    p: Labels, sizes: Mapping[str, int], without_positive: bool, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
     n = sizes[p.shape[0]]
     if p.name == "target":
         return rng.integers(0, sizes["C"], n)
     classes = max(1, min(sizes["C"], n // 2))
     labels = rng.permutation(np.arange(n) % classes)
-    if lonely:
+    if without_positive:
         # The last class, where labels index centers: `classes` is smaller.
         labels[0] = sizes["C"] - (p.classes is not None)
     return labels

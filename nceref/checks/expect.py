@@ -46,7 +46,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ExpectedReadings:
     """All readings of one loss, rising, and the settings they were computed from.
 
     Attributes
@@ -72,7 +72,7 @@ class Outlook:
         return _UNIT_ROWS in self.conventions
 
 
-def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
+def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     """Evaluate every expectation of a loss.
 
     Parameters
@@ -85,7 +85,7 @@ def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
 
     Returns
     -------
-    Outlook
+    ExpectedReadings
         For the mean reduction and, where the loss normalizes its embeddings, for rows of length 1.
 
     Raises
@@ -105,7 +105,7 @@ def outlook(name: str, given: Mapping[str, Any]) -> Outlook:
     settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
     readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
     defaults = frozenset(settings) - frozenset(checked)
-    return Outlook(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
+    return ExpectedReadings(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
 
 
 def _conventions(loss: Loss) -> str:

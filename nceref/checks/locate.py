@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import groupby
 from typing import Any
 
-from nceref.checks.expect import Outlook, Reading
+from nceref.checks.expect import ExpectedReadings, Reading
 from nceref.errors import InputError
 
 ADVICE = {
@@ -30,7 +30,7 @@ _ORIGIN = frozenset({"chance", "collapse"})
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a value belongs, in sentences; `possible` is False outside the bounds and below the optimum."""
 
     value: float
@@ -38,18 +38,18 @@ class Place:
     possible: bool = True
 
 
-def locate(found: Outlook, value: str) -> Place:
+def locate(found: ExpectedReadings, value: str) -> Location:
     """Say which situation a value is, or which ones it lies between.
 
     Parameters
     ----------
-    found : Outlook
+    found : ExpectedReadings
     value : str
         A number as it is printed in a log: its digits say how precisely it is known.
 
     Returns
     -------
-    Place
+    Location
 
     Raises
     ------
@@ -63,11 +63,11 @@ def locate(found: Outlook, value: str) -> Place:
     enough = max(_LEAST, min(_SAME, _precision(x)))
     same = [r for r in known if x == Decimal(repr(r.value)) or digits[r.situation] == best >= enough]
     if same:
-        return Place(float(x), tuple(_equal(found, value, same, best)))
+        return Location(float(x), tuple(_equal(found, value, same, best)))
     multiples = tuple(_multiples(found, x))
     if outside := _outside(found, value, known):
-        return Place(float(x), (*multiples, *outside), possible=False)
-    return Place(float(x), multiples or (_between(found, value, known),))
+        return Location(float(x), (*multiples, *outside), possible=False)
+    return Location(float(x), multiples or (_between(found, value, known),))
 
 
 def shared_digits(x: Decimal, value: float) -> int:
@@ -97,7 +97,7 @@ def _precision(x: Decimal) -> int:
     return len(x.as_tuple().digits)
 
 
-def _equal(found: Outlook, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
+def _equal(found: ExpectedReadings, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
     yield f"{value} is {_named(same)}, {f'to {digits} digits' if digits >= _LEAST else 'exactly'}."
     situations = [r.situation for r in same]
     if {"chance", "optimum"} <= set(situations):
@@ -114,11 +114,11 @@ def _named(readings: Sequence[Reading]) -> str:
     return " and ".join(f"{' and '.join(r.situation for r in group)} ({group[0].value:.7g})" for group in groups)
 
 
-def _without_dim(found: Outlook) -> bool:
+def _without_dim(found: ExpectedReadings) -> bool:
     return found.settings.get("dim", 0) is None
 
 
-def _outside(found: Outlook, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
+def _outside(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
     """Sentences if no batch reads the value, by more than float32 or the digits printed may round."""
     x, slack = float(value), _rounding(value, known)
     values = {r.situation: r.value for r in known if r.value is not None}
@@ -159,7 +159,7 @@ def _where(value: str, known: Sequence[Reading]) -> str:
     return f"lies between {' and '.join(ends)}" if len(ends) == 2 else f"is {'above' if below else 'below'} {ends[0]}"
 
 
-def _between(found: Outlook, value: str, known: Sequence[Reading]) -> str:
+def _between(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> str:
     """Where the value lies and what that means; blame is laid only on what random rows do not read."""
     x = float(value)
     values = {r.situation: r.value for r in known if r.value is not None}
@@ -185,7 +185,7 @@ def _near_the_optimum(values: Mapping[str, float]) -> str:
     return "as low as it gets, as far as the digits tell"
 
 
-def _above_all(found: Outlook, x: float, chance: float | None) -> str:
+def _above_all(found: ExpectedReadings, x: float, chance: float | None) -> str:
     """What it means to read more than random and equal rows do."""
     if chance is None:
         return "more than equal rows; random rows may read that too, and what they read is not known for these sizes"
@@ -204,7 +204,7 @@ def _scatter(settings: Mapping[str, Any]) -> float:
     return float(_SCATTER * scale / math.sqrt(settings.get("dim") or 1) / math.sqrt(settings.get("n") or 1))
 
 
-def _multiples(found: Outlook, x: Decimal) -> Iterator[str]:
+def _multiples(found: ExpectedReadings, x: Decimal) -> Iterator[str]:
     """Conventions under which the value is a named one after all."""
     known = [r for r in found.readings if r.value and not r.situation.endswith("bound")]
     for value, group in groupby(known, key=lambda r: r.value or 0.0):
@@ -214,7 +214,7 @@ def _multiples(found: Outlook, x: Decimal) -> Iterator[str]:
                 yield f"{x} is {words.format(named)}."
 
 
-def _conventions(found: Outlook) -> dict[float, str]:
+def _conventions(found: ExpectedReadings) -> dict[float, str]:
     """Factors between implementations of what is called the same loss, and how they come about."""
     out = {2.0: "twice {}: two directions are added, not averaged", 0.5: "half of {}", 1 / math.log(2): "{} in bits"}
     n, scale = found.settings.get("n"), found.settings.get("logit_scale")

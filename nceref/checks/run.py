@@ -28,7 +28,7 @@ PROPERTY_TEMPERATURES = (1.0, 0.3, 0.07)
 
 
 @dataclass(frozen=True)
-class Result:
+class CheckResult:
     """Outcome of one check of one loss; `status` is "pass", "fail" or "skip"."""
 
     loss: str
@@ -38,7 +38,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FormulaComparison:
     """How far a program is from the exact formula on one case.
 
     Attributes
@@ -68,7 +68,7 @@ def on_kink(loss: Loss, inputs: dict[str, Any]) -> bool:
     return any(kink.near(bound) for kink in loss.kinks)
 
 
-def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = None) -> Comparison:
+def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = None) -> FormulaComparison:
     """Program against formula on one case: value, and every gradient unless the case lies on a kink.
 
     A gradient that is not finite, on a kink or not, counts as an infinite error.
@@ -80,7 +80,7 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
     pairs = {"value": (value, truth["value"], allowed.value)}
     for name, grad in grads.items():
         if not np.all(np.isfinite(grad)):
-            return Comparison(np.inf, np.inf, f"gradient of {name}")
+            return FormulaComparison(np.inf, np.inf, f"gradient of {name}")
         if name in truth:
             pairs[name] = (grad, truth[name], allowed.grads[name])
     errors = {name: np.abs(np.asarray(got, dtype=np.float64) - want) for name, (got, want, _) in pairs.items()}
@@ -90,7 +90,7 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
     sharp = [name for name in pairs if np.max(pairs[name][2]) <= room * sizes[name]]
     worst = max(of_bound, key=lambda name: of_bound[name])
     relative = max((float(np.max(errors[name])) / sizes[name] for name in sharp), default=0.0)
-    return Comparison(relative, of_bound[worst], worst)
+    return FormulaComparison(relative, of_bound[worst], worst)
 
 
 def reference(loss: Loss, case: Case) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def count(names: Sequence[str]) -> int:
     return sum(2 + len(PROPERTIES) + len(losses.get_loss(name).declaration.relations) for name in names)
 
 
-def run(names: Sequence[str]) -> Iterator[Result]:
+def run(names: Sequence[str]) -> Iterator[CheckResult]:
     """Check losses by name, one result after the other.
 
     Raises
@@ -121,7 +121,7 @@ def run(names: Sequence[str]) -> Iterator[Result]:
         yield from check_loss(losses.get_loss(name).declaration)
 
 
-def check_loss(loss: Loss) -> Iterator[Result]:
+def check_loss(loss: Loss) -> Iterator[CheckResult]:
     """All checks of one declaration."""
     yield from _formula(loss)
     for prop in PROPERTIES.values():
@@ -130,7 +130,7 @@ def check_loss(loss: Loss) -> Iterator[Result]:
         yield _relation(loss, relation)
 
 
-def _formula(loss: Loss) -> Iterator[Result]:
+def _formula(loss: Loss) -> Iterator[CheckResult]:
     found = list(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
     truths = [reference(loss, case) for case in found]
     for dtype in (np.float64, np.float32):
@@ -140,40 +140,40 @@ def _formula(loss: Loss) -> Iterator[Result]:
             f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {found[worst].name}]"
         )
         status = "pass" if outcomes[worst].of_bound <= 1 else "fail"
-        yield Result(loss.name, f"formula {np.dtype(dtype).name}", status, detail)
+        yield CheckResult(loss.name, f"formula {np.dtype(dtype).name}", status, detail)
 
 
-def check_property(loss: Loss, prop: Property) -> Result:
+def check_property(loss: Loss, prop: Property) -> CheckResult:
     """Whether a property holds exactly if it is declared."""
     if not prop.applies(loss):
-        return Result(loss.name, prop.name, "skip", "the question does not arise")
+        return CheckResult(loss.name, prop.name, "skip", "the question does not arise")
     declared, seen = prop.name in loss.properties, 0
     for case in cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1):
         if on_kink(loss, dict(case.inputs)):
             continue
         seen += 1
-        broken = _ask(loss, prop, case)
+        broken = _broken(loss, prop, case)
         if broken and declared:
-            return Result(loss.name, prop.name, "fail", f"declared, but {broken} [{case.name}]")
+            return CheckResult(loss.name, prop.name, "fail", f"declared, but {broken} [{case.name}]")
         if broken:
-            return Result(loss.name, prop.name, "pass", f"not declared, and rightly so: {broken} [{case.name}]")
+            return CheckResult(loss.name, prop.name, "pass", f"not declared, and rightly so: {broken} [{case.name}]")
     if declared:
-        return Result(loss.name, prop.name, "pass", f"declared, holds on {seen} cases")
-    return Result(loss.name, prop.name, "fail", f"not declared, but it holds on all {seen} cases")
+        return CheckResult(loss.name, prop.name, "pass", f"declared, holds on {seen} cases")
+    return CheckResult(loss.name, prop.name, "fail", f"not declared, but it holds on all {seen} cases")
 
 
-def _ask(loss: Loss, prop: Property, case: Case) -> str | None:
+def _broken(loss: Loss, prop: Property, case: Case) -> str | None:
     try:
         return prop.check(loss, case)
     except InputError as error:
         return f"the loss refuses: {error}"
 
 
-def _relation(loss: Loss, relation: Relation) -> Result:
+def _relation(loss: Loss, relation: Relation) -> CheckResult:
     name = f"relation to {relation.other}"
     left, right = (np.asarray(side, dtype=np.float64) for side in relation.sides(losses, np.random.default_rng(0)))
     # Both sides are means of a few numbers of order 1 to 10; 64 roundings cover either evaluation.
     holds = bool(np.all(left <= right)) if relation.kind == "<=" else close(left, right, scale=1.0, ulps=64)
     gap = float(np.max(np.abs(left - right)))
     detail = f"{relation.statement} (difference {gap:.1e})"
-    return Result(loss.name, name, "pass" if holds else "fail", detail)
+    return CheckResult(loss.name, name, "pass" if holds else "fail", detail)

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from nceref.checks.run import Result
+from nceref.checks.run import CheckResult
 from nceref.output import pages
 
 _COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 
 
-def text(found: Sequence[Result], *, width: int = pages.WIDTH, color: bool = False) -> str:
+def text(found: Sequence[CheckResult], *, width: int = pages.WIDTH, color: bool = False) -> str:
     """Outcome of the checks of one loss: formula by dtype, how many of each group, and what failed or was skipped."""
     page, paper = pages.page(width, color)
     page.print(found[0].loss, style="bold")
-    groups: dict[str, list[Result]] = {}
+    groups: dict[str, list[CheckResult]] = {}
     for result in found:
         groups.setdefault(_group(result), []).append(result)
     lines = []
@@ -30,7 +30,7 @@ def text(found: Sequence[Result], *, width: int = pages.WIDTH, color: bool = Fal
     return pages.clean(paper)
 
 
-def _skipped(members: Iterable[Result]) -> list[tuple[str, str, str]]:
+def _skipped(members: Iterable[CheckResult]) -> list[tuple[str, str, str]]:
     """One line for each reason to skip, with all that it holds for."""
     reasons: dict[str, list[str]] = {}
     for result in members:
@@ -39,12 +39,12 @@ def _skipped(members: Iterable[Result]) -> list[tuple[str, str, str]]:
     return [("", "skip", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
 
 
-def tally(found: Sequence[Result]) -> str:
+def tally(found: Sequence[CheckResult]) -> str:
     """How many passed, failed and were skipped: ``12 passed, 1 skipped``."""
     counts = {f"{status}ed".replace("skiped", "skipped"): sum(r.status == status for r in found) for status in _COLORS}
     return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
-def _group(result: Result) -> str:
+def _group(result: CheckResult) -> str:
     kind = result.check.split()[0]
     return {"formula": result.check, "relation": "relations"}.get(kind, "properties")

@@ -26,18 +26,18 @@ def expect(
 
     The exit status is 1 if no batch can read the value.
     """
-    from nceref.checks.expect import outlook
+    from nceref.checks.expect import expected_readings
     from nceref.checks.locate import locate
     from nceref.cli import expect_page
     from nceref.output.terminal import screen
 
-    found = outlook(name, _once([*given.items(), *map(_name_and_value, more)]))
-    place = None if value is None else locate(found, value)
+    found = expected_readings(name, _once([*given.items(), *map(_name_and_value, more)]))
+    location = None if value is None else locate(found, value)
     if as_json:
-        echo_json(expect_page.record(found, place))
+        echo_json(expect_page.record(found, location))
     else:
-        click.echo(expect_page.text(found, place, **screen()), nl=False)
-    if place and not place.possible:
+        click.echo(expect_page.text(found, location, **screen()), nl=False)
+    if location and not location.possible:
         context.exit(FINDING)
 
 

@@ -4,16 +4,18 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nceref.checks.expect import Outlook, Reading
-from nceref.checks.locate import Place
+from nceref.checks.expect import ExpectedReadings, Reading
+from nceref.checks.locate import Location
 from nceref.output import pages
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def text(found: Outlook, place: Place | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """What a loss should read, from low to high, for reading, and the place of a value; the rest as in `text`."""
+def text(
+    found: ExpectedReadings, location: Location | None = None, *, width: int = pages.WIDTH, color: bool = False
+) -> str:
+    """What a loss should read, from low to high, for reading, and the location of a value; the rest as in `text`."""
     from rich.text import Text
 
     page, paper = pages.page(width, color)
@@ -27,13 +29,13 @@ def text(found: Outlook, place: Place | None = None, *, width: int = pages.WIDTH
         pages.grid(page, [("", "", because)], *widths, styles=("", "", "dim"))
     pages.grid(page, [("sign", found.sign)], widths[0], styles=("bold", ""))
     _explain_ids(page, found)
-    if place:
-        page.print(f"\n{place.sentences[0]}", style="bold")
-        pages.grid(page, [("", sentence) for sentence in place.sentences[1:]], 0)
+    if location:
+        page.print(f"\n{location.sentences[0]}", style="bold")
+        pages.grid(page, [("", sentence) for sentence in location.sentences[1:]], 0)
     return pages.clean(paper)
 
 
-def _explain_ids(page: "Console", found: Outlook) -> None:
+def _explain_ids(page: "Console", found: ExpectedReadings) -> None:
     """Say what an id is, with the first that is shown as the example."""
     first = re.search(r"\b[A-Z]{2,}-\d+", " ".join(reading.because for reading in found.readings))
     if first:
@@ -44,13 +46,13 @@ def _explain_ids(page: "Console", found: Outlook) -> None:
         )
 
 
-def record(found: Outlook, place: Place | None = None) -> dict[str, Any]:
-    """The same, ready for JSON; `value` is there only with a place."""
+def record(found: ExpectedReadings, location: Location | None = None) -> dict[str, Any]:
+    """The same, ready for JSON; `value` is there only with a location."""
     out = {**asdict(found), "defaults": sorted(found.defaults)}
-    return out if place is None else {**out, "value": asdict(place)}
+    return out if location is None else {**out, "value": asdict(location)}
 
 
-def _settings(found: Outlook) -> str:
+def _settings(found: ExpectedReadings) -> str:
     """The settings as ``n = 256, classes = 10 (default), dim not given``."""
     shown = {name: _number(value) for name, value in found.settings.items() if value is not None}
     parts = [f"{name} = {value}{' (default)' if name in found.defaults else ''}" for name, value in shown.items()]

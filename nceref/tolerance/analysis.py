@@ -22,7 +22,7 @@ import numpy as np
 from nceref.engine.arguments import bind
 from nceref.engine.plan import Comparison, Plan
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
-from nceref.tolerance.forward import Format, finite, logits_error, statistic
+from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
 
 Array = Any
 
@@ -96,7 +96,7 @@ def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any)
     info = np.finfo(wide)
     wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
     with np.errstate(over="ignore", under="ignore"):
-        result = Analysis(loss.plan(**wider), Format(float(info.eps) / 2, float(info.tiny))).run()
+        result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
     grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
     return Bounds(result.value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, result.terms)
 
@@ -113,10 +113,10 @@ class Analysis:
     """One walk through a plan in float64, dense, with an error beside every number.
 
     The stages are called in order: `fold`, `apply_head`, `pull`, `finish`. Between two of them a caller may widen what
-    the last one found (see `allowance`).
+    the last one found (see `implementation_bounds`).
     """
 
-    def __init__(self, plan: Plan, fmt: Format, reduction: str = "mean") -> None:
+    def __init__(self, plan: Plan, fmt: RoundingFormat, reduction: str = "mean") -> None:
         self.plan, self.fmt, self.reduction = plan, fmt, reduction
         self.stats: dict[str, Array] = {}
         self.errors: dict[str, Array] = {}

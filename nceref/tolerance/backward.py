@@ -12,7 +12,7 @@ from nceref.engine.similarity import Dot
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.tolerance.forward import (
     LARGE,
-    Format,
+    RoundingFormat,
     covered,
     distance_error,
     entry_costs,
@@ -27,7 +27,7 @@ Array = Any
 
 
 def block_slopes(
-    terms: Any, s: Array, ds: Array, stats: Any, errors: Any, slopes: Any, slope_errors: Any, fmt: Format
+    terms: Any, s: Array, ds: Array, stats: Any, errors: Any, slopes: Any, slope_errors: Any, fmt: RoundingFormat
 ) -> Any:
     """D value / d logits, dense, and the bound on its error."""
     g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
@@ -41,7 +41,9 @@ def block_slopes(
     return g, dg + 2 * fmt.u * size + fmt.tiny
 
 
-def _share(k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: Format) -> Any:
+def _share(
+    k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: RoundingFormat
+) -> Any:
     """W exp(k s - out) and its relative error."""
     out = finite(out)[:, None]
     relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(out) + np.abs(k * s - out) + 6)
@@ -83,7 +85,9 @@ def _positive_error(
     return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * np.abs(share - target), np.abs(part)
 
 
-def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, total: Array, fmt: Format) -> Array:
+def shifted_slopes(
+    comparison: Any, block: Any, relative: Array, load: Array, total: Array, fmt: RoundingFormat
+) -> Array:
     """The bound on D value / d logits of a program that subtracts 1 from a probability, after a shift by the maximum.
 
     Parameters
@@ -98,7 +102,7 @@ def shifted_slopes(comparison: Any, block: Any, relative: Array, load: Array, to
         What multiplies a probability, by anchor.
     total : array
         Bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached.
-    fmt : Format
+    fmt : RoundingFormat
         The arithmetic.
     """
     s, ds, dg = block
@@ -131,7 +135,7 @@ class _Direction:
     def top(self) -> Array:
         return np.max(self.own, axis=1, keepdims=True)
 
-    def positives(self, masks: list[Array], relative: Array, load: Array, fmt: Format) -> Array:
+    def positives(self, masks: list[Array], relative: Array, load: Array, fmt: RoundingFormat) -> Array:
         """The room of a probability from which a share of 1 is subtracted."""
         probability = np.exp(self.own - np.where(np.isfinite(self.top), self.top, 0.0))
         out = np.zeros_like(self.s)
@@ -151,14 +155,14 @@ class _Direction:
             found = found | (near & dropped)
         return np.where(found, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
 
-    def at_the_maximum(self, total: Array, fmt: Format) -> Array:
+    def at_the_maximum(self, total: Array, fmt: RoundingFormat) -> Array:
         """What the slopes of a row add up to, at its largest logit."""
         peak = np.max(self.s, axis=1, keepdims=True)
         largest: Array = self.s >= peak - 16 * fmt.u * np.abs(peak) - 2 * self.ds
         return largest * total[:, None]
 
 
-def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tuple[Rows, Array, Array, Array]]:
+def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iterator[tuple[Rows, Array, Array, Array]]:
     """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error."""
     f, size = logits.factor.value, np.abs(g)
     if isinstance(logits, Dot):
@@ -198,7 +202,9 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: Format) -> Iterator[tup
         yield logits.source, f * g, np.abs(f * g), np.abs(f) * dg + 4 * fmt.u * np.abs(f * g)
 
 
-def to_input(part: Part, rows: Rows, exact: Array, size: Array, error: Array, fmt: Format) -> tuple[Array, Array]:
+def to_input(
+    part: Part, rows: Rows, exact: Array, size: Array, error: Array, fmt: RoundingFormat
+) -> tuple[Array, Array]:
     """The gradient of one input and its bound, from those of its rows."""
     exact, size, error = (x[part.span, :] for x in (exact, size, error))
     if part.length is not None:
@@ -225,7 +231,7 @@ def _shaped(rows: Array, x: Array) -> Array:
     return rows[:, 0] if x.ndim == 1 else rows
 
 
-def by_factor(logits: Any, g: Array, dg: Array, fmt: Format) -> tuple[float, float]:
+def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
     """D value / d factor = <similarities, G>, and the bound on its error."""
     if not logits.factor.slopes:
         return 0.0, 0.0

@@ -17,7 +17,7 @@ LARGE = 50.0
 
 
 @dataclass(frozen=True)
-class Format:
+class RoundingFormat:
     """The arithmetic that is analyzed.
 
     Attributes
@@ -47,7 +47,7 @@ def finite(x: Array) -> Array:
     return np.where(np.isfinite(x), x, 0.0)
 
 
-def entry_costs(rows: Rows, fmt: Format) -> Array:
+def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
     """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization.
 
     A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
@@ -60,7 +60,7 @@ def entry_costs(rows: Rows, fmt: Format) -> Array:
     return cost
 
 
-def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
+def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Dense logits and the bound on their error."""
     n, m = logits.shape
     s = logits.block(slice(0, n), slice(0, m))
@@ -83,7 +83,7 @@ def logits_error(logits: Any, fmt: Format) -> tuple[Array, Array]:
     return s, 4 * fmt.u * np.abs(logits.factor.value) * size + extra
 
 
-def far_from(logits: Any, fmt: Format) -> Array:
+def far_from(logits: Any, fmt: RoundingFormat) -> Array:
     """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin."""
     points = np.abs(logits.points.values)
     if fmt.textbook:
@@ -91,7 +91,7 @@ def far_from(logits: Any, fmt: Format) -> Array:
     return np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points, fmt) > 0) * points
 
 
-def distance_error(logits: Any, s: Array, fmt: Format) -> Array:
+def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
     """The bound on the error of the distance of each pair."""
     x, y = logits.x.values, logits.y.values
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
@@ -105,7 +105,7 @@ def distance_error(logits: Any, s: Array, fmt: Format) -> Array:
     return error + np.minimum(square / np.where(s > 0, s, 1e-300), np.sqrt(square))
 
 
-def _offset_error(logits: Any, fmt: Format) -> Any:
+def _offset_error(logits: Any, fmt: RoundingFormat) -> Any:
     if logits.offset is None:
         return 0.0
     return 4 * fmt.u * np.abs(logits.offset.value)
@@ -131,7 +131,7 @@ def oriented(term: Term, x: Array) -> Array:
     return x if term.along == "rows" else x.T
 
 
-def statistic(term: Term, s: Array, ds: Array, fmt: Format) -> tuple[Array, Array]:
+def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """A statistic of every row and the bound on its error."""
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
@@ -156,7 +156,7 @@ def statistic(term: Term, s: Array, ds: Array, fmt: Format) -> tuple[Array, Arra
     )
 
 
-def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Log-sum-exp of every row and the bound on its error."""
     x = np.where(mask, k * s, -np.inf)
     top = np.max(x, axis=1)
@@ -172,7 +172,7 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
     return out, np.sum(error, axis=1) + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
 
 
-def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Format) -> tuple[Array, Array]:
+def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Sum of every row and the bound on its error."""
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
@@ -196,7 +196,7 @@ def exponentiates(comparison: Any) -> bool:
     return any(isinstance(term.statistic, LogSumExp | PositiveSet) for term in comparison.terms.values())
 
 
-def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: Format) -> Array:
+def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFormat) -> Array:
     """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
     if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):
         return 0.0

@@ -30,7 +30,7 @@ from nceref.errors import InputError
 from nceref.spec import Loss
 from nceref.tolerance.analysis import Analysis, Bounds
 from nceref.tolerance.backward import shifted_slopes
-from nceref.tolerance.forward import LARGE, Format, covered, exponentiates, finite, shift_error, statistic
+from nceref.tolerance.forward import LARGE, RoundingFormat, covered, exponentiates, finite, shift_error, statistic
 
 Array = Any
 ALGORITHMS = ("textbook", "log1p")
@@ -54,15 +54,15 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Run:
+class Precision:
     """The two formats of a run."""
 
     storage: Storage
     accumulation: Storage
 
-    def arithmetic(self, textbook: bool) -> Format:
+    def arithmetic(self, textbook: bool) -> RoundingFormat:
         """What the error analysis needs to know."""
-        return Format(self.storage.u, self.storage.tiny, self.accumulation.u / self.storage.u, textbook)
+        return RoundingFormat(self.storage.u, self.storage.tiny, self.accumulation.u / self.storage.u, textbook)
 
 
 def _ieee(dtype: Any) -> Storage:
@@ -72,15 +72,15 @@ def _ieee(dtype: Any) -> Storage:
 
 _SINGLE, _DOUBLE = _ieee(np.float32), _ieee(np.float64)
 FORMATS = {
-    "float64": Run(_DOUBLE, _DOUBLE),
-    "float32": Run(_SINGLE, _SINGLE),
-    "bfloat16": Run(Storage(2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127), _SINGLE),
-    "float16": Run(_ieee(np.float16), _SINGLE),
+    "float64": Precision(_DOUBLE, _DOUBLE),
+    "float32": Precision(_SINGLE, _SINGLE),
+    "bfloat16": Precision(Storage(2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127), _SINGLE),
+    "float16": Precision(_ieee(np.float16), _SINGLE),
 }
 """What may be asked for, by name."""
 
 
-def allowance(
+def implementation_bounds(
     loss: Loss, inputs: Mapping[str, Any], dtype: str, reduction: str = "mean", algorithm: str = "textbook"
 ) -> Bounds:
     """Bounds on the errors of a right program in `dtype`, against the float64 reference.

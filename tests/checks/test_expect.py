@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nceref import losses
-from nceref.checks.expect import outlook
+from nceref.checks.expect import expected_readings
 from nceref.checks.locate import ADVICE
 from nceref.checks.situations import log_0f1, mean_log_sum
 from nceref.errors import InputError
@@ -33,7 +33,7 @@ def sizes(name):
         given["queue"] = ROWS
     while given:
         try:
-            outlook(name, given)
+            expected_readings(name, given)
         except InputError as error:
             del given[re.search(r"; leave `(\w+)` out$", str(error))[1]]
         else:
@@ -42,7 +42,7 @@ def sizes(name):
 
 
 def values(name):
-    found = outlook(name, sizes(name)).readings
+    found = expected_readings(name, sizes(name)).readings
     return {r.situation: r.value for r in found if r.value is not None}
 
 
@@ -78,14 +78,14 @@ def declaring(situation):
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_expectation_of_every_loss_is_a_number_or_does_not_arise(name):
-    for reading in outlook(name, sizes(name)).readings:
+    for reading in expected_readings(name, sizes(name)).readings:
         assert reading.value is None or abs(reading.value) < inf
         assert reading.situation in ADVICE
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_readings_rise_and_lie_within_the_bounds(name):
-    found = [r.value for r in outlook(name, sizes(name)).readings if r.value is not None]
+    found = [r.value for r in expected_readings(name, sizes(name)).readings if r.value is not None]
     assert found == sorted(found)
     known = values(name)
     assert min(known.values()) == known.get("lower bound", min(found))
@@ -95,7 +95,9 @@ def test_readings_rise_and_lie_within_the_bounds(name):
 @pytest.mark.parametrize(("temperature", "printed"), [(0.07, "3.0128e-04"), (0.5, "4.24106e+00")])
 def test_floor_of_nt_xent_with_256_images_is_the_published_one(temperature, printed):
     # SC-8.
-    known = {r.situation: r.value for r in outlook("nt_xent", {"n": 256, "temperature": temperature}).readings}
+    known = {
+        r.situation: r.value for r in expected_readings("nt_xent", {"n": 256, "temperature": temperature}).readings
+    }
     digits = len(printed.split("e")[0]) - 2
     assert f"{known['optimum']:.{digits}e}" == printed
 
@@ -103,7 +105,7 @@ def test_floor_of_nt_xent_with_256_images_is_the_published_one(temperature, prin
 @pytest.mark.parametrize(("situation", "printed"), [("lower bound", "9.957e-11"), ("upper bound", "3.41127e+01")])
 def test_bounds_with_255_negatives_are_the_published_ones(situation, printed):
     # WL-1: K = 255, temperature 0.07.
-    known = {r.situation: r.value for r in outlook("info_nce", {"n": 256, "temperature": 0.07}).readings}
+    known = {r.situation: r.value for r in expected_readings("info_nce", {"n": 256, "temperature": 0.07}).readings}
     digits = len(printed.split("e")[0]) - 2
     assert f"{known[situation]:.{digits}e}" == printed
 
@@ -114,14 +116,14 @@ def test_bounds_with_255_negatives_are_the_published_ones(situation, printed):
 def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, printed):
     # GR-1, eight decimals.
     given = {"n": classes * samples, "classes": classes, "temperature": temperature}
-    known = {r.situation: r.value for r in outlook("supcon_out", given).readings}
+    known = {r.situation: r.value for r in expected_readings("supcon_out", given).readings}
     assert f"{known['optimum']:.8f}" == f"{printed:.8f}"
 
 
 def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
-    one = outlook("paco", given).readings[0].value
-    other = outlook("paco", {"alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
+    one = expected_readings("paco", given).readings[0].value
+    other = expected_readings("paco", {"alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
     assert one == other
 
 
@@ -169,7 +171,7 @@ def test_random_batches_stay_within_the_bounds(name):
 def test_opposed_and_aligned_extremes_attain_the_cosine_bounds():
     # One query: its key at -1 and a negative at 1, and the other way round.
     query, other = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])
-    known = {r.situation: r.value for r in outlook("moco", {"queue": 1, "temperature": 0.5}).readings}
+    known = {r.situation: r.value for r in expected_readings("moco", {"queue": 1, "temperature": 0.5}).readings}
     assert close(losses.moco(query, other, query, temperature=0.5), known["upper bound"])
     assert close(losses.moco(query, query, other, temperature=0.5), known["lower bound"])
 
@@ -185,17 +187,17 @@ def test_random_rows_read_chance_on_average(name):
     found = [ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D)))) for _ in range(400)]
     mean, error = np.mean(found), np.std(found, ddof=1) / sqrt(len(found))
     assert abs(mean - values(name)["chance"]) <= 4 * error
-    without = outlook(name, {k: v for k, v in sizes(name).items() if k != "dim"})
+    without = expected_readings(name, {k: v for k, v in sizes(name).items() if k != "dim"})
     assert mean > next(r.value for r in without.readings if r.situation == "chance") + 4 * error
 
 
 def test_without_dim_chance_is_that_of_equal_similarities():
-    known = {r.situation: r.value for r in outlook("nt_xent", {"n": 256, "temperature": 0.07}).readings}
+    known = {r.situation: r.value for r in expected_readings("nt_xent", {"n": 256, "temperature": 0.07}).readings}
     assert known["chance"] == known["collapse"] == log(511)
 
 
 def chance(name, given):
-    return next(r for r in outlook(name, given).readings if r.situation == "chance")
+    return next(r for r in expected_readings(name, given).readings if r.situation == "chance")
 
 
 def test_formula_of_chance_is_what_is_computed():
@@ -228,17 +230,17 @@ def test_chance_for_a_given_dim_tends_to_the_one_without(name):
     ],
 )
 def test_conventions_follow_from_the_declaration(name, given, conventions):
-    assert outlook(name, given).conventions == conventions
+    assert expected_readings(name, given).conventions == conventions
 
 
 def test_what_only_dim_brings_into_play_may_be_given_without_it():
-    found = outlook("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
+    found = expected_readings("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
     assert dict(found.settings) == {"n": 64, "dim": None, "views": 1}
 
 
 def test_simplex_does_not_fit_into_few_dimensions():
     def optimum(dim):
-        known = outlook("nt_xent", {"n": N, "temperature": 0.5, "dim": dim}).readings
+        known = expected_readings("nt_xent", {"n": N, "temperature": 0.5, "dim": dim}).readings
         return next(r.value for r in known if r.situation == "optimum")
 
     assert optimum(N - 2) is None
@@ -246,11 +248,13 @@ def test_simplex_does_not_fit_into_few_dimensions():
 
 
 def test_logit_scale_is_one_over_the_temperature():
-    assert outlook("clip", {"n": 8, "temperature": 0.25}) == outlook("clip", {"n": 8, "logit_scale": "4"})
+    assert expected_readings("clip", {"n": 8, "temperature": 0.25}) == expected_readings(
+        "clip", {"n": 8, "logit_scale": "4"}
+    )
 
 
 def test_defaults_are_named_and_what_was_given_is_not():
-    found = outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": "3"})
+    found = expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": "3"})
     assert found.defaults == {"views", "dim"}
     assert dict(found.settings) == {"n": 30, "dim": None, "classes": 3, "views": 1, "temperature": 0.1}
 
@@ -285,7 +289,7 @@ def test_defaults_are_named_and_what_was_given_is_not():
 )
 def test_refusals_say_what_to_do(name, given, message):
     with pytest.raises(InputError) as caught:
-        outlook(name, given)
+        expected_readings(name, given)
     assert message in str(caught.value)
 
 
@@ -293,5 +297,7 @@ def test_policies_at_their_default_may_be_given():
     form = next(p for p in ALL["paco"].parameters if isinstance(p, Choice) and p.name == "form")
     assert form.default == "sum"
     given = {"n": 30, "alpha": 0.1, "classes": 3}
-    assert outlook("paco", {**given, "form": "sum"}).readings == outlook("paco", given).readings
-    assert outlook("paco", {**given, "form": "normalized"}).readings != outlook("paco", given).readings
+    assert expected_readings("paco", {**given, "form": "sum"}).readings == expected_readings("paco", given).readings
+    assert (
+        expected_readings("paco", {**given, "form": "normalized"}).readings != expected_readings("paco", given).readings
+    )

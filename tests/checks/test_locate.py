@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nceref.checks.expect import outlook
+from nceref.checks.expect import expected_readings
 from nceref.checks.locate import locate
 from nceref.errors import InputError
 from nceref.losses import get_loss
@@ -11,7 +11,7 @@ from nceref.losses import get_loss
 
 @pytest.fixture
 def run():
-    return outlook("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300})
+    return expected_readings("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300})
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,18 @@ def test_digits_printed_decide_whether_the_optimum_may_be_meant(run, value, poss
 
 def test_zero_may_be_what_a_log_or_float32_rounds_to(run):
     assert "0.0000 in a log may also be the rounding of a tiny loss" in locate(run, "0").sentences[-1]
-    tiny = outlook("nt_xent", {"n": 8, "temperature": 0.02})
+    tiny = expected_readings("nt_xent", {"n": 8, "temperature": 0.02})
     assert locate(tiny, "0").possible
 
 
 def test_one_digit_is_no_match_unless_the_values_are_equal(run):
     assert locate(run, "6").sentences[0].startswith("6 lies between optimum")
     assert locate(run, "6.2").sentences[0] == "6.2 is collapse (6.23637), to 2 digits."
-    assert locate(outlook("alignment", {}), "2").sentences[0] == "2 is chance (2), exactly."
+    assert locate(expected_readings("alignment", {}), "2").sentences[0] == "2 is chance (2), exactly."
 
 
 def test_chance_and_optimum_in_one_are_said_once():
-    found = outlook("uniformity", {"n": 256, "dim": 64})
+    found = expected_readings("uniformity", {"n": 256, "dim": 64})
     sentences = locate(found, "-3.9").sentences
     assert sentences[0] == "-3.9 is optimum and chance (-3.875236), to 2 digits."
     assert sentences[1:] == ("chance and optimum: independent random rows read this, and no law of the rows does better"
@@ -67,7 +67,10 @@ def test_chance_and_optimum_in_one_are_said_once():
 
 
 def test_random_rows_are_awaited_where_their_reading_needs_dim():
-    assert "--dim will tell what random rows read" in locate(outlook("uniformity", {"n": 256}), "-3").sentences[0]
+    assert (
+        "--dim will tell what random rows read"
+        in locate(expected_readings("uniformity", {"n": 256}), "-3").sentences[0]
+    )
 
 
 def rows(rng, *shape):
@@ -94,8 +97,8 @@ def test_random_rows_are_accused_of_nothing(name, dim):
     given, inputs, scalars = RANDOM[name]
     rng = np.random.default_rng(0)
     # The loss takes no number of features where no reading depends on it.
-    known = [outlook(name, {**given, **scalars})]
-    known += [outlook(name, {**given, **scalars, "dim": dim})] if "dim" in known[0].settings else []
+    known = [expected_readings(name, {**given, **scalars})]
+    known += [expected_readings(name, {**given, **scalars, "dim": dim})] if "dim" in known[0].settings else []
     for _ in range(20):
         value = get_loss(name)(*inputs(rng, dim), **scalars)
         for place in (locate(found, f"{value:.5g}") for found in known):
@@ -108,16 +111,16 @@ def test_a_flipped_sign_is_called_worse_than_guessing_once_dim_is_known():
     x = rows(rng, 64, 128)
     value = f"{get_loss('nt_xent')(x, -x, temperature=0.1):.5g}"
     given = {"n": 64, "temperature": 0.1}
-    assert "worse than guessing" in locate(outlook("nt_xent", {**given, "dim": 128}), value).sentences[0]
-    assert "which --dim will tell" in locate(outlook("nt_xent", given), value).sentences[0]
+    assert "worse than guessing" in locate(expected_readings("nt_xent", {**given, "dim": 128}), value).sentences[0]
+    assert "which --dim will tell" in locate(expected_readings("nt_xent", given), value).sentences[0]
 
 
 def test_scores_above_chance_have_an_innocent_reading_too():
-    assert "large random ones do" in locate(outlook("cross_entropy", {"classes": 10}), "3.5").sentences[0]
+    assert "large random ones do" in locate(expected_readings("cross_entropy", {"classes": 10}), "3.5").sentences[0]
 
 
 def test_without_dim_collapse_and_chance_are_told_to_be_one():
-    sentences = locate(outlook("nt_xent", {"n": 256, "temperature": 0.07}), "6.236").sentences
+    sentences = locate(expected_readings("nt_xent", {"n": 256, "temperature": 0.07}), "6.236").sentences
     assert sentences[0] == "6.236 is collapse and chance (6.23637), to 4 digits."
     assert "--dim tells chance from collapse" in sentences[-1]
 

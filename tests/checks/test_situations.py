@@ -5,7 +5,7 @@ from math import cosh, exp, log
 import mpmath
 import pytest
 
-from nceref.checks.expect import outlook
+from nceref.checks.expect import expected_readings
 from nceref.checks.situations import Sizes, log_0f1, mean_log_sum
 from nceref.tolerance import close
 
@@ -89,5 +89,5 @@ def test_cold_temperatures_are_refused_with_the_reason():
     ],
 )
 def test_a_situation_that_cannot_arise_says_what_it_would_need(name, given, situation, reason):
-    reading = next(r for r in outlook(name, given).readings if r.situation == situation)
+    reading = next(r for r in expected_readings(name, given).readings if r.situation == situation)
     assert (reading.value, reading.because, reading.needs_dim) == (None, reason, False)

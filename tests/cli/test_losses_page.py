@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from nceref.checks.expect import outlook
+from nceref.checks.expect import expected_readings
 from nceref.checks.locate import locate
 from nceref.checks.properties import PROPERTIES
-from nceref.checks.run import Result
+from nceref.checks.run import CheckResult
 from nceref.cli import check_page, expect_page, losses_page
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
@@ -85,20 +85,25 @@ def test_record_gives_the_typical_range_of_a_scalar():
 
 def test_ids_are_explained_once_where_there_are_some():
     explained = "An id such as {} names the statement behind a reading"
-    assert words(expect_page.text(outlook("nt_xent", {"n": 8, "temperature": 1}))).count(explained.format("WL-1")) == 1
-    found = outlook("nt_xent", {"n": 8, "temperature": 1})
+    assert (
+        words(expect_page.text(expected_readings("nt_xent", {"n": 8, "temperature": 1}))).count(
+            explained.format("WL-1")
+        )
+        == 1
+    )
+    found = expected_readings("nt_xent", {"n": 8, "temperature": 1})
     bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
     assert "An id such as" not in expect_page.text(bare)
 
 
 def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
-    lines = plain_lines(expect_page.text(outlook("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
+    lines = plain_lines(expect_page.text(expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
     assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
-    assert "needs --dim" in expect_page.text(outlook("uniformity", {"n": 256}))
+    assert "needs --dim" in expect_page.text(expected_readings("uniformity", {"n": 256}))
 
 
 def test_place_of_a_value_stands_below_the_expectations():
-    found = outlook("nt_xent", {"n": 256, "temperature": 0.07})
+    found = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
     plain_lines(page := expect_page.text(found, locate(found, "6.2364")))
     assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page
 
@@ -111,10 +116,10 @@ def test_color_adds_nothing_but_color():
 
 def test_results_show_the_worst_error_and_every_failure():
     found = [
-        Result("dcl", "formula float64", "pass", "worst relative error 3e-16"),
-        Result("dcl", "nonnegative", "fail", "declared, but the value is -3"),
-        Result("dcl", "scale_invariant", "skip", "the question does not arise"),
-        Result("dcl", "relation to nt_xent", "pass", "never above"),
+        CheckResult("dcl", "formula float64", "pass", "worst relative error 3e-16"),
+        CheckResult("dcl", "nonnegative", "fail", "declared, but the value is -3"),
+        CheckResult("dcl", "scale_invariant", "skip", "the question does not arise"),
+        CheckResult("dcl", "relation to nt_xent", "pass", "never above"),
     ]
     page = check_page.text(found)
     assert [words(line) for line in plain_lines(page)[1:]] == [

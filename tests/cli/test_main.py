@@ -17,7 +17,7 @@ import pytest
 import nceref
 from nceref import cli, registry
 from nceref.checks import run as check
-from nceref.checks.run import Result
+from nceref.checks.run import CheckResult
 from nceref.losses import all_losses, get_loss
 from nceref.theory import prove
 from nceref.theory.table import Table
@@ -201,7 +201,10 @@ def test_check_prints_each_loss_and_the_count(run):
 
 @pytest.fixture
 def failing(monkeypatch):
-    results = [Result("dcl", "formula float64", "pass", "fine"), Result("dcl", "nonnegative", "fail", "it is -3")]
+    results = [
+        CheckResult("dcl", "formula float64", "pass", "fine"),
+        CheckResult("dcl", "nonnegative", "fail", "it is -3"),
+    ]
     monkeypatch.setattr(check, "count", lambda names: len(results) * len(names))
     monkeypatch.setattr(check, "run", lambda names: iter(results * len(names)))
 

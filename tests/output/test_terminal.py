@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from nceref.checks.run import Result
+from nceref.checks.run import CheckResult
 from nceref.output import terminal
 
 
 def test_progress_goes_to_a_terminal_on_standard_error_only(monkeypatch, capsys):
-    results = [Result("dcl", "nonnegative", "pass", "")] * 3
+    results = [CheckResult("dcl", "nonnegative", "pass", "")] * 3
     with terminal.progress(3) as on_progress:
         assert [on_progress(result) for result in results] == results
     assert capsys.readouterr() == ("", "")

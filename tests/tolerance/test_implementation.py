@@ -5,7 +5,7 @@ import pytest
 
 from nceref import get_loss, registry
 from nceref.errors import InputError
-from nceref.tolerance.implementation import FORMATS, allowance
+from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import corpus, evaluate
 
 torch = pytest.importorskip("torch", reason="the programs that the bounds are judged by are written in PyTorch")
@@ -181,4 +181,4 @@ def test_a_word_that_is_not_known_is_refused(name, word):
     loss = get_loss("nt_xent").declaration
     rows = np.eye(3)
     with pytest.raises(InputError, match=f"`{name}` must be"):
-        allowance(loss, {"z1": rows, "z2": rows, "temperature": 1.0}, **{"dtype": "float64", name: word})
+        implementation_bounds(loss, {"z1": rows, "z2": rows, "temperature": 1.0}, **{"dtype": "float64", name: word})

@@ -16,7 +16,7 @@ from nceref.engine.parameters import HEATS, at_temperature
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.tolerance.implementation import FORMATS, allowance
+from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
 
@@ -52,7 +52,7 @@ def corpus(
     reduction : {"mean", "sum", "none"}
         What the value is; with "none" gradients are those of the sum of the rows.
     algorithm : {"textbook", "log1p"}
-        Which programs the bounds admit, see `allowance`.
+        Which programs the bounds admit, see `implementation_bounds`.
     fixed : mapping, optional
         Scalars that can only have one value, because the target was made with it. They are not rounded.
 
@@ -243,7 +243,7 @@ def evaluate(
     choose_reduction(loss, reduction)
     try:
         value, grads = _reference(loss, inputs, reduction)
-        bounds = allowance(loss, inputs, dtype, reduction, algorithm)
+        bounds = implementation_bounds(loss, inputs, dtype, reduction, algorithm)
     except InputError as error:
         return Probe(id, loss, inputs, dtype, reduction, skip=str(error))
     if not np.all(np.isfinite(bounds.value)):

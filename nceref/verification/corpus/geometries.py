@@ -113,7 +113,7 @@ PLACES: dict[str, Geometry] = {
     "antipodal": (_antipodal, {}, {"centered": True}),
     "collapsed": (GEOMETRIES["collapsed"][0], {}, {}),
     "duplicate": (GEOMETRIES["duplicate"][0], {}, {}),
-    "lonely": (_designed, {}, {"lonely": True}),
+    "lonely": (_designed, {}, {"without_positive": True}),
     "single": (_designed, {"N": 1}, {}),
     "separated": (_separated, {"N": 4, "D": 5, "E": 5}, {}),
     "one-class": (_designed, {"C": 1}, {}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.tolerance.implementation import FORMATS, allowance
+from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import rounded
 from nceref.verification.diagnosis.features import lonely, where
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
@@ -117,7 +117,7 @@ def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None
     worst, telling = 0.0, 0
     for observation in observations:
         probe = observation.probe
-        wide = allowance(probe.loss, probe.inputs, coarse.bounds, probe.reduction)
+        wide = implementation_bounds(probe.loss, probe.inputs, coarse.bounds, probe.reduction)
         for name, gap in gaps(observation).items():
             room = np.asarray(wide.value if name == VALUE else wide.grads[name]) + gap.bound
             error = np.abs(gap.got - gap.want)
