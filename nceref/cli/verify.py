@@ -117,7 +117,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 def _verify(target: str | None, given: dict[str, Any]) -> int:
     from nceref.output.terminal import progress, screen
     from nceref.theory import table_formats
-    from nceref.verification import page
+    from nceref.verification import report
     from nceref.verification.verifier import verify_with
 
     with progress(None) as on_progress:
@@ -133,7 +133,7 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
     elif given["junit_file"] == "-":
         click.echo(found.to_junit(), nl=False)
     else:
-        click.echo(page.text(found, **screen()), nl=False)
+        click.echo(report.text(found, **screen()), nl=False)
     if given["repro_file"] and not found.repro:
         click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
     return found.exit_code

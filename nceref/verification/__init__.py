@@ -1,13 +1,20 @@
 """Is this implementation right, and if not, what is it? The machinery behind `nceref verify`.
 
-verifier     all of it, in order: request, target, cases, judge, identities, canaries, explanation, report
+verifier     all of it, in order: request, target, cases, judge, invariances, self-test, explanation, report
 records      what the parts hand to one another
 request      what the caller asked for, checked
-inputs       the designed corpus of a loss: each case with its reference and the bound of every quantity
-targets      from a name to something that is called with the inputs of the loss and asked for gradients
-judge        compares quantity by quantity; `identities` are second witnesses, `canaries` prove that it can fail
+corpus       designed inputs of a loss: each case with its reference and the bound of every quantity
+targets      from a name to something that is called with the inputs of the loss and gives gradients
+judge        compares quantity by quantity
+invariances  what must hold between answers of the target itself
+self_test    wrong answers that every run must reject
+verdict      which verdict the results amount to
 conventions  the closed list of what implementations differ in
 diagnosis    which of them explains a difference, or what else can be said of it
-report       verdict, explanation and results; `page` lays it out
-identity     tries a target as every loss
+report       verdict, explanation and results; `page` lays out their parts
+repro        the smallest failing input, as a stand-alone script
+identify     tries a target as every loss
+peers        released packages, known differences, audit
+bugs         catalogue of wrong and right programs that measures the verifier
+dense        the losses once more, as dense textbook code
 """

@@ -9,7 +9,7 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output import pages
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
-from nceref.verification.targets.child import Child
+from nceref.verification.targets.child import ChildRunner
 from nceref.verification.verifier import verify_with
 
 SHOWN = 5
@@ -83,12 +83,12 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
 
 
 @contextmanager
-def _process(target: Any, timeout: float | None) -> Iterator[Child | None]:
+def _process(target: Any, timeout: float | None) -> Iterator[ChildRunner | None]:
     """One process for all losses, so that what the target imports is imported once; None for an object."""
     if not isinstance(target, str):
         yield None
         return
-    child = Child(None, "cpu", timeout or 30.0, 120.0)
+    child = ChildRunner(None, "cpu", timeout or 30.0, 120.0)
     try:
         yield child
     finally:

@@ -23,7 +23,7 @@ _KEPT = 1e-6
 
 
 @dataclass(frozen=True)
-class Identity:
+class Invariance:
     """A statement about a target: `moved` makes the second input, None where the question does not arise.
 
     With ``moved=None`` the identity is about one answer: `gap` returns what must be 0, and its slack. With `claim`,
@@ -47,7 +47,7 @@ def _default_policies(probe: Probe) -> bool:
     return all(probe.inputs.get(p.name, p.default) == first.get(p.name, p.default) for p in policies)
 
 
-def ask(observations: Iterable[Observation], run: Callable[[Probe], Outcome]) -> Iterator[Result]:
+def check_invariances(observations: Iterable[Observation], run: Callable[[Probe], Outcome]) -> Iterator[Result]:
     """Judge every identity on the first case where the reference keeps it.
 
     Parameters
@@ -58,7 +58,7 @@ def ask(observations: Iterable[Observation], run: Callable[[Probe], Outcome]) ->
         Runs the target on another probe.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and o.probe.bounds]
-    for identity in IDENTITIES:
+    for identity in INVARIANCES:
         answers = (
             _one_answer(identity, o) if identity.gap else _two_answers(identity, o, run)
             for o in judged
@@ -69,13 +69,13 @@ def ask(observations: Iterable[Observation], run: Callable[[Probe], Outcome]) ->
             yield result
 
 
-def _one_answer(identity: Identity, observation: Observation) -> Result | None:
+def _one_answer(identity: Invariance, observation: Observation) -> Result | None:
     assert identity.gap is not None
     found = identity.gap(observation.probe, observation.outcome)
     return None if found is None else _result(identity, observation.probe, *found, size=1.0)
 
 
-def _two_answers(identity: Identity, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
+def _two_answers(identity: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
     probe, assertion = observation.probe, identity.moved
     assert assertion is not None
     inputs = assertion(probe, np.random.default_rng(len(probe.id)))
@@ -104,7 +104,7 @@ def _accuracy(probe: Probe) -> float:
     return _total(probe.bounds.terms.get("reference", 0.0)) if probe.bounds else 0.0
 
 
-def _result(identity: Identity, probe: Probe, gap: float, slack: float, size: float) -> Result:
+def _result(identity: Invariance, probe: Probe, gap: float, slack: float, size: float) -> Result:
     quantity = f"identity.{identity.name}"
     holds = gap <= slack
     why = f"{identity.statement}{'' if holds else f', but it is off by {gap:.3g}'}"
@@ -211,11 +211,11 @@ def _sizes(probe: Probe) -> dict[str, Any]:
     return {**{name: x for name, x in scalars.items() if x is not ...}, **counts}
 
 
-IDENTITIES = (
-    Identity("closed-form", "identical rows give the value of a collapsed batch", gap=_closed_form),
-    Identity("scale", "multiplying rows by powers of 2 changes nothing", _scaled, claim="scale_invariant"),
-    Identity("permutation", "reordering the samples changes nothing", _permuted, claim="permutation_equivariant"),
-    Identity("views", "the two views may change places", _swapped, claim="view_swap_invariant"),
-    Identity("radial", "no gradient along a normalized row", gap=_radial, claim="radial_slope_zero"),
-    Identity("temperature", "sum <w, dL/dw> = -2 T dL/dT", gap=_homogeneous),
+INVARIANCES = (
+    Invariance("closed-form", "identical rows give the value of a collapsed batch", gap=_closed_form),
+    Invariance("scale", "multiplying rows by powers of 2 changes nothing", _scaled, claim="scale_invariant"),
+    Invariance("permutation", "reordering the samples changes nothing", _permuted, claim="permutation_equivariant"),
+    Invariance("views", "the two views may change places", _swapped, claim="view_swap_invariant"),
+    Invariance("radial", "no gradient along a normalized row", gap=_radial, claim="radial_slope_zero"),
+    Invariance("temperature", "sum <w, dL/dw> = -2 T dL/dT", gap=_homogeneous),
 )

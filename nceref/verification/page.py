@@ -1,4 +1,4 @@
-"""A report laid out for reading: the verdict, what it is, a line for each quantity, and the first failures."""
+"""Pieces of text that `nceref verify` prints: explanations, a line for each quantity, failures, cases, conventions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -7,64 +7,18 @@ from typing import TYPE_CHECKING, Any
 from nceref.output import pages
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
-from nceref.verification.records import Probe, Result
-from nceref.verification.report import Report
+from nceref.verification.records import Diagnosis, Probe, Result
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
-_COLORS = {
-    "conforms": "bold green", "value-only": "bold green", "differs": "bold red", "error": "bold red",
-    "inconclusive": "bold yellow",
-}  # fmt: skip
 _FAILING = ("fail", "error", "xpass")
 
 
-def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Lay a report out for reading.
-
-    Parameters
-    ----------
-    report : Report
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
-    page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
-    page.print(", ".join(_circumstances(report)), style="dim")
-    page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
-    for diagnosis in report.diagnosis:
-        _print_diagnosis(page, diagnosis)
-    if report.results:
-        page.print()
-        dtypes = str(report.environment.get("dtype", "")).split(", ")
-        (_print_side_by_side if len(dtypes) > 1 else _print_table)(page, report.results, dtypes)
-    failing = [r for r in report.results if r.status in _FAILING]
-    # What is out of date concerns the whole run.
-    _print_failures(page, sorted(failing, key=lambda r: bool(r.case)))
-    _print_terms(page, report.terms)
-    return pages.clean(paper)
-
-
-def _circumstances(report: Report) -> Iterator[str]:
-    about = report.environment
-    yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
-    if about.get("suite"):
-        yield f"suite {about['suite']}"
-    yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
-    if about.get("arguments"):
-        yield str(about["arguments"])
-
-
-def _print_diagnosis(page: "Console", diagnosis: Any) -> None:
+def print_diagnosis(page: "Console", diagnosis: Diagnosis) -> None:
+    """An explanation: its id, what it says, how to mend it and where it was seen."""
     page.print(f"\n{diagnosis.id}", style="bold")
     told = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
     for label, sentence in told:
@@ -72,10 +26,18 @@ def _print_diagnosis(page: "Console", diagnosis: Any) -> None:
             pages.grid(page, [(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=pages.GAP)
 
 
+def print_results(page: "Console", results: Sequence[Result], dtypes: Sequence[str]) -> None:
+    """A line for each quantity; of several dtypes, a column for each."""
+    if len(dtypes) > 1:
+        _print_side_by_side(page, results, dtypes)
+    else:
+        _print_table(page, results)
+
+
 def _print_side_by_side(page: "Console", results: Sequence[Result], dtypes: Sequence[str]) -> None:
     """A column for each dtype: how many fail or pass, and the largest error in units of the bound."""
     lines = [("quantity", *dtypes)]
-    for name, group in by_quantity(results):
+    for name, group in _by_quantity(results):
         own = [[r for r in group if r.id.startswith(f"{dtype}/")] for dtype in dtypes]
         lines.append((name, *map(_summary, own)))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -94,9 +56,9 @@ def _summary(group: Sequence[Result]) -> str:
     return f"{told}, {worst}" if worst else told
 
 
-def _print_table(page: "Console", results: Sequence[Result], dtypes: Sequence[str] = ()) -> None:
+def _print_table(page: "Console", results: Sequence[Result]) -> None:
     header: tuple[str, ...] = ("quantity", "passed", "failed", "expected", "skipped", "error / bound", "fewest bits")
-    lines = [header, *(_line(name, group) for name, group in by_quantity(results))]
+    lines = [header, *(_line(name, group) for name, group in _by_quantity(results))]
     if not any(r.status == "xfail" for r in results):
         lines = [(*line[:3], *line[4:]) for line in lines]
         header = lines[0]
@@ -109,7 +71,7 @@ def _print_table(page: "Console", results: Sequence[Result], dtypes: Sequence[st
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
 
 
-def by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
+def _by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
     """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
     order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
     for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
@@ -141,7 +103,9 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     yield from ((reason, list(names)) for reason, names in by_reason.items())
 
 
-def _print_failures(page: "Console", failures: Sequence[Result]) -> None:
+def print_failures(page: "Console", results: Sequence[Result]) -> None:
+    """The first failures, those that concern the whole run before those of a case."""
+    failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
         return
     # Cases that fail in the same words are one finding.
@@ -162,7 +126,8 @@ def _print_failures(page: "Console", failures: Sequence[Result]) -> None:
         page.print(f"\nOne case alone: --case {case}", style="dim")
 
 
-def _print_terms(page: "Console", terms: Mapping[str, Mapping[str, float]]) -> None:
+def print_terms(page: "Console", terms: Mapping[str, Mapping[str, float]]) -> None:
+    """What the bound of each case is made of, by case."""
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
@@ -179,7 +144,7 @@ def _measured(r: Result) -> str:
 
 
 def cases(probes: Sequence[Probe], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped; the rest as in `text`."""
+    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped; the rest as in `report.text`."""
     page, paper = pages.page(width, color)
     label = max((len(probe.id) for probe in probes), default=0)
     pages.grid(page, [(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))
@@ -189,7 +154,7 @@ def cases(probes: Sequence[Probe], *, width: int = pages.WIDTH, color: bool = Fa
 
 
 def conventions(*, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List the conventions by axis, each as what completes "the reference with ..."; the rest as in `text`."""
+    """List the conventions by axis, each as what completes "the reference with ..."; the rest as in `report.text`."""
     page, paper = pages.page(width, color)
     label = max(map(len, CONVENTIONS))
     for axis, group in groupby(sorted(CONVENTIONS.values(), key=lambda c: c.axis), key=lambda c: c.axis):

@@ -1,11 +1,13 @@
-"""What a verification returns: verdict, explanation and every judged quantity, as an object, as JSON and as JUnit."""
+"""What a verification returns: verdict, explanation and every judged quantity; as text, as JSON and as JUnit XML."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nceref.errors import NcerefError
+from nceref.output import pages
+from nceref.verification import page as layout
 from nceref.verification.records import Diagnosis, Result
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
@@ -64,8 +66,6 @@ class Report:
         return self.exit_code == CONFORMS
 
     def __str__(self) -> str:
-        from nceref.verification.page import text
-
         return text(self)
 
     def record(self) -> dict[str, Any]:
@@ -96,6 +96,54 @@ class Report:
         if not self.ok:
             msg = f"{self.target}: {self.verdict}\n{self}"
             raise VerificationError(msg)
+
+
+def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> str:
+    """Lay a report out for reading.
+
+    Parameters
+    ----------
+    report : Report
+    width : int
+        Columns of the terminal.
+    color : bool
+        Whether to use the colors of the terminal.
+
+    Returns
+    -------
+    str
+    """
+    page, paper = pages.page(width, color)
+    page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
+    page.print(", ".join(_circumstances(report)), style="dim")
+    page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    for diagnosis in report.diagnosis:
+        layout.print_diagnosis(page, diagnosis)
+    if report.results:
+        page.print()
+        layout.print_results(page, report.results, str(report.environment.get("dtype", "")).split(", "))
+    layout.print_failures(page, report.results)
+    layout.print_terms(page, report.terms)
+    return pages.clean(paper)
+
+
+_COLORS = {
+    "conforms": "bold green",
+    "value-only": "bold green",
+    "differs": "bold red",
+    "error": "bold red",
+    "inconclusive": "bold yellow",
+}
+
+
+def _circumstances(report: Report) -> Iterator[str]:
+    about = report.environment
+    yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    if about.get("suite"):
+        yield f"suite {about['suite']}"
+    yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
+    if about.get("arguments"):
+        yield str(about["arguments"])
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,12 @@
 """What the caller of `verify` asked for, checked and sorted: the loss, the conventions intended, and how to judge."""
 
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any
 
+from nceref import __version__
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.registry import unknown
@@ -176,3 +179,39 @@ def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
             error = unknown("case", name, known, "nceref verify TARGET --list-cases")
             raise error
     return frozenset(wanted) or frozenset(known)
+
+
+def environment(asked: Request, target: Any) -> dict[str, Any]:
+    """Versions, dtype, device, suite, seed, algorithm, and which input goes where.
+
+    Parameters
+    ----------
+    asked : Request
+    target : Target or None
+        None if it could not be loaded.
+    """
+    framework = target.framework if target is not None else asked.framework
+    found = {
+        "nceref": __version__,
+        "python": platform.python_version(),
+        "numpy": _version("numpy"),
+        "framework": framework,
+        "dtype": ", ".join(asked.dtypes),
+        "device": asked.device,
+        "suite": asked.suite,
+        "seed": asked.seed,
+        "algorithm": asked.algorithm,
+        "platform": platform.platform(terse=True),
+    }
+    if framework not in ("", "numpy"):
+        found[framework] = _version(framework)
+    if target is not None:
+        found["arguments"] = target.binding
+    return found
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -20,7 +20,7 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
     asked : Request
     results : sequence of Result
         Of all runs, with the expected failures marked.
-    runs : sequence of Run
+    runs : sequence of TargetRun
         One for each dtype.
     """
     judged = sum(each.judged for each in runs)
@@ -38,13 +38,13 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
     cases = f"on {judged} of {judged} cases" if not held else f"on {judged} cases but where it is expected not to"
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "
-         f"{survived[0].canary.sentence}, on {survived[0].case}; please report this"),
+         f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; please report this"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
         (judged < (1 if asked.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {judged} of {len(runs[0].observations)} cases were judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
-         f"{unseen[0].canary.sentence}: the bounds are wider than that"),
+         f"{unseen[0].wrong_answer.sentence}: the bounds are wider than that"),
         (not graded or missing, "value-only", codes.DIFFERS if asked.require_grad else codes.CONFORMS,
          lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(asked, ungraded)}{beside}"),
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),

@@ -1,4 +1,4 @@
-"""The verifier: runs a target on the corpus, judges it, asks second witnesses, flies canaries, and explains."""
+"""The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +10,15 @@ from nceref.errors import TargetError
 from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
-from nceref.verification.canaries import Trial, fly
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
-from nceref.verification.environment import environment
-from nceref.verification.invariances import ask
+from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import expected, judge
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
-from nceref.verification.request import Request, request, selected
+from nceref.verification.request import Request, environment, request, selected
+from nceref.verification.self_test import SelfTestTrial, run_self_test
 from nceref.verification.verdict import conclusion
 
 _OPTIONS = frozenset({
@@ -95,8 +94,8 @@ def verify_with(
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
 
-    `on_progress` is called with each case and how many there will be; `child` is a process that has run such a target
-    before.
+    `on_progress` is called with each case, and with their number as ``total=``; `child` is a
+    process that has run such a target before.
     """
     asked = _request(target, loss, options)
     try:
@@ -129,13 +128,13 @@ def _runner(asked: Request, child: Any = None) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """All of one dtype: what was observed, what was judged, and what became of the canaries."""
+class TargetRun:
+    """All of one dtype: what was observed, what was judged, and what became of the wrong answers of the self-test."""
 
     dtype: str
     observations: tuple[Observation, ...]
     results: tuple[Result, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[SelfTestTrial, ...]
     fixed: Mapping[str, float]
     takes: frozenset[str]
 
@@ -162,14 +161,14 @@ def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[P
     return tuple(intended(p, asked.intended) for p in probes if p.id in chosen)
 
 
-def _run(asked: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> Run:
+def _run(asked: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
     probes = probes_of(asked, dtype, run.target.fixed)
     observations = tuple(_observed(probes, run, on_progress, len(asked.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
-    results += ask(observations, run)
-    trials = fly(observations, run.reply)
+    results += check_invariances(observations, run)
+    trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
-    return Run(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed, takes)
+    return TargetRun(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed, takes)
 
 
 def _observed(
@@ -190,7 +189,7 @@ def _named(asked: Request, dtype: str, results: list[Result]) -> list[Result]:
     return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
 
 
-def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
+def _report(asked: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
     results = expected([r for each in runs for r in each.results], asked.expected_failures)
     verdict, code, reason = conclusion(asked, results, runs)
     found: tuple[Diagnosis, ...] = ()
@@ -205,7 +204,7 @@ def _report(asked: Request, run: Any, runs: Sequence[Run]) -> Report:
     )  # fmt: skip
 
 
-def _explained(asked: Request, failing: Run) -> tuple[Diagnosis, ...]:
+def _explained(asked: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
 
@@ -221,7 +220,7 @@ def _explained(asked: Request, failing: Run) -> tuple[Diagnosis, ...]:
     return diagnose(seen, identities)
 
 
-def _terms(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
+def _terms(runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
     """What the bound of each value is made of; of several rows, those of the widest."""
     bounds = {o.probe.id: o.probe.bounds for each in runs[:1] for o in each.observations}
     return {case: _widest(bound) for case, bound in bounds.items() if bound is not None}
@@ -232,7 +231,7 @@ def _widest(bound: Bounds) -> dict[str, float]:
     return {stage: float(np.ravel(size)[place]) for stage, size in bound.terms.items()}
 
 
-def _script(asked: Request, run: Any, failing: Run) -> str:
+def _script(asked: Request, run: Any, failing: TargetRun) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
     from nceref.verification.repro.minimize import smallest
     from nceref.verification.repro.script import script

@@ -18,8 +18,8 @@ from nceref.cli import nceref as cli
 from nceref.errors import InputError
 from nceref.tolerance import Bounds
 from nceref.verification import verifier
-from nceref.verification.canaries import Trial
 from nceref.verification.report import VerificationError
+from nceref.verification.self_test import WRONG_ANSWERS, SelfTestTrial
 from nceref.verification.verifier import corpus_of
 
 PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
@@ -188,8 +188,8 @@ def test_an_argument_that_nobody_gives_is_named():
 
 
 def test_a_survivor_among_the_canaries_is_the_checkers_failure(monkeypatch):
-    survived = Trial(next(iter(verifier.fly.__globals__["CANARIES"])), "survived", "designed-0.3")
-    monkeypatch.setattr(verifier, "fly", lambda observations, run: (survived,))
+    survived = SelfTestTrial(WRONG_ANSWERS[0], "survived", "designed-0.3")
+    monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (survived,))
     report = nceref.verify(plain.with_gradients, **QUICK)
     assert (report.verdict, report.exit_code) == ("error", 3)
 

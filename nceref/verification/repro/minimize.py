@@ -27,13 +27,13 @@ PLAIN = {"counts": (1.0, 3.0), "prior": (0.25, 0.75), "weights": (1.0, 2.0)}
 ROWS = ("embedding", "center", "vector")
 """Arrays whose entries are tried."""
 
-Run = Callable[[Probe], Outcome]
+RunTarget = Callable[[Probe], Outcome]
 
 
 def smallest(
     loss: Loss,
     settings: Mapping[str, Any],
-    run: Run,
+    run: RunTarget,
     *,
     dtype: str = "float64",
     reduction: str = "mean",

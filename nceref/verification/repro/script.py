@@ -15,7 +15,7 @@ from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.targets.call_expression import MODULES
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.target import ResolvedTarget
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ DIALECTS: Mapping[str, Dialect] = {
 """Frameworks by name."""
 
 
-def script(target: Target, probe: Probe, outcome: Outcome) -> str:
+def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """A stand-alone script that prints the reference's number and the target's, and exits with 1 while they differ.
 
     Parameters
     ----------
-    target : Target
+    target : ResolvedTarget
         What was run; an object that cannot be imported leaves a marked line to fill in.
     probe : Probe
         The case.
@@ -159,7 +159,7 @@ def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
     return list(dict.fromkeys([*wrong, *(n for n in not_finite(observation) if n in probe.grads)])) or [VALUE]
 
 
-def _title(target: Target, probe: Probe) -> str:
+def _title(target: ResolvedTarget, probe: Probe) -> str:
     given = [(p, probe.inputs[p.name]) for p in probe.loss.parameters if probe.inputs.get(p.name) is not None]
     parts = [f"{p.name} {np.shape(x)}" for p, x in given if isinstance(p, Array)]
     parts += [f"{p.name} {x:g}" for p, x in given if isinstance(p, Scalar)]
@@ -167,14 +167,14 @@ def _title(target: Target, probe: Probe) -> str:
     return f"{title}\n{', '.join(parts)}."
 
 
-def _modules(target: Target) -> list[str]:
+def _modules(target: ResolvedTarget) -> list[str]:
     """Imports of what the call expression names."""
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", target.call))
     paths = {short: path for short, path in MODULES.items() if short in words}
     return [f"import {path}" if short == path else f"import {path} as {short}" for short, path in paths.items()]
 
 
-def _loading(target: Target) -> tuple[list[str], list[str]]:
+def _loading(target: ResolvedTarget) -> tuple[list[str], list[str]]:
     """The lines that set `target`, and the imports that they need."""
     place, _, name = target.text.rpartition(":")
     partial = ["import functools"] if target.init or _constructor(target) else []
@@ -198,7 +198,7 @@ def _loading(target: Target) -> tuple[list[str], list[str]]:
     return found, [*needed, *partial]
 
 
-def _of_object(target: Target) -> tuple[list[str], list[str]]:
+def _of_object(target: ResolvedTarget) -> tuple[list[str], list[str]]:
     """The import of an object that was handed over, or a line to fill in."""
     found = getattr(getattr(target.program, "__self__", None), "found", None)
     module, name = getattr(found, "__module__", None), getattr(found, "__qualname__", "<none>")
@@ -220,12 +220,12 @@ def _importable(module: str) -> bool:
 _CONSTRUCTED = re.compile(r"(\w+) -> (\w+) of the constructor")
 
 
-def _constructor(target: Target) -> dict[str, str]:
+def _constructor(target: ResolvedTarget) -> dict[str, str]:
     """Parameter of the constructor to the input that it is handed."""
     return {parameter: name for name, parameter in _CONSTRUCTED.findall(target.binding)}
 
 
-def _constructed(target: Target) -> str:
+def _constructed(target: ResolvedTarget) -> str:
     """A class is constructed, with what every case gives its constructor; a function may have arguments set."""
     given = {**{n: repr(value) for n, value in target.init.items()}, **_constructor(target)}
     arguments = ", ".join(f"{n}={value}" for n, value in given.items())
@@ -233,13 +233,13 @@ def _constructed(target: Target) -> str:
     return f"target({arguments}) if isinstance(target, type) else {function}"
 
 
-def _used(target: Target, probe: Probe) -> list[str]:
+def _used(target: ResolvedTarget, probe: Probe) -> list[str]:
     """The inputs that the script has to set, in the order of declaration."""
     wanted = {*target.names.values(), *_constructor(target).values()}
     return [p.name for p in probe.loss.parameters if p.name in wanted and p.name in probe.inputs]
 
 
-def _literal(probe: Probe, target: Target, dialect: Dialect, name: str) -> str:
+def _literal(probe: Probe, target: ResolvedTarget, dialect: Dialect, name: str) -> str:
     value = probe.inputs[name]
     declared = next(p for p in probe.loss.parameters if p.name == name)
     if value is None or isinstance(declared, Choice):
@@ -252,13 +252,13 @@ def _literal(probe: Probe, target: Target, dialect: Dialect, name: str) -> str:
     return repr(float(value)) if plain else dialect.scalar(repr(float(value)), probe.dtype)
 
 
-def _cast(target: Target, probe: Probe) -> list[str]:
+def _cast(target: ResolvedTarget, probe: Probe) -> list[str]:
     if target.framework != "torch":
         return []
     return [f"f = f.to(torch.{probe.dtype}) if isinstance(f, torch.nn.Module) else f"]
 
 
-def _call(target: Target, probe: Probe) -> str:
+def _call(target: ResolvedTarget, probe: Probe) -> str:
     if target.call:
         return target.call
     named = [f"{parameter}={name}" for parameter, name in target.names.items() if probe.inputs.get(name) is not None]
@@ -266,7 +266,7 @@ def _call(target: Target, probe: Probe) -> str:
     return f"f({', '.join([*named, *told])})"
 
 
-def _comparison(target: Target, probe: Probe, wrong: list[str]) -> list[str]:
+def _comparison(target: ResolvedTarget, probe: Probe, wrong: list[str]) -> list[str]:
     """Lines that print both and set the exit code."""
     lines, bounds = ["differ = False"], probe.bounds
     assert bounds is not None
@@ -287,7 +287,7 @@ def _comparison(target: Target, probe: Probe, wrong: list[str]) -> list[str]:
     return [*lines, "sys.exit(1 if differ else 0)"]
 
 
-def _key(target: Target, name: str) -> str:
+def _key(target: ResolvedTarget, name: str) -> str:
     """The key of a gradient that the target may name in its own way."""
     own = [parameter for parameter, given in target.names.items() if given == name and parameter != name]
     return f"{name!r} if {name!r} in grads else {own[0]!r}" if own else repr(name)

@@ -13,11 +13,11 @@ import numpy as np
 from nceref.verification.records import Outcome
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.construct import same_instance
-from nceref.verification.targets.frameworks import Answer, Request, Trouble, short
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.frameworks import Answer, CallRequest, Trouble, short
+from nceref.verification.targets.target import ResolvedTarget
 
 
-def outcome(target: Target, asked: Request, twice: bool = False) -> Outcome:
+def outcome(target: ResolvedTarget, asked: CallRequest, twice: bool = False) -> Outcome:
     """What a target does with one request; its warnings are silenced, what it prints is kept.
 
     Raises
@@ -35,13 +35,13 @@ def outcome(target: Target, asked: Request, twice: bool = False) -> Outcome:
     return Outcome(found.value, found.grads, found.unjudged, found.trouble, found.sentence, told)
 
 
-def replied(target: Target, asked: Request, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+def replied(target: ResolvedTarget, asked: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
     """The outcome of a known answer, handed over and read back as that of the target is."""
     known = frameworks.as_target(target.framework, lambda inputs: answer, target.loss, target.floats)
     return outcome(known, asked)
 
 
-def _attempted(target: Target, asked: Request, twice: bool) -> Outcome:
+def _attempted(target: ResolvedTarget, asked: CallRequest, twice: bool) -> Outcome:
     try:
         with same_instance() if twice else contextlib.nullcontext():
             found = frameworks.answer(target, asked)
@@ -67,7 +67,7 @@ def _changed(first: Answer, second: Answer) -> str:
     return next((n for n, (a, b) in pairs.items() if b is None or not np.array_equal(a, b, equal_nan=True)), "")
 
 
-def _foreign(target: Target, error: Exception) -> bool:
+def _foreign(target: ResolvedTarget, error: Exception) -> bool:
     """Whether a program that was taken for NumPy's stumbles over a NumPy array."""
     return target.framework == "numpy" and isinstance(error, TypeError | AttributeError) and "ndarray" in str(error)
 

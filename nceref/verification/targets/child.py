@@ -20,8 +20,7 @@ from typing import IO, Any
 from nceref.errors import InputError, TargetError
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
-from nceref.verification.targets.child_main import Order
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -32,12 +31,12 @@ GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
 
 
-class Child:
+class ChildRunner:
     """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process."""
 
-    target: Target
+    target: ResolvedTarget
 
-    def __init__(self, wanted: Order | None, device: str, timeout: float, loading_timeout: float) -> None:
+    def __init__(self, wanted: LoadRequest | None, device: str, timeout: float, loading_timeout: float) -> None:
         self._order, self._device, self._timeout, self._loading_timeout = wanted, device, timeout, loading_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[Any] = queue.Queue()
@@ -45,11 +44,11 @@ class Child:
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Ask the target; with `twice`, ask again and compare bit by bit."""
-        return self._asked((frameworks.request(probe, self._device), twice, None), 2 if twice else 1)
+        return self._asked((frameworks.call_request(probe, self._device), twice, None), 2 if twice else 1)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self._asked((frameworks.request(probe, self._device), False, answer), 1)
+        return self._asked((frameworks.call_request(probe, self._device), False, answer), 1)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -68,7 +67,7 @@ class Child:
         threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
         self._load()
 
-    def load(self, wanted: Order) -> None:
+    def load(self, wanted: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
         self._order = wanted
         self._in_a_row.clear()

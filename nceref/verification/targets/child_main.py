@@ -1,4 +1,4 @@
-"""The child's side of `watch`: loads a target once and answers requests until its parent is gone."""
+"""The child's side of `child`: loads a target once and answers requests until its parent is gone."""
 
 import os
 import pickle
@@ -6,39 +6,17 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from nceref.errors import NcerefError
-from nceref.spec import Loss
 from nceref.verification.targets import load
 from nceref.verification.targets.attempt import outcome, replied
 from nceref.verification.targets.find import folder_of
-
-
-@dataclass(frozen=True, eq=False)
-class Order:
-    """What a child is started for: arguments of `loading.target`."""
-
-    text: str
-    loss: Loss
-    options: Mapping[str, Any]
-
-
-def order(text: str, loss: Loss, options: Mapping[str, Any]) -> Order:
-    """An order without what a target has no use for: the child imports neither the formula nor the program of the loss.
-
-    That is half of its start.
-    """
-    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
-                              "kinks": ()}  # fmt: skip
-    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
-    return Order(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
+from nceref.verification.targets.target import LoadRequest
 
 
 def main() -> None:
-    """Answer each order and each request, on what was the standard output when the process began."""
+    """Answer each request to load and each call, on what was the standard output when the process began."""
     requests, replies = _own_streams()
     inbox: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
@@ -47,7 +25,7 @@ def main() -> None:
     while True:
         message = inbox.get()
         try:
-            if isinstance(message, Order):
+            if isinstance(message, LoadRequest):
                 target = _loaded(message)
                 found: Any = target.described()
             else:
@@ -58,8 +36,8 @@ def main() -> None:
         _send(replies, found)
 
 
-def _loaded(wanted: Order) -> Any:
-    """The target of an order; a later order for the same text finds its packages imported already."""
+def _loaded(wanted: LoadRequest) -> Any:
+    """The target of a request; a later one for the same text finds its packages imported already."""
     folder = str(folder_of(wanted.text))
     if folder not in sys.path:
         # Behind everything else, for what the target imports when it is called.

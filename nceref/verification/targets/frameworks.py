@@ -16,7 +16,7 @@ import numpy as np
 from nceref.errors import InputError, UnavailableError
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.target import ResolvedTarget
 
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
@@ -31,7 +31,7 @@ class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class CallRequest:
     """What a target is asked on one case; picklable.
 
     Attributes
@@ -73,7 +73,7 @@ class Answer:
     remarks: Mapping[str, str] = field(default_factory=dict)
 
 
-def request(probe: Probe, device: str = "cpu") -> Request:
+def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
     """What to ask on a probe; what it leaves out has the default of the declaration."""
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
@@ -86,7 +86,7 @@ def request(probe: Probe, device: str = "cpu") -> Request:
     scalars = (p.name for p in declared if isinstance(p, Scalar) and not p.constant)
     shape = None if probe.value is None else np.shape(probe.value)
     names = frozenset(p.name for p in tracked)
-    return Request(given, names, frozenset(scalars), constants, probe.dtype, probe.reduction, shape, device)
+    return CallRequest(given, names, frozenset(scalars), constants, probe.dtype, probe.reduction, shape, device)
 
 
 def module(framework: str) -> ModuleType:
@@ -97,7 +97,7 @@ def module(framework: str) -> ModuleType:
     return importlib.import_module(f"nceref.verification.targets.run_{framework}")
 
 
-def check(target: Target, asked: Request) -> None:
+def check(target: ResolvedTarget, asked: CallRequest) -> None:
     """Refuse what a framework cannot do, before the target is called.
 
     Raises
@@ -114,7 +114,7 @@ def check(target: Target, asked: Request) -> None:
         raise UnavailableError(msg) from error
 
 
-def answer(target: Target, asked: Request) -> Answer:
+def answer(target: ResolvedTarget, asked: CallRequest) -> Answer:
     """Call the target, as a training step would; ask for less only where it refuses.
 
     First with every scalar as a tensor, then with Python numbers for them, then without gradients. What was asked for
@@ -139,7 +139,12 @@ def answer(target: Target, asked: Request) -> Answer:
 
 
 def _told(
-    found: Answer, target: Target, asked: Request, floats: frozenset[str], gradients: bool, failed: Exception | None
+    found: Answer,
+    target: ResolvedTarget,
+    asked: CallRequest,
+    floats: frozenset[str],
+    gradients: bool,
+    failed: Exception | None,
 ) -> Answer:
     """The answer with the reasons for what could not be asked, and without gradients that mean nothing."""
     why = f"{type(failed).__name__}: {short(failed or '', 120)}"
@@ -160,7 +165,7 @@ def short(error: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
-def loss_of(returned: Any, asked: Request, is_array: Callable[[Any], bool]) -> Any:
+def loss_of(returned: Any, asked: CallRequest, is_array: Callable[[Any], bool]) -> Any:
     """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary."""
     if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
         return returned
@@ -178,7 +183,7 @@ def loss_of(returned: Any, asked: Request, is_array: Callable[[Any], bool]) -> A
     raise Trouble(msg, "wrong-shape")
 
 
-def value_of(array: Any, asked: Request) -> Any:
+def value_of(array: Any, asked: CallRequest) -> Any:
     """The value as a float64 number or rows, of the shape that the reduction asks for."""
     found = np.asarray(array)
     if found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16":
@@ -195,7 +200,7 @@ def value_of(array: Any, asked: Request) -> Any:
     raise Trouble(msg, "wrong-shape")
 
 
-def gradient_of(name: str, array: Any, asked: Request) -> Any:
+def gradient_of(name: str, array: Any, asked: CallRequest) -> Any:
     """A gradient in float64, in the shape of its input."""
     found, wanted = np.asarray(array), np.shape(asked.inputs[name])
     if found.dtype.kind not in "fiu" and found.dtype.name != "bfloat16":
@@ -218,7 +223,7 @@ def as_target(
     reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]],
     loss: str,
     floats: Mapping[str, str] | None = None,
-) -> Target:
+) -> ResolvedTarget:
     """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
 
     Parameters
@@ -232,4 +237,4 @@ def as_target(
         Scalars that are handed over as plain numbers, with the reason.
     """
     program = module(framework).program(reply)
-    return Target("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)
+    return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

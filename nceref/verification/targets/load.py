@@ -1,4 +1,4 @@
-"""From what a user names to a `Target`: found, constructed, its arguments matched, its framework recognized."""
+"""From what a user names to a `ResolvedTarget`: found, constructed, its arguments matched, its framework recognized."""
 
 import inspect
 import numbers
@@ -14,13 +14,13 @@ from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.construct import Made, Taken, made_of
 from nceref.verification.targets.find import located
 from nceref.verification.targets.recognize import recognized
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.target import ResolvedTarget
 
 
 def target(
     thing: Any, loss: Loss, *, call: str | None = None, init: Mapping[str, Any] | None = None,
     framework: str | None = None, settings: Mapping[str, Any] | None = None, floats: Iterable[str] = (),
-) -> Target:  # fmt: skip
+) -> ResolvedTarget:  # fmt: skip
     """Make a target out of what a user gave.
 
     Parameters
@@ -59,7 +59,7 @@ def target(
     made = made_of(found, name, loss, frozenset(settings), init, written)
     taken = made.bound(expected_names(loss, settings))
     fixed = _fixed(found, made, taken, settings)
-    return Target(
+    return ResolvedTarget(
         name=name, framework=framework, loss=loss.name, program=made.program, binding=_sentence(made, taken, fixed),
         names=taken.names, fixed=fixed, floats=_reasons(loss, taken, fixed, floats), has_reduction=made.has_reduction,
         text=thing if isinstance(thing, str) else "", call=call or "", init=init,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.verification.targets.frameworks import Answer, Request, gradient_of, loss_of, value_of
-from nceref.verification.targets.target import Program, Target
+from nceref.verification.targets.frameworks import Answer, CallRequest, gradient_of, loss_of, value_of
+from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: Request) -> None:
+def check(asked: CallRequest) -> None:
     """Refuse a device that is not there."""
     import jax
 
@@ -22,7 +22,7 @@ def check(asked: Request) -> None:
         raise InputError(msg) from error
 
 
-def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Differentiate the sum of what it returns by every tracked input."""
     import jax
 
@@ -46,7 +46,7 @@ def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bo
         return Answer(value, {n: gradient_of(n, g, asked) for n, g in found.items()})
 
 
-def _plain(loss: Any, asked: Request) -> Answer:
+def _plain(loss: Any, asked: CallRequest) -> Answer:
     import jax
 
     remarks = {}
@@ -57,7 +57,7 @@ def _plain(loss: Any, asked: Request) -> Answer:
     return Answer(value_of(loss, asked))
 
 
-def _double(asked: Request) -> contextlib.AbstractContextManager[None]:
+def _double(asked: CallRequest) -> contextlib.AbstractContextManager[None]:
     """Float64 where it is asked for; JAX leaves it out by default."""
     import jax
 
@@ -68,7 +68,7 @@ def _double(asked: Request) -> contextlib.AbstractContextManager[None]:
     return jax.enable_x64(asked.dtype == "float64")  # type: ignore[no-any-return]
 
 
-def _native(asked: Request, floats: frozenset[str]) -> dict[str, Any]:
+def _native(asked: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     import jax.numpy as jnp
 
     dtype, out = jnp.dtype(asked.dtype), dict(asked.inputs)

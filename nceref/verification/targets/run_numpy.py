@@ -7,11 +7,19 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.verification.targets.aliases import denoted
-from nceref.verification.targets.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
-from nceref.verification.targets.target import Program, Target
+from nceref.verification.targets.frameworks import (
+    Answer,
+    CallRequest,
+    Trouble,
+    gradient_of,
+    loss_of,
+    modified,
+    value_of,
+)
+from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: Request) -> None:
+def check(asked: CallRequest) -> None:
     """Refuse a format that NumPy does not have, and devices."""
     if asked.dtype == "bfloat16":
         msg = "`dtype` is 'bfloat16', which NumPy does not have; verify a NumPy target in float16, float32 or float64"
@@ -21,7 +29,7 @@ def check(asked: Request) -> None:
         raise InputError(msg)
 
 
-def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it; without gradients of its own, only the value can be judged."""
     assert target.program is not None
     handed, kept = _native(asked), _native(asked)
@@ -38,7 +46,7 @@ def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bo
     )  # fmt: skip
 
 
-def _native(asked: Request) -> dict[str, Any]:
+def _native(asked: CallRequest) -> dict[str, Any]:
     """Copies of the inputs: float arrays and differentiable scalars in the dtype of the run, the rest as it is."""
     out = dict(asked.inputs)
     for name, x in asked.inputs.items():
@@ -49,7 +57,7 @@ def _native(asked: Request) -> dict[str, Any]:
     return out
 
 
-def _named(grads: Any, target: Target, asked: Request) -> dict[str, Any]:
+def _named(grads: Any, target: ResolvedTarget, asked: CallRequest) -> dict[str, Any]:
     """Gradients by input: from a mapping by name, parameter or alias, or from a sequence in the target's order."""
     if grads is None:
         return {}

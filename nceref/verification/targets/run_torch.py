@@ -6,11 +6,19 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.verification.targets.frameworks import Answer, Request, Trouble, gradient_of, loss_of, modified, value_of
-from nceref.verification.targets.target import Program, Target
+from nceref.verification.targets.frameworks import (
+    Answer,
+    CallRequest,
+    Trouble,
+    gradient_of,
+    loss_of,
+    modified,
+    value_of,
+)
+from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: Request) -> None:
+def check(asked: CallRequest) -> None:
     """Refuse a device that is not there."""
     import torch
 
@@ -21,7 +29,7 @@ def check(asked: Request) -> None:
         raise InputError(msg) from error
 
 
-def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
     import torch
 
@@ -43,7 +51,7 @@ def answer(target: Target, asked: Request, floats: frozenset[str], gradients: bo
     return Answer(value, grads, remarks=modified(changed))
 
 
-def _leaves(asked: Request, floats: frozenset[str]) -> dict[str, Any]:
+def _leaves(asked: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     import torch
 
     dtype, out = getattr(torch, asked.dtype), dict(asked.inputs)
@@ -56,7 +64,7 @@ def _leaves(asked: Request, floats: frozenset[str]) -> dict[str, Any]:
     return out
 
 
-def _placed(asked: Request) -> Callable[[Any], Any]:
+def _placed(asked: CallRequest) -> Callable[[Any], Any]:
     import torch
 
     def placed(instance: Any) -> Any:
@@ -67,14 +75,14 @@ def _placed(asked: Request) -> Callable[[Any], Any]:
     return placed
 
 
-def _without_graph(loss: Any, asked: Request, remarks: dict[str, str]) -> Answer:
+def _without_graph(loss: Any, asked: CallRequest, remarks: dict[str, str]) -> Answer:
     """A Python number, or a NumPy array: it can be judged, but nothing can be trained with it."""
     kind = type(loss).__name__
     remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it"
     return Answer(value_of(loss, asked), {}, dict.fromkeys(asked.differentiable, f"it returns a {kind}"), remarks)
 
 
-def _gradients(loss: Any, leaves: Mapping[str, Any], asked: Request) -> dict[str, Any]:
+def _gradients(loss: Any, leaves: Mapping[str, Any], asked: CallRequest) -> dict[str, Any]:
     import torch
 
     names = [n for n, x in leaves.items() if x.requires_grad]

@@ -9,29 +9,28 @@ from nceref.spec import Loss
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import outcome, replied
-from nceref.verification.targets.child import Child
-from nceref.verification.targets.child_main import order
-from nceref.verification.targets.target import Target
+from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.target import ResolvedTarget, load_request
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Runner:
     """A target in this process: called with a probe, it returns the outcome."""
 
-    target: Target
+    target: ResolvedTarget
     device: str = "cpu"
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Ask the target; with `twice`, ask again and compare bit by bit."""
-        return outcome(self.target, frameworks.request(probe, self.device), twice)
+        return outcome(self.target, frameworks.call_request(probe, self.device), twice)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return replied(self.target, frameworks.request(probe, self.device), answer)
+        return replied(self.target, frameworks.call_request(probe, self.device), answer)
 
 
 @contextlib.contextmanager
-def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Run]:
+def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Runner]:
     """Run a target here.
 
     Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. A target that
@@ -40,26 +39,26 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
     Parameters
     ----------
     thing, loss, **options
-        As for `loading.target`; `thing` may be a `Target` already, and nothing else is needed then.
+        As for `load.target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
     device : str
         As the framework names it.
     """
-    if not isinstance(thing, Target):
+    if not isinstance(thing, ResolvedTarget):
         assert loss is not None
         thing = load.target(thing, loss, **options)
-    yield Run(thing, device)
+    yield Runner(thing, device)
 
 
 @contextlib.contextmanager
 def in_child(
     text: str, loss: Loss, *, device: str = "cpu", timeout: float = 30.0, loading_timeout: float = 120.0, **options: Any
-) -> Iterator[Child]:
+) -> Iterator[ChildRunner]:
     """Run a target in a process of its own, which is stopped when it hangs and started again when it dies.
 
     Parameters
     ----------
     text, loss, **options
-        As for `loading.target`.
+        As for `load.target`.
     device : str
         As the framework names it.
     timeout, loading_timeout : float
@@ -72,7 +71,7 @@ def in_child(
     InputError
         If an option is wrong.
     """
-    child = Child(order(text, loss, options), device, timeout, loading_timeout)
+    child = ChildRunner(load_request(text, loss, options), device, timeout, loading_timeout)
     try:
         child.start()
         yield child
@@ -81,15 +80,17 @@ def in_child(
 
 
 @contextlib.contextmanager
-def in_same_child(child: Child, text: str, loss: Loss, *, device: str = "cpu", **options: Any) -> Iterator[Child]:
+def in_same_child(
+    child: ChildRunner, text: str, loss: Loss, *, device: str = "cpu", **options: Any
+) -> Iterator[ChildRunner]:
     """Run another target, or the same one as another loss, in a process that is there already.
 
     Parameters
     ----------
-    child : Child
+    child : ChildRunner
         Of `in_child`, which ends it.
     text, loss, device, **options
         As for `in_child`; raises the same.
     """
-    child.load(order(text, loss, options))
+    child.load(load_request(text, loss, options))
     yield child

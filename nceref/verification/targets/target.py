@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nceref.spec import Loss
+
 Program = Callable[[Mapping[str, Any], str, Callable[[Any], Any]], Any]
 """``program(inputs, reduction, placed)``: inputs by canonical name, as arrays of the framework; `placed` puts an object
 that has arrays of its own, such as a torch module, into the dtype and on the device of the run."""
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class ResolvedTarget:
     """Somebody else's loss, ready to be called.
 
     Attributes
@@ -50,6 +52,26 @@ class Target:
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)
 
-    def described(self) -> "Target":
+    def described(self) -> "ResolvedTarget":
         """The same without the program, so that it can be sent to another process."""
         return replace(self, program=None)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadRequest:
+    """What a child is started for: arguments of `load.target`."""
+
+    text: str
+    loss: Loss
+    options: Mapping[str, Any]
+
+
+def load_request(text: str, loss: Loss, options: Mapping[str, Any]) -> LoadRequest:
+    """A request without what a target has no use for: the child imports neither formula nor program of the loss.
+
+    Those imports would be half of its start.
+    """
+    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
+                              "kinks": ()}  # fmt: skip
+    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
+    return LoadRequest(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
