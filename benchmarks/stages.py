@@ -8,8 +8,8 @@ from benchmarks.cases import LARGE, QUICK, SMALL, Case, inputs
 from benchmarks.clock import Tell, fresh
 
 STAGES = {
-    "checks": (("inputs.py", "bind"),),
-    "rows": (("embeddings.py", "embed"), ("embeddings.py", "pull")),
+    "checks": (("arguments.py", "bind"),),
+    "rows": (("embeddings.py", "embed"), ("embeddings.py", "vjp")),
     "products": (("similarity.py", "block"), ("similarity.py", "add")),
     "exponentials": (("tiles.py", "exp"), ("heads.py", "softplus_and_sigmoid_of_block")),
     "slopes": (("tiles.py", "total"),),
@@ -48,7 +48,7 @@ def shares(stats: pstats.Stats) -> dict[str, float]:
     seconds = dict.fromkeys(STAGES, 0.0)
     for (path, _, function), (_, _, _, cumulative, _) in stats.stats.items():
         for stage, members in STAGES.items():
-            if any(function == name and path.endswith(f"nceref/{file}") for file, name in members):
+            if any(function == name and path.endswith(f"nceref/engine/{file}") for file, name in members):
                 seconds[stage] += cumulative
     whole = stats.total_tt
     found = {stage: time / whole for stage, time in seconds.items()}

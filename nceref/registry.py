@@ -56,9 +56,9 @@ def _described(what: str, name: str) -> list[str]:
     """Those whose summary holds the word, or else those whose sources do."""
     word = _plain(name)
     # What Python itself looks for in a module begins with an underscore, at times while declarations are imported.
-    if len(word) < 4 or name.startswith("_") or what not in _PLACES:
+    if len(word) < 4 or name.startswith("_") or what not in _FOLDERS:
         return []
-    found = discover(*_PLACES[what]).items()
+    found = discover(*_FOLDERS[what]).items()
     by_summary = [k for k, declared in found if word in _plain(declared.summary)]
     meant = by_summary or [k for k, declared in found if word in _plain(" ".join(map(str, declared.sources)))]
     # A word that is in more of them, such as "loss", tells nothing.
@@ -69,4 +69,4 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-_PLACES: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS", Loss)}
+_FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS", Loss)}

@@ -35,8 +35,8 @@ def headed(change):
 
     def breaks(plan):
         def head(stats):
-            rows, pull = plan.head(stats)
-            return change(rows, pull)
+            rows, vjp = plan.head(stats)
+            return change(rows, vjp)
 
         return replace(plan, head=head)
 
@@ -74,7 +74,7 @@ def rows_without_lengths(rows):
 
 
 def no_projection(plan):
-    """The pullback forgets the normalization."""
+    """The backward pass forgets the normalization."""
 
     def change(logits):
         if not isinstance(logits, Dot):
@@ -102,7 +102,7 @@ def mask_off_by_one(name, term):
     """The self mask sits beside the diagonal, as it does at the wrong rank of a gathered batch."""
     if not isinstance(term.pattern, Except):
         return term
-    own, *others = term.pattern.places
+    own, *others = term.pattern.pair_sets
     return replace(term, pattern=Except((own._replace(stop=own.stop - 1, shift=1), *others)))
 
 
@@ -110,31 +110,31 @@ def louder_positive(plan):
     """The positive alone is 1 % too large."""
 
     def head(stats):
-        rows, pull = plan.head({**stats, "positive": 1.01 * stats["positive"]})
-        return rows, lambda c: scaled(pull(c), 1.01, "positive")
+        rows, vjp = plan.head({**stats, "positive": 1.01 * stats["positive"]})
+        return rows, lambda c: scaled(vjp(c), 1.01, "positive")
 
     return replace(plan, head=head)
 
 
 MUTANTS = (
-    Mutant("rows minus 1", "nonnegative", headed(lambda rows, pull: (rows - 1, pull))),
-    Mutant("sign flipped", "formula", headed(lambda rows, pull: (-rows, lambda c: scaled(pull(c), -1)))),
+    Mutant("rows minus 1", "nonnegative", headed(lambda rows, vjp: (rows - 1, vjp))),
+    Mutant("sign flipped", "formula", headed(lambda rows, vjp: (-rows, lambda c: scaled(vjp(c), -1)))),
     Mutant("positive's slope flipped", "attracts_positives",
-           headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), -1, "positive")))),
+           headed(lambda rows, vjp: (rows, lambda c: scaled(vjp(c), -1, "positive")))),
     Mutant("negatives' slope flipped", "repels_negatives",
-           headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), -1, "negative")))),
+           headed(lambda rows, vjp: (rows, lambda c: scaled(vjp(c), -1, "negative")))),
     Mutant("negatives' slope 1 % off", "row_slopes_sum_to_zero",
-           headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), 1.01, "negative")))),
-    Mutant("all slopes 1e-9 off", "formula", headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), 1 + 1e-9)))),
+           headed(lambda rows, vjp: (rows, lambda c: scaled(vjp(c), 1.01, "negative")))),
+    Mutant("all slopes 1e-9 off", "formula", headed(lambda rows, vjp: (rows, lambda c: scaled(vjp(c), 1 + 1e-9)))),
     Mutant("log base 2", "formula",
-           headed(lambda rows, pull: (rows / np.log(2), lambda c: scaled(pull(c / np.log(2)), 1)))),
+           headed(lambda rows, vjp: (rows / np.log(2), lambda c: scaled(vjp(c / np.log(2)), 1)))),
     Mutant("root of the rows", "convex_in_logits",
-           headed(lambda rows, pull: (np.sqrt(rows), lambda c: scaled(pull(c / (2 * np.sqrt(rows))), 1)))),
+           headed(lambda rows, vjp: (np.sqrt(rows), lambda c: scaled(vjp(c / (2 * np.sqrt(rows))), 1)))),
     Mutant("exponent 1 % off", "row_shift_invariant", termed(lambda name, term: log_sum_exp(name, term, 1.01))),
     Mutant("self and positive kept", "formula", termed(self_kept)),
     Mutant("self mask off by one", "formula", termed(mask_off_by_one)),
     Mutant("positive 1 % off", "formula", planned(louder_positive)),
-    Mutant("pullback without projection", "radial_slope_zero", planned(no_projection)),
+    Mutant("backward pass without projection", "radial_slope_zero", planned(no_projection)),
     Mutant("not normalized", "scale_invariant", argued(lambda a: {**a, "normalize": "none"})),
     Mutant("first sample twice", "permutation_equivariant", planned(first_counts_double)),
     Mutant("second input shifted", "view_swap_invariant", argued(second_shifted)),

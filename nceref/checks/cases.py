@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS, at_temperature
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.spec import Array, Labels, Loss, Scalar
 
 TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
@@ -110,7 +110,7 @@ def cases(
         Size of every letter of a shape, where the geometry does not set it.
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
-    hot = temperatures if scalars & HEATS.keys() else (1.0,)
+    hot = temperatures if scalars & INVERSE_TEMPERATURES.keys() else (1.0,)
     for geometry in geometries:
         for number, variant in enumerate(loss.variants[:variants]):
             if not _sensible(loss, geometry, variant):
@@ -162,7 +162,7 @@ def arguments(
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
-    heat = {name: at_temperature(name, temperature) for name in HEATS}
+    heat = {name: at_temperature(name, temperature) for name in INVERSE_TEMPERATURES}
     wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in wanted if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra

@@ -132,11 +132,11 @@ def _check_entries(name: str, x: Any, bad: Any, expected: str) -> None:
     if not bool(xp.any(bad)):
         return
     flat = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int8)))
-    place: list[int] = []
+    index: tuple[int, ...] = ()
     for size in reversed(x.shape):
         flat, rest = divmod(flat, size)
-        place.insert(0, rest)
-    msg = f"`{name}` must be {expected} everywhere, got {float(x[tuple(place)])} at index {tuple(place)}"
+        index = (rest, *index)
+    msg = f"`{name}` must be {expected} everywhere, got {float(x[index])} at index {index}"
     raise InputError(msg)
 
 

@@ -53,7 +53,7 @@ class ExpSum:
         """What exp(k s_ij) is multiplied by: slope * k / sum."""
         return (self.k * slope * _inverse(out),)
 
-    def pull(self, into: Slopes, view: View, pattern: Pattern, by: Array) -> None:
+    def vjp(self, into: Slopes, view: View, pattern: Pattern, by: Array) -> None:
         into.scale(view, self._exp(view, pattern), by)
 
     def _exp(self, view: View, pattern: Pattern) -> Array:
@@ -111,7 +111,7 @@ class PositiveSums:
         target = by_gap / mass * (_inverse(out[:, 1]) if self.inside else 1.0)
         return (slope[:, 0] + by_gap) * _inverse(out[:, 0]), -target
 
-    def pull(self, into: Slopes, view: View, pattern: Pattern, by_share: Array, by_target: Array) -> None:
+    def vjp(self, into: Slopes, view: View, pattern: Pattern, by_share: Array, by_target: Array) -> None:
         e, inside, weight = self._parts(view, pattern)
         into.scale(view, e, by_share)
         if not self.inside:

@@ -72,7 +72,7 @@ class _SquaredDistanceGradient(Accumulator):
 
     def finish(self) -> Gradients:
         points: Rows = self.logits.points
-        return points.pull(-2 * self.logits.factor.value * self.x)
+        return points.vjp(-2 * self.logits.factor.value * self.x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,4 +122,4 @@ class _PairedDistanceGradient(Accumulator):
         apart = array_namespace(self.g).where(distance > 0, distance, 1.0)
         by_x = self.g * ((x.values - y.values) / apart)
         by_y = -by_x
-        return merge(x.pull(by_x), y.pull(by_y))
+        return merge(x.vjp(by_x), y.vjp(by_y))

@@ -67,7 +67,7 @@ class Rows:
         xp = array_namespace(self.values)
         return float(xp.max(xp.linalg.vector_norm(self.values, axis=1)))
 
-    def pull(self, g: Array) -> Gradients:
+    def vjp(self, g: Array) -> Gradients:
         """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
 
         An input may take part twice, as anchor and as candidate.

@@ -1,7 +1,7 @@
 """Heads that two or more losses share: row values from row statistics, and their derivative by hand.
 
-A head takes the statistics by name and returns the row values with their pullback: `pull(c)` maps d total / d rows
-to d total / d statistic, and to d total / d scalar where the head reads a scalar argument itself.
+A head takes the statistics by name and returns the row values and their backward pass, a vector-Jacobian product:
+`vjp(c)` maps d total / d rows to d total / d statistic, and to d total / d scalar where the head reads a scalar itself.
 """
 
 import math
@@ -12,7 +12,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.errors import InputError
 
 Array = Any
-Pull = Callable[[Array], dict[str, Any]]
+HeadVjp = Callable[[Array], dict[str, Any]]
 
 
 def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
@@ -56,24 +56,24 @@ def sigmoid(x: Array) -> Array:
     return softplus_and_sigmoid(x)[1]
 
 
-def softmax_one_positive(stats: dict[str, Array]) -> tuple[Array, Pull]:
+def softmax_one_positive(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
     """-log softmax at the positive, as softplus(negatives - positive): no digit is lost when the loss is tiny."""
     loss, missed = softplus_and_sigmoid(stats["negatives"] - stats["positive"])
 
-    def pull(c: Array) -> dict[str, Any]:
+    def vjp(c: Array) -> dict[str, Any]:
         g = c * missed
         return {"negatives": g, "positive": -g}
 
-    return loss, pull
+    return loss, vjp
 
 
-def difference(stats: dict[str, Array]) -> tuple[Array, Pull]:
+def difference(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
     """Negatives - positive: the positive is not in the denominator."""
 
-    def pull(c: Array) -> dict[str, Any]:
+    def vjp(c: Array) -> dict[str, Any]:
         return {"negatives": c, "positive": -c}
 
-    return stats["negatives"] - stats["positive"], pull
+    return stats["negatives"] - stats["positive"], vjp
 
 
 def log1mexp(x: Array) -> Array:
@@ -84,7 +84,7 @@ def log1mexp(x: Array) -> Array:
     return xp.where(near, xp.where(x < 0, xp.log(gap), -xp.inf), xp.log1p(-xp.exp(xp.where(near, -1.0, x))))
 
 
-def corrected_negatives(temperature: float, prior: float, count: int) -> Callable[..., tuple[Array, Pull]]:
+def corrected_negatives(temperature: float, prior: float, count: int) -> Callable[..., tuple[Array, HeadVjp]]:
     """Head of the debiased family: softplus(log Ng - positive) with Ng clamped from below.
 
     Ng = (exp(negatives) - prior * count * exp(positive)) / (1 - prior), at least count * exp(-1 / temperature);
@@ -94,7 +94,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Callabl
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     floor = math.log(count) - 1 / temperature
 
-    def head(stats: dict[str, Array]) -> tuple[Array, Pull]:
+    def head(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
         xp = array_namespace(stats["positive"])
         negatives, positive = stats["negatives"], stats["positive"]
         removed = xp.clip(log_share + positive - negatives, max=0.0)
@@ -102,26 +102,26 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Callabl
         free = estimate > floor
         loss, missed = softplus_and_sigmoid(xp.where(free, estimate, floor) - positive)
 
-        def pull(c: Array) -> dict[str, Any]:
+        def vjp(c: Array) -> dict[str, Any]:
             g = c * missed
             by_estimate = xp.where(free, g, 0.0) / xp.where(free, -xp.expm1(removed), 1.0)
             by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature**2
             by_positive = -by_estimate * xp.exp(removed) - g
             return {"negatives": by_estimate, "positive": by_positive, "temperature": by_floor}
 
-        return loss, pull
+        return loss, vjp
 
     return head
 
 
-def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, Pull]]:
+def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, HeadVjp]]:
     """Head over "negatives" and a `PositiveSet` named "positives".
 
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
     positives, which `policy` "error" refuses.
     """
 
-    def head(stats: dict[str, Array]) -> tuple[Array, Pull]:
+    def head(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
         negatives, positives = stats["negatives"], stats["positives"]
         xp = array_namespace(negatives)
         has = has_positive(stats)
@@ -133,11 +133,11 @@ def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, 
         outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
         loss, missed = softplus_and_sigmoid(negatives - peak)
 
-        def pull(c: Array) -> dict[str, Any]:
+        def vjp(c: Array) -> dict[str, Any]:
             g = c * outer
             return {"negatives": g * missed, "positives": xp.stack([-g * missed, g], axis=1)}
 
-        return outer * (loss + (peak - level)), pull
+        return outer * (loss + (peak - level)), vjp
 
     return head
 

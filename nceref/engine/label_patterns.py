@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.patterns import Diagonal, Mask, Pattern, Places, indices, union
+from nceref.engine.patterns import Diagonal, Mask, PairSets, Pattern, indices, union
 from nceref.engine.tiles import View
 
 Array = Any
 
 
-def _without(mask: Mask, own: Places, rows: slice, columns: slice, s: Array) -> Mask:
+def _without(mask: Mask, own: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
     itself = union(own, rows, columns, s)
     return mask if itself is False else mask & ~itself
 
@@ -50,8 +50,8 @@ class SameLabel(_Labelled):
         first, second = (candidates, anchors) if view.flip else (anchors, candidates)
         same = xp.astype(first[:, None] == second[None, :], s.dtype)
         flat = xp.reshape(same, (-1,))
-        for place in self.own:
-            line = place.line(view)
+        for diagonal in self.own:
+            line = diagonal.line(view)
             if line is not None:
                 flat[line[1]] = 0.0
         return same
@@ -78,7 +78,7 @@ class Weighted(Pattern):
     """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out."""
 
     table: Array
-    own: Places
+    own: PairSets
     symmetric = False
 
     def weight(self, rows: slice, columns: slice) -> Array:

@@ -32,8 +32,8 @@ LOGIT_SCALE = Scalar(
     typical=(1.0, 20.0),
 )  # fmt: skip
 SCALE = Scalar("scale", "s", "Multiplies the cosines.", default=64.0, low=0.0, typical=(1.0, 64.0))
-HEATS = {TEMPERATURE.name: -1, LOGIT_SCALE.name: 1, SCALE.name: 1}
-"""Scalars that divide (-1) or multiply (1) the similarities."""
+INVERSE_TEMPERATURES = {TEMPERATURE.name: -1, LOGIT_SCALE.name: 1, SCALE.name: 1}
+"""Exponent of each such scalar in the inverse temperature, the factor on the similarities: -1 divides, 1 multiplies."""
 PRIOR = Scalar(
     "positive_prior", r"\tau^+", "Probability that a negative belongs to the anchor's class.", default=0.1, low=0.0,
     low_closed=True, high=1.0, constant=True, typical=(0.05, 0.2),
@@ -50,5 +50,5 @@ ANCHOR_MODE = Choice("anchor_mode", ("all", "one"), "all", "Anchors are the rows
 
 
 def at_temperature(name: str, temperature: float) -> float:
-    """What one of `HEATS` is at a temperature; its own inverse, so also the temperature at which it has a value."""
-    return temperature if HEATS[name] < 0 else 1 / temperature
+    """The value of a scalar in `INVERSE_TEMPERATURES` at a temperature; its own inverse, so also the way back."""
+    return temperature if INVERSE_TEMPERATURES[name] < 0 else 1 / temperature

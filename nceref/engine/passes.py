@@ -1,8 +1,8 @@
-"""The only backward driver of the package: fold row statistics over tiles, then pull the gradient back over tiles.
+"""The two passes of every loss: fold row statistics over tiles, then take the gradient back over the same tiles.
 
     fold      s = logits.block(rows, columns)         for every tile: each statistic takes it in
     head      statistics -> row values, by hand with its derivative
-    pull      g = sum over statistics of slope * d statistic / d s for every tile, and the logits take g in
+    vjp       g = sum over statistics of slope * d statistic / d s for every tile, and the logits take g in
 
 No n x m array ever exists: memory beyond inputs and gradients is O(n + m), a few tiles a thread, and at most
 `config(keep=)` bytes of tiles that are kept for the second pass. A batch whose tiles do not fit computes them again.
@@ -19,7 +19,7 @@ from nceref.engine.arrays import all_finite
 from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, device, number_format, on_host
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.settings import block_shape, kept_bytes, threads_for
+from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import Fitted
 from nceref.engine.threads import share
 from nceref.engine.tiles import Slopes, Tile, View
@@ -33,20 +33,20 @@ def _spans(size: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-class Kept:
+class TileCache:
     """Tiles of the first pass for the second: all of them, or none where they need more than `config(keep=)` bytes."""
 
     def __init__(self, walk: "Walk", itemsize: int) -> None:
         self.tiles: dict[tuple[int, int], Tile] = {}
         self.rereads = any(term.statistic.rereads(term.pattern) for term in walk.terms.values())
-        self.places: dict[tuple[int, int], int] = {}
+        self.offsets: dict[tuple[int, int], int] = {}
         self.single = len(walk.rows) == len(walk.columns) == 1
         pairs = 0
         for rows, columns in walk.blocks(walk.rows):
-            self.places[rows.start, columns.start] = pairs
+            self.offsets[rows.start, columns.start] = pairs
             pairs += (rows.stop - rows.start) * (columns.stop - columns.start)
-        if pairs * itemsize > kept_bytes(walk.like):
-            self.places.clear()
+        if pairs * itemsize > cache_limit(walk.like):
+            self.offsets.clear()
         elif not self.single:
             # One array: the system hands out large pages for it, and small ones for many arrays, which takes longer.
             self.store = array_namespace(walk.like).empty(pairs, dtype=walk.like.dtype, device=device(walk.like))
@@ -54,8 +54,8 @@ class Kept:
     def put(self, tile: Tile) -> None:
         """Keep what the second pass needs of a tile, if there is room."""
         key = tile.rows.start, tile.columns.start
-        if key in self.places:
-            self.tiles[key] = tile if self.single else tile.moved(self.store, self.places[key], self.rereads)
+        if key in self.offsets:
+            self.tiles[key] = tile if self.single else tile.moved(self.store, self.offsets[key], self.rereads)
 
     def get(self, rows: slice, columns: slice) -> Tile | None:
         """The tile with what was kept of it; of several, what is made from now on is not kept as well."""
@@ -77,7 +77,7 @@ class Walk:
         self.shape = n, m = comparison.logits.shape
         height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
         self.rows, self.columns = _spans(n, height), _spans(m, width)
-        self.kept = Kept(self, number.bits // 8) if keep else None
+        self.cache = TileCache(self, number.bits // 8) if keep else None
 
     def blocks(self, strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
         """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
@@ -86,7 +86,7 @@ class Walk:
     def tiles(self, terms: Terms, strips: Sequence[slice]) -> Iterator[Tile]:
         """The tiles of some strips of rows that at least one of the terms touches."""
         for rows, columns in self.blocks(strips):
-            tile = None if self.kept is None else self.kept.get(rows, columns)
+            tile = None if self.cache is None else self.cache.get(rows, columns)
             if tile is not None:
                 yield tile
             elif any(term.pattern.touches(rows, columns) for term in terms.values()):
@@ -106,8 +106,8 @@ class Walk:
                     for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
                         state = states[name][view.rows.start]
                         states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
-                if self.kept is not None:
-                    self.kept.put(tile)
+                if self.cache is not None:
+                    self.cache.put(tile)
             return states
 
         shares = self.share(work)
@@ -124,7 +124,7 @@ class Walk:
         zeros = xp.zeros(self.shape[axis], dtype=self.like.dtype, device=device(self.like))
         return {span.start: term.statistic.start(zeros[span]) for span in spans}
 
-    def pull(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
+    def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
         """Gradients of the comparison, given d value / d statistic."""
         active = {name: term for name, term in self.terms.items() if name in slopes}
         order = slice(None) if self.order is None else self.order
@@ -163,7 +163,7 @@ def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ..
     for name, term in terms.items():
         for view in views(tile, term, mirrored):
             own = (vector[view.rows, ...] for vector in prepared[name])
-            term.statistic.pull(slopes, view, term.pattern, *own)
+            term.statistic.vjp(slopes, view, term.pattern, *own)
     return slopes.total()
 
 
@@ -195,8 +195,8 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
         return w
     total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
     if not 0 < total < math.inf:
-        lonely = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
-        reason = "no anchor has a positive" if lonely else f"the weights of the anchors add up to {total}"
+        without_positive = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
+        reason = "no anchor has a positive" if without_positive else f"the weights of the anchors add up to {total}"
         msg = f"no mean can be taken: {reason}"
         raise InputError(msg)
     return w / total
@@ -213,14 +213,14 @@ def check_finite(x: Any, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """One forward pass: row values, the weights of the rows under the reduction, and what the pullback needs."""
+    """One forward pass: row values, the weights of the rows under the reduction, and what the backward pass needs."""
 
     plan: Plan
     walks: tuple[Walk, ...]
     stats: dict[str, Array]
     rows: Array
     weights: Array
-    head_pull: Any
+    head_vjp: Any
 
     def value(self, reduction: str) -> Any:
         """The reduced value, a Python float for NumPy; the weighted rows for "none"."""
@@ -231,7 +231,7 @@ class Evaluation:
 
     def slopes(self, cotangent: Array | None = None) -> dict[str, Any]:
         """D value / d statistic, and / d scalar where the head reads one."""
-        slopes: dict[str, Any] = self.head_pull(self.weights if cotangent is None else self.weights * cotangent)
+        slopes: dict[str, Any] = self.head_vjp(self.weights if cotangent is None else self.weights * cotangent)
         return slopes
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
@@ -241,7 +241,7 @@ class Evaluation:
             slopes = self.slopes(cotangent)
             for walk in self.walks:
                 own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
-                merge(total, walk.pull(self.stats, own))
+                merge(total, walk.vjp(self.stats, own))
             merge(total, slopes)
         return {name: as_scalar(g) for name, g in total.items()}
 
@@ -262,9 +262,9 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
             if not all_finite(stat):
                 # -inf is an empty row, and a head knows what it means.
                 check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
-        rows, head_pull = plan.head(stats)
+        rows, head_vjp = plan.head(stats)
         check_finite(rows, "a row of the loss")
-    return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_pull)
+    return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_vjp)
 
 
 def as_scalar(x: Any) -> Any:

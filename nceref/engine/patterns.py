@@ -75,23 +75,23 @@ class Index:
         return self.index[rows][:, None] == indices(columns, s)[None, :]
 
 
-Places = tuple[Diagonal | Index, ...]
+PairSets = tuple[Diagonal | Index, ...]
 
 
 @lru_cache
-def _mirrors_itself(places: tuple[Diagonal, ...]) -> bool:
-    return all(place.mirrored() in places for place in places)
+def _is_symmetric(diagonals: tuple[Diagonal, ...]) -> bool:
+    return all(diagonal.mirrored() in diagonals for diagonal in diagonals)
 
 
-def union(places: Places, rows: slice, columns: slice, s: Array) -> Mask:
-    """The mask of all places together."""
-    masks = [m for m in (place.mask(rows, columns, s) for place in places) if m is not False]
+def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
+    """The mask of the pairs in any of the sets."""
+    masks = [m for m in (pairs.mask(rows, columns, s) for pairs in pair_sets) if m is not False]
     if not masks:
         return False
-    found = masks[0]
+    mask = masks[0]
     for more in masks[1:]:
-        found = found | more
-    return found
+        mask = mask | more
+    return mask
 
 
 class Pattern:
@@ -149,58 +149,58 @@ class Everyone(Pattern):
 
 
 @dataclass(frozen=True)
-class _Placed(Pattern):
-    """A pattern made of places; what is asked for at every tile is found once."""
+class _PairPattern(Pattern):
+    """A pattern made of sets of pairs; what every tile needs of them is computed once."""
 
-    places: Places
+    pair_sets: PairSets
     diagonal: bool = field(init=False, compare=False)
     symmetric: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        diagonal = all(isinstance(place, Diagonal) for place in self.places)
+        diagonal = all(isinstance(pairs, Diagonal) for pairs in self.pair_sets)
         object.__setattr__(self, "diagonal", diagonal)
-        object.__setattr__(self, "symmetric", diagonal and _mirrors_itself(self.places))
+        object.__setattr__(self, "symmetric", diagonal and _is_symmetric(self.pair_sets))
 
     def lines(self, view: View) -> list[Line]:
-        """The diagonals among the places, as lines of the view."""
-        lines = (place.line(view) for place in self.places if isinstance(place, Diagonal))
+        """The diagonals among the sets, as lines of the view."""
+        lines = (pairs.line(view) for pairs in self.pair_sets if isinstance(pairs, Diagonal))
         return [line for line in lines if line is not None]
 
 
 @dataclass(frozen=True)
-class Only(_Placed):
-    """The pairs at the given places."""
+class Only(_PairPattern):
+    """The pairs of the given sets."""
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]
         return self.diagonal
 
     def touches(self, rows: slice, columns: slice) -> bool:
-        return any(place.touches(rows, columns) for place in self.places)
+        return any(pairs.touches(rows, columns) for pairs in self.pair_sets)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return union(self.places, rows, columns, s)
+        return union(self.pair_sets, rows, columns, s)
 
 
 @dataclass(frozen=True)
-class Except(_Placed):
-    """All pairs but those at the given places."""
+class Except(_PairPattern):
+    """All pairs but those of the given sets."""
 
     overwrites = True
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        excluded = union(self.places, rows, columns, s)
+        excluded = union(self.pair_sets, rows, columns, s)
         return None if excluded is False else ~excluded
 
     def cut(self, x: Array, view: View, fill: float) -> Array:
-        """The array with `fill` at the places, written in place where they are diagonals."""
+        """The array with `fill` on the pairs of the sets, written in place where they are diagonals."""
         xp = array_namespace(x)
         flat = xp.reshape(x, (-1,))
         for _, where in self.lines(view):
             flat[where] = fill
-        for place in self.places:
-            if isinstance(place, Index):
-                x = xp.where(view.turned(place.mask(view.rows, view.columns, view.tile.s)), fill, x)
+        for pairs in self.pair_sets:
+            if isinstance(pairs, Index):
+                x = xp.where(view.turned(pairs.mask(view.rows, view.columns, view.tile.s)), fill, x)
         return x
 
 
@@ -211,7 +211,7 @@ class Hardest(Pattern):
     It looks at whole rows: its blocks are short and span all candidates.
     """
 
-    own: Places
+    own: PairSets
     count: int
     whole_rows = True
 

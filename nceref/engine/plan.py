@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.distances import PairedDistance, SquaredDistance
-from nceref.engine.heads import Pull
+from nceref.engine.heads import HeadVjp
 from nceref.engine.label_patterns import OtherLabel, SameLabel
 from nceref.engine.similarity import Dot, Given
 from nceref.engine.statistics import Fitted, Term
@@ -74,7 +74,7 @@ class Plan:
     comparisons : tuple of Comparison
         Statistic names are unique across comparisons.
     head : callable
-        Statistics to row values, with the pullback (see `heads`).
+        Statistics to row values, with the backward pass (see `heads`).
     anchor_weights : array or None
         Weight of each row in the mean and in the sum; None: all 1.
     counted : callable or None
@@ -90,7 +90,7 @@ class Plan:
     """
 
     comparisons: tuple[Comparison, ...]
-    head: Callable[[dict[str, Array]], tuple[Array, Pull]]
+    head: Callable[[dict[str, Array]], tuple[Array, HeadVjp]]
     anchor_weights: Array | None = None
     counted: Callable[[dict[str, Array]], Array] | None = None
     divisor: int | None = None

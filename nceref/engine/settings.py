@@ -86,7 +86,7 @@ def threads_for(pairs: int, like: Any) -> int:
     return thread_count() if pairs >= LEAST_PAIRS and on_host(like) else 0
 
 
-def kept_bytes(like: Any) -> int:
+def cache_limit(like: Any) -> int:
     """How much may be kept between the passes."""
     chosen = _chosen("keep")
     if chosen is not None:

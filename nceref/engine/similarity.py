@@ -181,7 +181,7 @@ class _MirroredDotGradient(Accumulator):
         z = self.logits.anchors
         scalars = self.finish_scalars(_inner(z.values, self.x) / 2)
         self.x *= self.logits.factor.value
-        return merge(scalars, z.pull(self.x))
+        return merge(scalars, z.vjp(self.x))
 
 
 class _DotGradient(Accumulator):
@@ -208,8 +208,8 @@ class _DotGradient(Accumulator):
         self.b *= factor
         if a is b:
             self.a += self.b
-            return merge(scalars, a.pull(self.a))
-        return merge(merge(scalars, a.pull(self.a)), b.pull(self.b))
+            return merge(scalars, a.vjp(self.a))
+        return merge(merge(scalars, a.vjp(self.a)), b.vjp(self.b))
 
 
 def _inner(x: Array, y: Array) -> Any:
@@ -262,4 +262,4 @@ class _GivenGradient(Accumulator):
     def finish(self) -> Gradients:
         grads = self.finish_scalars(_inner(self.logits.source.values, self.g))
         self.g *= self.logits.factor.value
-        return merge(grads, self.logits.source.pull(self.g))
+        return merge(grads, self.logits.source.vjp(self.g))

@@ -1,9 +1,9 @@
-"""Row statistics: each reduces the logits of a row to one number, and pulls a gradient back to the logits.
+"""Row statistics: each reduces the logits of a row to one number, and takes a gradient back to the logits.
 
 A statistic is folded over tiles: `start`, then `fold` for every view, `merge` of what threads folded apart, then
-`finish`. On the way back, `prepare` turns the slopes, d value / d statistic, into vectors over rows once, and `pull`
+`finish`. On the way back, `prepare` turns the slopes, d value / d statistic, into vectors over rows once, and `vjp`
 adds slope times derivative to the `Slopes` of a tile. A statistic that `exponentiates` asks for the range of the
-logits, and `within` chooses the variant that suits it; `rereads` says whether `pull` needs the logits again, or only
+logits, and `within` chooses the variant that suits it; `rereads` says whether `vjp` needs the logits again, or only
 what `fold` made of them.
 
 The statistics here work for any logits: every row has its own running maximum (see `exponentials` for the rest).
@@ -60,7 +60,7 @@ class LogSumExp:
         """Slope times k, and what the exponents are measured from; an empty row has no pair to give a share to."""
         return self.k * slope, _or_zero(out)
 
-    def pull(self, into: Slopes, view: View, pattern: Pattern, slope: Array, shift: Array) -> None:
+    def vjp(self, into: Slopes, view: View, pattern: Pattern, slope: Array, shift: Array) -> None:
         """Slope times d out_i / d s_ij = k exp(k s_ij - out_i)."""
         xp = array_namespace(slope)
         into.scale(view, view.turned(xp.exp(self._exponent(view, pattern) - shift[:, None])), slope)
@@ -147,7 +147,7 @@ class Sum:
         """The slope itself."""
         return (slope,)
 
-    def pull(self, into: Slopes, view: View, pattern: Pattern, slope: Array) -> None:
+    def vjp(self, into: Slopes, view: View, pattern: Pattern, slope: Array) -> None:
         """Slope times d out_i / d s_ij = f'(s_ij)."""
         tile = view.tile
         if pattern.sparse:
@@ -219,7 +219,7 @@ class PositiveSet:
         by_gap = xp.where(out[:, 3] == 1, 0.0, slope[:, 1])
         return slope[:, 0], by_gap, _or_zero(out[:, 0]), _or_zero(out[:, 1]), mass
 
-    def pull(self, into: Slopes, view: View, pattern: Pattern, *prepared: Array) -> None:
+    def vjp(self, into: Slopes, view: View, pattern: Pattern, *prepared: Array) -> None:
         """Slope column 0 goes to `peak`, column 1 to `peak - level`."""
         by_peak, by_gap, peak, level, mass = (x[:, None] for x in prepared)
         exponent, _, weight = self._parts(view, pattern)

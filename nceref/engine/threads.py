@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 @cache
@@ -73,7 +73,7 @@ def _keep_freed_blocks() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
-def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[slice], threads: int) -> list[Result]:
+def share(work: Callable[[Sequence[Any]], T], strips: Sequence[slice], threads: int) -> list[T]:
     """Results of `work` on shares of the strips, in the order of the threads; one share for 0 threads, or 1.
 
     Parameters
@@ -97,7 +97,7 @@ def share(work: Callable[[Sequence[Any]], Result], strips: Sequence[slice], thre
         return [result() for result in results]
 
 
-def _started(threads: int, work: Callable[[Sequence[Any]], Result], strips: Sequence[Any]) -> Callable[[], Result]:
+def _started(threads: int, work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> Callable[[], T]:
     """What waits for a share of the work, or does it where the interpreter is shutting down and starts no thread."""
     context = copy_context()
     try:
@@ -106,7 +106,7 @@ def _started(threads: int, work: Callable[[Sequence[Any]], Result], strips: Sequ
         return lambda: context.run(_quietly, work, strips)
 
 
-def _quietly(work: Callable[[Sequence[Any]], Result], strips: Sequence[Any]) -> Result:
+def _quietly(work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> T:
     """Numbers out of range are found by the caller, who checks what comes out."""
     with np.errstate(all="ignore"):
         return work(strips)

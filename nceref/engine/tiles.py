@@ -58,11 +58,11 @@ class Tile:
     def moved(self, store: Array, start: int, rereads: bool) -> "Tile":
         """A copy with one array, in the store: what the statistics made, if they need no more, else the logits."""
         key = next(iter(self.made)) if len(self.made) == 1 and not rereads else None
-        kept = self.s if key is None else self.made[key]
-        place = array_namespace(kept).reshape(store[start : start + kept.shape[0] * kept.shape[1]], kept.shape)
-        place[...] = kept
+        source = self.s if key is None else self.made[key]
+        target = array_namespace(source).reshape(store[start : start + source.shape[0] * source.shape[1]], source.shape)
+        target[...] = source
         twin = copy(self)
-        twin.s, twin.made = (place, {}) if key is None else (None, {key: place})
+        twin.s, twin.made = (target, {}) if key is None else (None, {key: target})
         return twin
 
 

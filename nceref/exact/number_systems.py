@@ -44,7 +44,7 @@ class Floats:
         return bool(x.real > y.real)
 
 
-class Range(Floats):
+class ExponentRange(Floats):
     """Floats that never overflow, and remember the largest exponent they met: it sets the digits to begin with."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from nceref.engine import passes
 from nceref.engine.arguments import bind
 from nceref.engine.arrays import promoted
 from nceref.errors import InputError
-from nceref.exact.number_systems import Balls, Mpmath, Range, Symbols
+from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
 from nceref.losses import differentiable, get_loss
 from nceref.spec import Array, Labels, Loss, Scalar
 
@@ -80,29 +80,29 @@ def _perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any
     if not isinstance(node, list):
         return read(at({**given, name: move(node)}))
     out = _map(lambda x: x, node)
-    for place in _places(node):
+    for index in _indices(node):
         moved = _map(lambda x: x, node)
-        _set(moved, place, move(_get(node, place)))
-        _set(out, place, read(at({**given, name: moved})))
+        _set(moved, index, move(_get(node, index)))
+        _set(out, index, read(at({**given, name: moved})))
     return out
 
 
-def _places(nested: Any) -> Iterator[tuple[int, ...]]:
+def _indices(nested: Any) -> Iterator[tuple[int, ...]]:
     if not isinstance(nested, list):
         yield ()
         return
     for i, x in enumerate(nested):
-        yield from ((i, *rest) for rest in _places(x))
+        yield from ((i, *rest) for rest in _indices(x))
 
 
-def _get(nested: Any, place: tuple[int, ...]) -> Any:
-    for i in place:
+def _get(nested: Any, index: tuple[int, ...]) -> Any:
+    for i in index:
         nested = nested[i]
     return nested
 
 
-def _set(nested: Any, place: tuple[int, ...], to: Any) -> None:
-    _get(nested, place[:-1])[place[-1]] = to
+def _set(nested: Any, index: tuple[int, ...], to: Any) -> None:
+    _get(nested, index[:-1])[index[-1]] = to
 
 
 SYSTEMS: dict[str, Any] = {"mpmath": Mpmath, "ball": Balls}
@@ -142,7 +142,7 @@ def reference(
     loss = _declared(declaration)
     inputs = bind(loss, arrays, named)
     _refuse(loss, inputs, gradients)
-    probe = Range()
+    probe = ExponentRange()
     value(loss, inputs, probe)
     # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
     precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
@@ -197,21 +197,21 @@ def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digit
     out: dict[str, Any] = {}
     for name, node in fine.items():
         out[name] = _map(lambda x: x, node)
-        for place in _places(node):
-            a, b = _middle(_get(coarse[name], place)), _middle(_get(node, place))
+        for index in _indices(node):
+            a, b = _middle(_get(coarse[name], index)), _middle(_get(node, index))
             ten = a.__class__(10)
             noise = ten ** (30 - precision)
             if abs(a) <= noise and abs(b) <= noise:
-                out[name] = _replaced(out[name], place, 0 * b)
+                out[name] = _replaced(out[name], index, 0 * b)
             elif not abs(a - b) <= abs(b) * ten**-digits:
                 return None
     return out
 
 
-def _replaced(nested: Any, place: tuple[int, ...], by: Any) -> Any:
-    if not place:
+def _replaced(nested: Any, index: tuple[int, ...], by: Any) -> Any:
+    if not index:
         return by
-    _set(nested, place, by)
+    _set(nested, index, by)
     return nested
 
 

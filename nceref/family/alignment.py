@@ -35,10 +35,10 @@ def _head(stats, exponent):
     apart = distance > 0
     slope = xp.where(apart, exponent * xp.where(apart, distance, 1.0) ** (exponent - 1), 0.0)
 
-    def pull(c):
+    def vjp(c):
         return {"distance": c * slope}
 
-    return distance**exponent, pull
+    return distance**exponent, vjp
 
 
 def _touching(inputs):

@@ -82,11 +82,11 @@ def _head(margin, scale, fallback, missing):
         gap = stats["negatives"] - scale * with_margin
         missed = sigmoid(gap)
 
-        def pull(c):
+        def vjp(c):
             g = c * missed
             return {"negatives": g, "positive": -g * slope, "scale": -xp.sum(g * (with_margin - slope * cosine))}
 
-        return softplus(gap), pull
+        return softplus(gap), vjp
 
     return head
 

@@ -44,11 +44,11 @@ def _head(stats):
     gap = xp.stack([stats["negatives"], stats["negatives_of_text"]]) - stats["positive"][None, :]
     loss, missed = softplus_and_sigmoid(gap)
 
-    def pull(c):
+    def vjp(c):
         g = c * missed
         return {"negatives": g[0, :], "negatives_of_text": g[1, :], "positive": -(g[0, :] + g[1, :])}
 
-    return loss, pull
+    return loss, vjp
 
 
 def _half_sum(losses, rng):

@@ -42,11 +42,11 @@ def _head(margin, scale):
         gap = stats["negatives"] - stats["positive"] + scale * margin
         missed = sigmoid(gap)
 
-        def pull(c):
+        def vjp(c):
             g = c * missed
             return {"negatives": g, "positive": -g, "scale": margin * array_namespace(g).sum(g)}
 
-        return softplus(gap), pull
+        return softplus(gap), vjp
 
     return head
 

@@ -44,11 +44,11 @@ def _head(smoothing, classes):
         mean = stats["everyone"] / classes if smoothing else array_namespace(gap).zeros_like(gap)
         drift = smoothing * (stats["positive"] - mean) if smoothing else mean
 
-        def pull(c):
+        def vjp(c):
             slopes = {"negatives": c * missed, "positive": -c * (missed - smoothing)}
             return {**slopes, "everyone": -c * smoothing / classes} if smoothing else slopes
 
-        return softplus(gap) + drift, pull
+        return softplus(gap) + drift, vjp
 
     return head
 

@@ -41,10 +41,10 @@ def _head(stats, sharpness):
     mass = xp.exp(exponent - xp.max(exponent))
     weights = 2 - mass / xp.mean(mass)
 
-    def pull(c):
+    def vjp(c):
         return {"negatives": c, "positive": -c * weights}
 
-    return negatives - weights * positive, pull
+    return negatives - weights * positive, vjp
 
 
 def _flat(losses, rng):

@@ -50,11 +50,11 @@ def _head(debiased, count):
         weighted = math.log(count) + stats["negatives"] - stats["negatives_level"]
         rows, inner = debiased({"negatives": weighted, "positive": stats["positive"]})
 
-        def pull(c):
+        def vjp(c):
             slopes = inner(c)
             return {**slopes, "negatives_level": -slopes["negatives"]}
 
-        return rows, pull
+        return rows, vjp
 
     return head
 

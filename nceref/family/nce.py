@@ -51,10 +51,10 @@ def _head(stats, share):
     """Data rows, then noise rows with their share."""
     n = stats["positive"].shape[0]
 
-    def pull(c):
+    def vjp(c):
         return {"positive": c[:n], "negatives": share * c[n:]}
 
-    return array_namespace(stats["positive"]).concat([stats["positive"], share * stats["negatives"]]), pull
+    return array_namespace(stats["positive"]).concat([stats["positive"], share * stats["negatives"]]), vjp
 
 
 def _shifted(losses, rng):

@@ -106,7 +106,7 @@ def _head(stats, alpha, form):
     outer = mass if form == "sum" else xp.ones_like(mass)
     all_mass = peak + softplus(gap)
 
-    def pull(c):
+    def vjp(c):
         g = c * outer
         by_positives = g * sigmoid(-gap) * xp.exp(positives[:, 0] - peak)
         share = alpha * count / mass * g
@@ -117,7 +117,7 @@ def _head(stats, alpha, form):
             "center_positive": g / mass * xp.expm1(xp.log(mass) + (center - peak) - softplus(gap)),
         }
 
-    return outer * (softplus(gap) + (peak - level)), pull
+    return outer * (softplus(gap) + (peak - level)), vjp
 
 
 def decomposition(stats, arguments):

@@ -39,10 +39,10 @@ def plan(image, text, *, logit_scale, logit_bias, normalize):
 def _head(stats):
     """Negatives + positive."""
 
-    def pull(c):
+    def vjp(c):
         return {"negatives": c, "positive": c}
 
-    return stats["negatives"] + stats["positive"], pull
+    return stats["negatives"] + stats["positive"], vjp
 
 
 def _transposed(losses, rng):

@@ -39,10 +39,10 @@ def plan(queries, keys, *, negative_weight, normalize):
 def _head(stats, weight):
     """-positive + weight * negatives."""
 
-    def pull(c):
+    def vjp(c):
         return {"negatives": weight * c, "positive": -c}
 
-    return weight * stats["negatives"] - stats["positive"], pull
+    return weight * stats["negatives"] - stats["positive"], vjp
 
 
 def _default(losses, rng):

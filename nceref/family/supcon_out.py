@@ -64,12 +64,12 @@ def _rescaled(inner, temperature, base):
     """Rows times temperature / base, whose own derivative by the temperature is 1 / base."""
 
     def head(stats):
-        rows, inner_pull = inner(stats)
+        rows, inner_vjp = inner(stats)
 
-        def pull(c):
-            return {**inner_pull(temperature / base * c), "temperature": array_namespace(rows).sum(c * rows) / base}
+        def vjp(c):
+            return {**inner_vjp(temperature / base * c), "temperature": array_namespace(rows).sum(c * rows) / base}
 
-        return temperature / base * rows, pull
+        return temperature / base * rows, vjp
 
     return head
 

@@ -47,10 +47,10 @@ def _head(stats, n, include_diagonal):
     total = xp.sum(xp.exp(s - top)) + (n * xp.exp(-top) if include_diagonal else 0.0)
     value = top + xp.log(total) - math.log(n * n if include_diagonal else n * (n - 1))
 
-    def pull(c):
+    def vjp(c):
         return {"negatives": c * xp.exp(s - top) / total}
 
-    return value, pull
+    return value, vjp
 
 
 def _diagonal(losses, rng):

@@ -112,7 +112,7 @@ def _storage(dtype: Any, size: Any) -> Any:
 class Analysis:
     """One walk through a plan in float64, dense, with an error beside every number.
 
-    The stages are called in order: `fold`, `apply_head`, `pull`, `finish`. Between two of them a caller may widen what
+    The stages are called in order: `fold`, `apply_head`, `vjp`, `finish`. Between two of them a caller may widen what
     the last one found (see `implementation_bounds`).
     """
 
@@ -129,7 +129,7 @@ class Analysis:
         """Fill in the bounds of the value and of every gradient."""
         self.fold()
         self.apply_head()
-        self.pull()
+        self.vjp()
         self.finish()
         return self
 
@@ -177,8 +177,8 @@ class Analysis:
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
-        rows, pull = self.plan.head(dict(stats))
-        return rows, pull(self.row_weights(stats, rows))
+        rows, vjp = self.plan.head(dict(stats))
+        return rows, vjp(self.row_weights(stats, rows))
 
     def row_weights(self, stats: Any, rows: Array) -> Array:
         """What each row is multiplied by before the rows are added up."""
@@ -187,7 +187,7 @@ class Analysis:
         w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
         return w / (np.sum(w) if plan.divisor is None else plan.divisor) if self.reduction == "mean" else w
 
-    def pull(self) -> None:
+    def vjp(self) -> None:
         """Slopes of the logits of every comparison, and their errors."""
         self.blocks = []
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):

@@ -35,7 +35,7 @@ def block_slopes(
         mask, weight = pattern(term, s)
         sv, dv = oriented(term, s), oriented(term, ds)
         out, dout, slope, dslope = stats[name], errors[name], slopes[name], slope_errors[name]
-        kind = _pull_error if not isinstance(term.statistic, PositiveSet) else _positive_error
+        kind = _vjp_error if not isinstance(term.statistic, PositiveSet) else _positive_error
         part, dpart, spart = kind(term.statistic, sv, dv, mask, weight, out, dout, slope, dslope, fmt)
         g, dg, size = g + oriented(term, part), dg + oriented(term, dpart), size + oriented(term, spart)
     return g, dg + 2 * fmt.u * size + fmt.tiny
@@ -50,17 +50,19 @@ def _share(
     return weight * np.exp(np.where(mask, k * s - out, -np.inf)), np.expm1(np.minimum(relative, LARGE))
 
 
-def _pull_error(
+def _vjp_error(
     stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
 ) -> Any:
     if isinstance(stat, LogSumExp):
-        pulled, relative = _share(stat.k, s, ds, out, dout, mask, weight, fmt)
-        pulled = stat.k * pulled
+        derivative, relative = _share(stat.k, s, ds, out, dout, mask, weight, fmt)
+        derivative = stat.k * derivative
     else:
-        pulled = weight * stat.slope(s)
-        relative = 4 * fmt.u if np.all(pulled == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
-    part = slope[:, None] * pulled
-    error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(pulled)
+        derivative = weight * stat.slope(s)
+        relative = (
+            4 * fmt.u if np.all(derivative == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
+        )
+    part = slope[:, None] * derivative
+    error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(derivative)
     if fmt.textbook and not isinstance(stat, LogSumExp) and not linear(stat, s):
         # 1 - sigmoid, where a sigmoid is all there is.
         error = error + 4 * fmt.u * np.abs(slope)[:, None] * weight

@@ -149,7 +149,7 @@ def _walk(found: Analysis, arguments: Mapping[str, Any]) -> Array:
         # What multiplies the logits is at most that much of the largest.
         extra = np.sum(weights * sensitivity * (lost + relative * peak)) / abs(arguments[name])
         found.slope_errors[name] = found.slope_errors[name] + extra
-    found.pull()
+    found.vjp()
     _widen_slopes(found, parts, relative, lost, weights * sensitivity)
     found.finish()
     return _like_rows(sensitivity * lost, found.rows)

@@ -10,26 +10,26 @@ from nceref.training.batch import Batch
 from nceref.training.network import Network, Parameters
 
 Array = npt.NDArray[Any]
-Pull = Callable[[Array], Parameters]
+EncoderVjp = Callable[[Array], Parameters]
 """From the gradient by the features to that by the weights."""
-Encoded = tuple[Array, Pull]
+Encoded = tuple[Array, EncoderVjp]
 """Features of all members, (E, rows, D), view after view."""
 
 
 def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:
     """All views through the encoder."""
-    features, pull = network(_rows(batches, dtype, slice(None)), *weights)
-    return features, lambda g: pull(g)[1]
+    features, vjp = network(_rows(batches, dtype, slice(None)), *weights)
+    return features, lambda g: vjp(g)[1]
 
 
 def encoded_with_keys(
     network: Network, weights: Parameters, slow: Parameters, batches: Sequence[Batch], dtype: str
 ) -> Encoded:
     """All views but the last one through the encoder, the last one through its slow copy, which has no gradient."""
-    features, pull = network(_rows(batches, dtype, slice(-1)), *weights)
+    features, vjp = network(_rows(batches, dtype, slice(-1)), *weights)
     keys, _ = network(_rows(batches, dtype, slice(-1, None)), *slow)
     count = features.shape[-2]
-    return np.concatenate([features, keys], axis=-2), lambda g: pull(g[..., :count, :])[1]
+    return np.concatenate([features, keys], axis=-2), lambda g: vjp(g[..., :count, :])[1]
 
 
 def followed(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:

@@ -1,7 +1,7 @@
 """Small networks with a hand-written backward pass, for many members of an ensemble at once.
 
 A layer maps rows, (..., N, F), and stands for every member of the ensemble: the leading axes of rows and parameters are
-the same. Each returns its value together with the function that pulls a gradient back through it.
+the same. Each returns its value together with the function that takes a gradient back through it.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from nceref.errors import InputError
 
 Array = npt.NDArray[Any]
 Parameters = tuple[Array, ...]
-Pull = Callable[[Array], tuple[Array, Parameters]]
+LayerVjp = Callable[[Array], tuple[Array, Parameters]]
 """From the gradient by the value to those by the rows and by the parameters."""
 
 
@@ -27,7 +27,7 @@ class Layer(Protocol):
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the parameters of one member."""
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """The value, and how a gradient goes back."""
 
 
@@ -44,7 +44,7 @@ class Linear:
         """Of W and b."""
         return ((self.outputs, self.inputs), *([(self.outputs,)] if self.bias else []))
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """(..., N, inputs) to (..., N, outputs)."""
         if x.shape[-1] != self.inputs:
             msg = f"rows of shape {x.shape} do not go into {self}; they must have {self.inputs} features"
@@ -54,11 +54,11 @@ class Linear:
         if self.bias:
             value = value + parameters[1][..., None, :]
 
-        def pull(g: Array) -> tuple[Array, Parameters]:
+        def vjp(g: Array) -> tuple[Array, Parameters]:
             by_weights = np.swapaxes(g, -1, -2) @ x
             return g @ W, (by_weights, g.sum(axis=-2)) if self.bias else (by_weights,)
 
-        return value, pull
+        return value, vjp
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Tanh:
 
     shapes: tuple[tuple[int, ...], ...] = ()
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """Entry by entry; the derivative is 1 - tanh^2."""
         value = np.tanh(x)
         return value, lambda g: (g * (1 - value * value), ())
@@ -79,7 +79,7 @@ class ReLU:
 
     shapes: tuple[tuple[int, ...], ...] = ()
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
         on = ~(x.real <= 0)  # NaN stays NaN
         return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
@@ -91,7 +91,7 @@ class Normalize:
 
     shapes: tuple[tuple[int, ...], ...] = ()
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """Every row x over its length; the gradient is (g - (g.z) z) / |x|."""
         # Taken after division by the largest entry, squares neither overflow nor vanish.
         peak = np.abs(x.real).max(axis=-1, keepdims=True)
@@ -103,10 +103,10 @@ class Normalize:
         length = np.sqrt((shrunk * shrunk).sum(axis=-1, keepdims=True))
         value = shrunk / length
 
-        def pull(g: Array) -> tuple[Array, Parameters]:
+        def vjp(g: Array) -> tuple[Array, Parameters]:
             return (g - (g * value).sum(axis=-1, keepdims=True) * value) / length / peak, ()
 
-        return value, pull
+        return value, vjp
 
 
 @dataclass(frozen=True)
@@ -120,23 +120,23 @@ class Network:
         """Shapes of the parameters of one member."""
         return tuple(shape for layer in self.layers for shape in layer.shapes)
 
-    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, Pull]:
-        """The value of the last layer; `pull` goes through all of them, last to first."""
-        pulls, start = [], 0
+    def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
+        """The value of the last layer; `vjp` goes through all of them, last to first."""
+        vjps, start = [], 0
         for layer in self.layers:
             stop = start + len(layer.shapes)
             x, back = layer(x, *parameters[start:stop])
-            pulls.append(back)
+            vjps.append(back)
             start = stop
 
-        def pull(g: Array) -> tuple[Array, Parameters]:
+        def vjp(g: Array) -> tuple[Array, Parameters]:
             found: Parameters = ()
-            for back in reversed(pulls):
+            for back in reversed(vjps):
                 g, own = back(g)
                 found = own + found
             return g, found
 
-        return x, pull
+        return x, vjp
 
 
 def mlp(

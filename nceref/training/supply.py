@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref import spec
-from nceref.engine.parameters import HEATS, at_temperature
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
 from nceref.registry import unknown
 from nceref.training.batch import Batch, Member
@@ -177,7 +177,7 @@ def _kind(p: spec.Parameter) -> str:
 
 def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it."""
-    names = [p.name for p in loss.parameters if p.name in HEATS and p.name not in given]
+    names = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES and p.name not in given]
     if member.temperature is None:
         return {}
     if not names:

@@ -11,7 +11,7 @@ from nceref import losses
 from nceref.errors import InputError
 from nceref.training import scalars
 from nceref.training.batch import Batch, Member
-from nceref.training.encoders import Encoded, Pull, encoded, encoded_with_keys, followed, views
+from nceref.training.encoders import Encoded, EncoderVjp, encoded, encoded_with_keys, followed, views
 from nceref.training.network import Parameters, initial
 from nceref.training.queue import Queue
 from nceref.training.recipe import Moment, Recipe, Trained
@@ -96,7 +96,7 @@ class _Run:
     def step(self, number: int) -> None:
         """One step of every member that has not stopped."""
         self.batches = {e: self._drawn(self.generators[e]) for e in self._going()}
-        going, features, pull = self._features(number)
+        going, features, vjp = self._features(number)
         by_features = np.zeros_like(features)
         gradients = tuple(np.zeros_like(w) for w in self.parameters)
         for i, e in enumerate(going):
@@ -105,7 +105,7 @@ class _Run:
                 by_features[i] = self.supply.by_features(grads, views(features[i], self.batches[e]))
                 for g, found in zip(gradients[self.own :], self._by_learned(e, grads), strict=True):
                     g[e] = found
-        for g, found in zip(gradients, pull(by_features), strict=False):
+        for g, found in zip(gradients, vjp(by_features), strict=False):
             g[going] = found
         self._move(number, gradients)
 
@@ -117,11 +117,11 @@ class _Run:
     def _going(self) -> list[int]:
         return [e for e, stop in enumerate(self.stopped) if stop is None]
 
-    def _features(self, number: int) -> tuple[list[int], Array, Pull]:
+    def _features(self, number: int) -> tuple[list[int], Array, EncoderVjp]:
         """Features of the members that go on, one after another; a member that has none stops."""
         while going := self._going():
             try:
-                features, pull = self._encoded(going)
+                features, vjp = self._encoded(going)
             except InputError:
                 refused = 0 if number == 1 else sum(self._refused(number, e) for e in going)
                 if not refused:
@@ -130,7 +130,7 @@ class _Run:
             for i, e in enumerate(going):
                 if not np.isfinite(features[i]).all():
                     self.stopped[e] = number, "the features are infinite or NaN"
-            return going, features, pull
+            return going, features, vjp
         return [], np.empty((0, 0, 0)), lambda g: ()
 
     def _refused(self, number: int, e: int) -> bool:

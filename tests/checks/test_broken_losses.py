@@ -1,4 +1,4 @@
-"""For every loss a broken head, a broken statistic and a broken pullback are seen by the formula."""
+"""For every loss a broken head, a broken statistic and a broken backward pass are seen by the formula."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ def broken_statistic(plan):
 
 
 BREAKS = {
-    "head value": headed(lambda rows, pull: (rows * (1 + 1e-9), pull)),
-    "head slopes": headed(lambda rows, pull: (rows, lambda c: scaled(pull(c), 1 + 1e-9))),
+    "head value": headed(lambda rows, vjp: (rows * (1 + 1e-9), vjp)),
+    "head slopes": headed(lambda rows, vjp: (rows, lambda c: scaled(vjp(c), 1 + 1e-9))),
     "statistic": planned(broken_statistic),
 }
 

@@ -65,7 +65,7 @@ def test_mutant_breaks_the_property_it_was_made_for(mutant):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
 def test_mutant_makes_a_named_check_fail(mutant):
-    """A broken head, statistic or pullback: the formula says so, whatever the properties say."""
+    """A broken head, statistic or backward pass: the formula says so, whatever the properties say."""
     loss = mutant.breaks(SOUND)
     case = next(iter(cases(SOUND, ("random",), (0.3,))))
     truth = run.reference(SOUND, case)
@@ -81,7 +81,7 @@ def test_mutant_makes_a_named_check_fail(mutant):
 
 
 def test_the_failing_check_is_named():
-    broken = next(m for m in MUTANTS if m.name == "pullback without projection").breaks(SOUND)
+    broken = next(m for m in MUTANTS if m.name == "backward pass without projection").breaks(SOUND)
     failed = {result.check for result in run.check_loss(broken) if result.status == "fail"}
     assert {"formula float64", "formula float32", "radial_slope_zero"} <= failed
     assert "nonnegative" not in failed

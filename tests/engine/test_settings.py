@@ -36,10 +36,10 @@ def test_a_device_gets_a_sixteenth_of_its_free_memory_in_one_block(monkeypatch, 
     monkeypatch.setattr(settings, "free_bytes", lambda like: free)
     monkeypatch.setattr(settings, "on_host", lambda like: False)
     assert settings.block_shape(10**5, 10**5, like, whole_rows=False) == (side, side)
-    assert settings.kept_bytes(like) == free // 4
+    assert settings.cache_limit(like) == free // 4
     with config(block=64, keep=5):
         assert settings.block_shape(10**5, 10**5, like, whole_rows=False) == (64, 64)
-        assert settings.kept_bytes(like) == 5
+        assert settings.cache_limit(like) == 5
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, True, "8"])

@@ -39,9 +39,9 @@ def by_complex_step(f, x):
 def test_backward_passes_are_complex_steps_of_forward_passes(name):
     layer = LAYERS[name]
     x, parameters = drawn(layer)
-    value, pull = layer(x, *parameters)
+    value, vjp = layer(x, *parameters)
     cotangent = np.random.default_rng(1).standard_normal(value.shape)
-    g, gradients = pull(cotangent)
+    g, gradients = vjp(cotangent)
     everything = [x, *parameters]
     for k, (array, found) in enumerate(zip(everything, (g, *gradients), strict=True)):
         expected = by_complex_step(
@@ -55,8 +55,8 @@ def test_backward_passes_are_complex_steps_of_forward_passes(name):
 def test_an_ensemble_is_its_members_one_by_one(name):
     layer = LAYERS[name]
     x, parameters = drawn(layer, members=3)
-    value, pull = layer(x, *parameters)
-    g, gradients = pull(value)
+    value, vjp = layer(x, *parameters)
+    g, gradients = vjp(value)
     for e in range(3):
         own, back = layer(x[e], *(w[e] for w in parameters))
         np.testing.assert_allclose(value[e], own, rtol=1e-13)
@@ -77,14 +77,14 @@ def test_a_row_of_zeros_has_no_direction():
 
 
 def test_relu_at_0_has_slope_0():
-    _, pull = ReLU()(np.array([[0.0, -1.0, 2.0]]))
-    assert pull(np.ones((1, 3)))[0].tolist() == [[0.0, 0.0, 1.0]]
+    _, vjp = ReLU()(np.array([[0.0, -1.0, 2.0]]))
+    assert vjp(np.ones((1, 3)))[0].tolist() == [[0.0, 0.0, 1.0]]
 
 
 def test_relu_passes_nan_on():
-    value, pull = ReLU()(np.array([[np.nan, -1.0, 2.0]]))
+    value, vjp = ReLU()(np.array([[np.nan, -1.0, 2.0]]))
     np.testing.assert_array_equal(value, [[np.nan, 0.0, 2.0]])
-    np.testing.assert_array_equal(pull(np.ones((1, 3)))[0], [[1.0, 0.0, 1.0]])
+    np.testing.assert_array_equal(vjp(np.ones((1, 3)))[0], [[1.0, 0.0, 1.0]])
 
 
 def test_layers_inside_a_network_inside_a_network_keep_their_range():
@@ -119,8 +119,8 @@ def test_a_network_needs_two_sizes():
 def test_dtype_stays():
     network = Network((Linear(2, 3), ReLU(), Linear(3, 2), Normalize()))
     parameters = initial(network, (0,), "float32")
-    value, pull = network(np.ones((1, 4, 2), np.float32), *parameters)
-    g, gradients = pull(value)
+    value, vjp = network(np.ones((1, 4, 2), np.float32), *parameters)
+    g, gradients = vjp(value)
     assert {a.dtype for a in (value, g, *gradients)} == {np.dtype(np.float32)}
     for optimizer in (SGD((0.1,), momentum=0.9), Adam((0.1,))):
         moved, _ = optimizer.step(parameters, gradients, optimizer.start(parameters), 1)

@@ -46,15 +46,15 @@ def advance(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[
     steps, runs = x.shape[:2]
     logits, lengths = np.empty((2, steps, runs, CANDIDATES), x.dtype)
     pairs, factors = _sides(x)
-    pulls = factors[:, 0].reshape(steps, -1)
+    by_features = factors[:, 0].reshape(steps, -1)
     features, sines = np.empty((2, runs, CANDIDATES, 2), x.dtype), np.empty((runs, CANDIDATES), x.dtype)
     encode, update = _encoder(weights, features), _update(weights, rate)
-    angles, pull = _angles(features, sines, np.repeat(temperature, CANDIDATES).astype(x.dtype))
+    angles, vjp = _angles(features, sines, np.repeat(temperature, CANDIDATES).astype(x.dtype))
     slope = _slope(sines)
     rows = zip(
         pairs, logits.reshape(steps, -1), lengths.reshape(steps, -1),
         np.swapaxes(logits, 1, 2)[..., None], logits[:, None],
-        pulls[:, 0::2], pulls[:, 1::2], np.swapaxes(factors, -1, -2), factors[:, ::-1],
+        by_features[:, 0::2], by_features[:, 1::2], np.swapaxes(factors, -1, -2), factors[:, ::-1],
         strict=True,
     )  # fmt: skip
     # Near the end of the range a difference of logits may overflow, and its probability is 0 then.
@@ -63,7 +63,7 @@ def advance(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[
             encode(pair)
             angles(logit, length)
             slope(others, own)
-            pull(along_x, along_y)
+            vjp(along_x, along_y)
             update(left, right)
     return logits, lengths
 

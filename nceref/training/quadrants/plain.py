@@ -36,15 +36,15 @@ def step(parameters: tuple[Array, ...], x: Array, temperature: Array, rate: Arra
     logits : (R, 4) array
         Cosines over the temperature, the positive first.
     """
-    features, pull = ENCODER(x, *parameters)
-    cosines, pull_cosines = cosine(features[:, :1], features[:, 1:])
+    features, vjp = ENCODER(x, *parameters)
+    cosines, vjp_cosines = cosine(features[:, :1], features[:, 1:])
     logits = cosines / temperature.astype(x.dtype)[:, None]
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     # The declared slope of the loss by its logits: P - [j is the positive].
     p[:, 0] -= 1
-    by_anchor, by_candidates = pull_cosines(p / temperature.astype(x.dtype)[:, None])
-    _, gradients = pull(np.concatenate([by_anchor, by_candidates], axis=1))
+    by_anchor, by_candidates = vjp_cosines(p / temperature.astype(x.dtype)[:, None])
+    _, gradients = vjp(np.concatenate([by_anchor, by_candidates], axis=1))
     rates = rate.astype(x.dtype)[:, None, None]
     return tuple(w - rates * g for w, g in zip(parameters, gradients, strict=True)), logits
 
@@ -61,16 +61,16 @@ def cosine(a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Ar
 
     As in the framework, the clamp counts in the value only: the derivative of the length is that of the length itself.
     """
-    (u, pull_u), (v, pull_v) = _clamped_unit(a), _clamped_unit(b)
+    (u, vjp_u), (v, vjp_v) = _clamped_unit(a), _clamped_unit(b)
 
-    def pull(g: Array) -> tuple[Array, Array]:
-        return pull_u((g[..., None] * v).sum(axis=1, keepdims=True)), pull_v(g[..., None] * u)
+    def vjp(g: Array) -> tuple[Array, Array]:
+        return vjp_u((g[..., None] * v).sum(axis=1, keepdims=True)), vjp_v(g[..., None] * u)
 
-    return (u * v).sum(axis=-1), pull
+    return (u * v).sum(axis=-1), vjp
 
 
 def _clamped_unit(x: Array) -> tuple[Array, Callable[[Array], Array]]:
-    """The unit u = x / max(|x|, clamp), and its pull (g - (g.u) d) / max(|x|, clamp).
+    """The unit u = x / max(|x|, clamp), and its vjp (g - (g.u) d) / max(|x|, clamp).
 
     The direction d is 0 for a row of zeros.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from nceref.checks.cases import arguments
 from nceref.engine.arguments import bind, choose_reduction
-from nceref.engine.parameters import HEATS, at_temperature
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array, Labels, Loss, Scalar
@@ -116,7 +116,7 @@ def _inputs(
     loss: Loss, settings: Mapping[str, Any], suite: str, dtype: str, seed: int, fixed: Mapping[str, float]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ids and inputs; with a fixed temperature, or none at all, every geometry comes once."""
-    hot = [p.name for p in loss.parameters if p.name in HEATS]
+    hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
     asked = {**settings, **fixed}
     free = [name for name in hot if name not in asked]
     seen = set()
@@ -158,7 +158,7 @@ def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], numb
             inputs[p.name] = BIASES[number % len(BIASES)]
         elif isinstance(p.default, float):
             inputs.setdefault(p.name, p.default)
-        if share is not None and p.constant and p.default is not None and p.name not in HEATS:
+        if share is not None and p.constant and p.default is not None and p.name not in INVERSE_TEMPERATURES:
             inputs[p.name] = _between(*p.typical, share)
     for name, value in asked.items():
         if isinstance(value, float | int) and not isinstance(value, bool):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import LossFunction, differentiable
 from nceref.spec import Array, Scalar
@@ -241,7 +241,7 @@ def _detached(names: Sequence[str], found: Mapping[str, Finding | None], observa
         kinds[p.name] = "centers-detached" if p.like == "center" else ARRAYS[min(number, 1)]
     for q in loss.parameters:
         if isinstance(q, Scalar):
-            kinds[q.name] = "temperature-detached" if q.name in HEATS else "bias-detached"
+            kinds[q.name] = "temperature-detached" if q.name in INVERSE_TEMPERATURES else "bias-detached"
     return "+".join(dict.fromkeys(kinds.get(name, "gradient-zero") for name in names))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.dense.forms import member, prepared
 from nceref.verification.dense.scene import Rows
@@ -78,7 +78,7 @@ class Bench:
     @cached_property
     def warm(self) -> bool:
         """Whether there is a temperature or a scale."""
-        return not HEATS.keys().isdisjoint(self.inputs)
+        return not INVERSE_TEMPERATURES.keys().isdisjoint(self.inputs)
 
     @cached_property
     def samples(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.records import Observation, Probe
 
@@ -15,7 +15,7 @@ _PARALLEL = 1e-7
 def heat(probe: Probe) -> tuple[str, float] | None:
     """Name and value of the temperature or scale of a case, None for a loss without one."""
     for p in probe.loss.parameters:
-        if isinstance(p, Scalar) and p.name in HEATS:
+        if isinstance(p, Scalar) and p.name in INVERSE_TEMPERATURES:
             value = probe.inputs.get(p.name, p.default)
             return (p.name, float(value)) if isinstance(value, int | float | np.floating) else None
     return None

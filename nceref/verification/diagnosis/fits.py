@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.verification.diagnosis import case
 from nceref.verification.diagnosis.features import heat, samples
 from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps
@@ -28,7 +28,7 @@ def _constant(x: float) -> Number:
 def _temperature(probe: Probe) -> float | None:
     """The temperature, or the inverse of the scale."""
     found = heat(probe)
-    return None if found is None else found[1] ** -HEATS[found[0]]
+    return None if found is None else found[1] ** -INVERSE_TEMPERATURES[found[0]]
 
 
 def _of_case(f: Callable[[Any, int], float], power: int) -> Number:
@@ -54,7 +54,7 @@ class Factor:
         found, factor = heat(probe), self.number(probe)
         if not self.power or found is None or factor is None:
             return None
-        return found[0], -HEATS[found[0]] * self.power * factor / found[1]
+        return found[0], -INVERSE_TEMPERATURES[found[0]] * self.power * factor / found[1]
 
 
 _POWERS = {

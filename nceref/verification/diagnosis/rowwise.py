@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array
@@ -125,7 +125,7 @@ def _batch(probe: Probe) -> Batch | None:
     total, mean = float(np.sum(rows)), float(probe.value)
     whole = probe.reduction == "mean" and mean != 0
     found = heat(probe)
-    largest = max(1.0, found[1] ** HEATS[found[0]]) if found else 1.0
+    largest = max(1.0, found[1] ** INVERSE_TEMPERATURES[found[0]]) if found else 1.0
     floor = FORMATS[probe.dtype].storage.u * largest
     return Batch(rows, float(round(total / mean)) if whole else float(rows.size), samples(probe), floor)
 

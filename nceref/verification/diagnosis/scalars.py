@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Scalar
@@ -39,7 +39,7 @@ def known_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothes
     """Functions of the temperature or scale that have a name."""
     found = heat(observations[0].probe) if observations else None
     if found is not None:
-        yield from (rescaled(*row) for row in SCALINGS[HEATS[found[0]]])
+        yield from (rescaled(*row) for row in SCALINGS[INVERSE_TEMPERATURES[found[0]]])
 
 
 def fitted_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
@@ -51,7 +51,7 @@ def fitted_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothe
             assert found is not None
             for value, words in simple(root):
                 yield rescaled("temperature-ignored", _fixed(value), _fixed(0.0), words)
-                if HEATS[found[0]] > 0:
+                if INVERSE_TEMPERATURES[found[0]] > 0:
                     yield rescaled("scale-clamped", _ceiling(value), _below(value), f"at {words}")
             for factor, words in simple(root / found[1]):
                 yield rescaled("temperature-off-by-a-factor", _multiple(factor), _fixed(factor), f"{words} times it")
@@ -62,7 +62,11 @@ def ignored_scalars(observations: Sequence[Observation]) -> Iterator[Hypothesis]
     for observation in _tellings(observations)[:2]:
         probe = observation.probe
         for p in probe.loss.parameters:
-            if isinstance(p, Scalar) and p.name not in HEATS and isinstance(probe.inputs.get(p.name), float):
+            if (
+                isinstance(p, Scalar)
+                and p.name not in INVERSE_TEMPERATURES
+                and isinstance(probe.inputs.get(p.name), float)
+            ):
                 for value in _candidates(p, observation):
                     yield replaced("scalar-ignored", p.name, _fixed(value), _fixed(0.0), f"{p.name} = {value:.9g}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import HEATS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.corpus.corpus import corpus, evaluate, rounded
 from nceref.verification.diagnosis.features import heat
@@ -122,7 +122,7 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
     given = heat(template)
     if given is None or settings.get(given[0]) is not None:
         return chain.from_iterable(_of_size(template, sizes, [{}], settings) for sizes in SIZES)
-    name, sign = given[0], HEATS[given[0]]
+    name, sign = given[0], INVERSE_TEMPERATURES[given[0]]
     usual = [1.0, 2.0**sign]
     failing = {h[1] for h in (heat(o.probe) for o in known) if h} - set(usual)
     # The coldest first: there most fails.
@@ -174,7 +174,12 @@ def _plain(template: Probe, sizes: Mapping[str, int], settings: Mapping[str, Any
             value = _next(shape[0]) if p.like == "mask" else np.resize(np.array(PLAIN.get(p.like, (1.0,))), shape)
         elif isinstance(p, Labels):
             value = np.zeros(sizes[p.shape[0]], dtype=np.int64)
-        elif isinstance(p, Scalar) and not p.constant and p.name not in {*HEATS, *settings} and p.low < 1 < p.high:
+        elif (
+            isinstance(p, Scalar)
+            and not p.constant
+            and p.name not in {*INVERSE_TEMPERATURES, *settings}
+            and p.low < 1 < p.high
+        ):
             value = 1.0
         out[p.name] = rounded(value, template.dtype)
     return out

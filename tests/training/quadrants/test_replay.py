@@ -189,14 +189,14 @@ def test_the_fused_step_is_the_plain_step():
 def test_a_step_descends_the_package_s_own_loss():
     weights, x, temperature, rate = first_steps(steps=1)
     parameters = (weights[0], np.swapaxes(weights[1], 1, 2))
-    features, pull = plain.ENCODER(x[0], *parameters)
+    features, vjp = plain.ENCODER(x[0], *parameters)
     g = np.empty_like(features)
     values = []
     for r, f in enumerate(features):
         value, grads = losses.info_nce.value_and_grad(f[:1], f[1:2], f[2:], temperature=temperature[r])
         g[r] = np.concatenate([grads["queries"], grads["keys"], grads["negatives"]])
         values.append(value)
-    _, gradients = pull(g)
+    _, gradients = vjp(g)
     moved, logits = plain.step(parameters, x[0], temperature, rate)
     for old, new, gradient in zip(parameters, moved, gradients, strict=True):
         np.testing.assert_allclose((old - new) / rate[:, None, None], gradient, rtol=1e-8, atol=1e-8)
@@ -205,9 +205,9 @@ def test_a_step_descends_the_package_s_own_loss():
 
 def test_short_features_are_divided_by_the_clamp_as_in_the_framework():
     a, b = np.array([[[3e-9, 4e-9]]]), np.array([[[0.6, 0.8], [0.0, 0.0]]])
-    value, pull = plain.cosine(a, b)
+    value, vjp = plain.cosine(a, b)
     np.testing.assert_allclose(value, [[0.5, 0.0]], rtol=1e-15)
-    by_a, by_b = pull(np.array([[1.0, 1.0]]))
+    by_a, by_b = vjp(np.array([[1.0, 1.0]]))
     # (v - s d) / clamp with v = (0.6, 0.8), s = 0.5, d = (0.6, 0.8); and of the row of zeros u / clamp.
     np.testing.assert_allclose(by_a, [[[0.3e8, 0.4e8]]], rtol=1e-14)
     np.testing.assert_allclose(by_b[0, 1], [0.3e8, 0.4e8], rtol=1e-14)
