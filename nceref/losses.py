@@ -208,10 +208,7 @@ def get_loss(name: str) -> LossFunction:
     InputError
         If there is none; the message names the nearest ones.
     """
-    if not isinstance(name, str) or name not in registry.names(FAMILY):
-        error = registry.unknown("loss", str(name), registry.names(FAMILY), "nceref losses")
-        raise error
-    return LossFunction(registry.discover(FAMILY, "LOSS", Loss)[name])
+    return LossFunction(registry.pick("loss", str(name), registry.discover(FAMILY, "LOSS", Loss), "nceref losses"))
 
 
 def all_losses() -> dict[str, LossFunction]:

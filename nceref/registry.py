@@ -2,14 +2,16 @@
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from nceref.errors import DeclarationError, InputError
 from nceref.spec import Loss
+
+T = TypeVar("T")
 
 
 @cache
@@ -33,6 +35,36 @@ def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]
             raise DeclarationError(msg)
         found[declaration.name] = declaration
     return MappingProxyType(found)
+
+
+def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
+    """The declaration of that name.
+
+    Parameters
+    ----------
+    what : str
+        What is looked for, as the message says it: "table", "loss".
+    name : str
+        As it was given.
+    known : mapping
+        All declarations by name.
+    command : str
+        What lists them.
+
+    Raises
+    ------
+    InputError
+        If there is none; the message names those that may have been meant.
+    """
+    if name not in known:
+        error = unknown(what, name, tuple(known), command)
+        raise error
+    return known[name]
+
+
+def choose(what: str, names: Iterable[str], known: Mapping[str, T], command: str) -> list[T]:
+    """The declarations of these names, each once, in their order; all of them for no name. See `pick`."""
+    return [pick(what, name, known, command) for name in dict.fromkeys(names) or known]
 
 
 def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> InputError:

@@ -1,4 +1,4 @@
-"""What a wrong name is told: near names, or what is described by that word."""
+"""Choosing declarations by name; a wrong name gets near names, or what is described by that word, as suggestions."""
 
 import subprocess
 import sys
@@ -33,6 +33,14 @@ def test_only_what_is_near_or_described_so_is_suggested(name, meant):
     with pytest.raises(InputError) as caught:
         get_loss(name)
     assert str(caught.value) == f"no loss named {name!r}{hint}See `nceref losses`"
+
+
+def test_chosen_are_those_named_each_once_or_all():
+    known = {"one": 1, "two": 2, "three": 3}
+    assert registry.choose("number", ["three", "one", "three"], known, "count") == [3, 1]
+    assert registry.choose("number", [], known, "count") == [1, 2, 3]
+    with pytest.raises(InputError, match="no number named 'thre'; did you mean 'three'"):
+        registry.choose("number", ["one", "thre"], known, "count")
 
 
 def test_every_loss_is_found_in_other_letters():

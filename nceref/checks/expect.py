@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from nceref.checks.situations import Sizes
-from nceref.engine.arguments import domain
+from nceref.engine.arguments import domain, integer
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.spec import Array, Choice, Expectation, Loss, Scalar
@@ -170,10 +170,7 @@ def _checked(loss: Loss, name: str, value: Any) -> Any:
 def _count(name: str, value: Any) -> int:
     least, meaning, _ = COUNTS[name]
     number = _number(name, value)
-    if not (math.isfinite(number) and number == int(number) and number >= least):
-        msg = f"`{name}`, the number of {meaning}, must be an integer >= {least}, got {value}"
-        raise InputError(msg)
-    return int(number)
+    return integer(f"`{name}`, the number of {meaning},", int(number) if number.is_integer() else number, least)
 
 
 def _scalar(parameter: Scalar, value: Any) -> float:

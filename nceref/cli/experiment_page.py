@@ -25,7 +25,7 @@ from nceref.experiments.experiment import (
 )
 from nceref.output import files, pages
 from nceref.output.figure import Figure, render
-from nceref.registry import discover, unknown
+from nceref.registry import discover, pick
 from nceref.theory import table_formats
 from nceref.theory.table import Table
 
@@ -44,11 +44,7 @@ def experiments() -> Mapping[str, Experiment]:
 
 def chosen(name: str) -> Experiment:
     """The experiment of this name; an unknown one raises `InputError`."""
-    known = experiments()
-    if name not in known:
-        error = unknown("experiment", name, tuple(known), "nceref experiment")
-        raise error
-    return known[name]
+    return pick("experiment", name, experiments(), "nceref experiment")
 
 
 def command(experiment: Experiment, results: Results) -> str:

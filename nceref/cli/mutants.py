@@ -26,24 +26,18 @@ def mutants(
     """
     from nceref.cli import mutants_page
     from nceref.output.terminal import screen
-    from nceref.verification.bugs.score import programs
+    from nceref.verification.bugs.score import chosen
 
     if words[:1] == (SCORE,):
         _score(context, words[1:], dtypes, suite, as_json)
         return
-    shown = [programs()[name] for name in _chosen(words)]
+    shown = chosen(words)
     if as_json:
         echo_json([mutants_page.record(mutant) for mutant in shown])
     elif words:
         click.echo("\n".join(mutants_page.single(mutant, **screen()) for mutant in shown), nl=False)
     else:
         click.echo(mutants_page.text(shown, **screen()), nl=False)
-
-
-def _chosen(words: tuple[str, ...]) -> tuple[str, ...]:
-    from nceref.verification.bugs.score import chosen
-
-    return chosen(words)
 
 
 def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool) -> None:

@@ -17,16 +17,11 @@ from nceref.cli.common import echo_json
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
 def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool) -> None:
     """Recompute the published tables, all or those with a NAME, and compare them entry by entry."""
-    from nceref.registry import discover, unknown
+    from nceref.registry import choose, discover
     from nceref.theory import table_formats
     from nceref.theory.table import Table
 
-    known = discover("nceref.theory.tables", "TABLE", Table)
-    for name in names:
-        if name not in known:
-            error = unknown("table", name, tuple(known), "nceref tables --list")
-            raise error
-    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    chosen = choose("table", names, discover("nceref.theory.tables", "TABLE", Table), "nceref tables --list")
     if only_names:
         _echo_names(chosen, form, out)
     elif out is not None:

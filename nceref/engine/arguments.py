@@ -1,6 +1,7 @@
 """From a caller's arguments to checked ones, or to an `InputError` that says what to do. Nothing is modified."""
 
 import math
+import operator
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -135,6 +136,40 @@ def _choice(parameter: spec.Choice, value: Any) -> Any:
     options = ", ".join(repr(option) for option in parameter.options)
     msg = f"`{parameter.name}` must be one of {options}, got {value!r}"
     raise InputError(msg)
+
+
+def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
+    """The value as an int, if it is an integer in the range; NumPy's integers are, truth values are not.
+
+    Parameters
+    ----------
+    what : str
+        How the message names the value, such as ``"`seed`"``.
+    value : object
+        Anything.
+    least : int
+        The smallest allowed value.
+    most : int, optional
+        The largest allowed value.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        If it is no integer, or outside the range.
+    """
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        allowed = f">= {least}" if most is None else f"from {least} to {most:,}"
+        msg = f"{what} must be an integer {allowed}, got {value!r}"
+        raise InputError(msg)
+    return number
 
 
 def choose_reduction(loss: spec.Loss, reduction: Any) -> str:

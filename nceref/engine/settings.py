@@ -6,8 +6,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+from nceref.engine.arguments import integer
 from nceref.engine.namespaces import array_namespace, free_bytes, number_format, on_host
-from nceref.errors import InputError
 
 LEAST_PAIRS = 1 << 20
 """Below this many logits, starting threads costs more than it saves."""
@@ -43,7 +43,7 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
 
     def __init__(self, *, block: int | None = None, threads: int | None = None, keep: int | None = None) -> None:
         given = {"block": block, "threads": threads, "keep": keep}
-        chosen = {name: _at_least(f"`{name}`", x, _SETTINGS[name][1]) for name, x in given.items() if x is not None}
+        chosen = {name: integer(f"`{name}`", x, _SETTINGS[name][1]) for name, x in given.items() if x is not None}
         self._tokens = [(_SETTINGS[name][0], _SETTINGS[name][0].set(value)) for name, value in chosen.items()]
 
     def __enter__(self) -> None:
@@ -52,13 +52,6 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
     def __exit__(self, *error: object) -> None:
         for variable, token in reversed(self._tokens):
             variable.reset(token)
-
-
-def _at_least(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        msg = f"{name} must be an integer >= {least}, got {value!r}"
-        raise InputError(msg)
-    return value
 
 
 def _chosen(name: str) -> int | None:
@@ -106,4 +99,4 @@ def _default_threads(text: str | None) -> int:
     if not text:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else text
-    return _at_least("the environment variable NCEREF_THREADS", number, 1)
+    return integer("the environment variable NCEREF_THREADS", number, 1)

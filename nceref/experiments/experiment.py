@@ -15,7 +15,7 @@ from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
-from nceref.errors import InputError
+from nceref.engine.arguments import integer
 from nceref.theory.table import Table
 
 FIRST_SEED = 1000
@@ -228,12 +228,8 @@ def run(
         If there is no seed.
     """
     count = experiment.seeds if seeds is None else seeds
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        msg = f"`seeds` must be an integer >= 1, got {seeds!r}; with 1 there is no spread and no verdict"
-        raise InputError(msg)
-    if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-        msg = f"`first` must be an integer >= 0, got {first!r}"
-        raise InputError(msg)
+    integer("`seeds`", count, least=1)
+    integer("`first`", first, least=0)
     chosen = range(first, first + count)
     if min(processes, count) == 1:
         return _joined([_one(experiment.run, on_progress, seed) for seed in chosen])

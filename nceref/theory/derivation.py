@@ -9,7 +9,7 @@ from typing import Any
 from nceref.errors import DeclarationError, InputError
 from nceref.output import files
 from nceref.output.pages import NARROWEST, WIDTH
-from nceref.registry import discover, unknown
+from nceref.registry import discover, pick
 from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, equal
 
 _MARGIN = "    "
@@ -33,11 +33,7 @@ def topics() -> Mapping[str, Derivation]:
 
 def get(name: str) -> Derivation:
     """The derivation of that name; an `InputError` that suggests some for a name that is not there."""
-    known = topics()
-    if name not in known:
-        error = unknown("derivation", name, tuple(known), "nceref derive")
-        raise error
-    return known[name]
+    return pick("derivation", name, topics(), "nceref derive")
 
 
 def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:

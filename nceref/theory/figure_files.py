@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.figure import Figure, render
-from nceref.registry import discover, unknown
+from nceref.registry import choose, discover
 
 FORMATS = ("svg", "png")
 MANIFEST, INDEX = "manifest.json", "README.md"
@@ -47,13 +47,7 @@ def drawn_by(command: str) -> tuple[str, ...]:
 
 def chosen(names: Iterable[str] = ()) -> list[Figure]:
     """The figures of these names, in their order and each once; all of them for none. An unknown name raises."""
-    known = figures()
-    picked = dict.fromkeys(names)
-    for name in picked:
-        if name not in known:
-            error = unknown("figure", name, tuple(known), "nceref figures --list")
-            raise error
-    return [known[name] for name in picked or known]
+    return choose("figure", names, figures(), "nceref figures --list")
 
 
 def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> Iterator[Path]:

@@ -24,7 +24,7 @@ from typing import Any
 from nceref.engine.settings import thread_count
 from nceref.errors import InputError
 from nceref.output import files
-from nceref.registry import discover, unknown
+from nceref.registry import choose, discover
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
 from nceref.theory.table import Cell, Table
@@ -102,11 +102,7 @@ def claims() -> Mapping[str, Claim]:
 def chosen(ids: Sequence[str]) -> list[Claim]:
     """The claims of these ids, all for none; letter case does not matter."""
     known = {one.casefold(): one for one in claims()}
-    for one in ids:
-        if one.casefold() not in known:
-            error = unknown("claim", one, tuple(claims()), "nceref claims")
-            raise error
-    return [claims()[one] for one in dict.fromkeys(known[one.casefold()] for one in ids)] or list(claims().values())
+    return choose("claim", [known.get(one.casefold(), one) for one in ids], claims(), "nceref claims")
 
 
 def counter(claim: Claim) -> Counter | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -65,6 +66,4 @@ class Member:
         if self.temperature is not None and not 0 < self.temperature < float("inf"):
             msg = f"`temperature` must be > 0 and finite, got {self.temperature!r}"
             raise InputError(msg)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            msg = f"`seed` must be an integer >= 0, got {self.seed!r}"
-            raise InputError(msg)
+        integer("`seed`", self.seed, least=0)

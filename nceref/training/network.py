@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -154,9 +155,11 @@ def mlp(
     normalize : bool
         Whether the rows of the output have length 1.
     """
-    if len(sizes) < 2 or not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
-        msg = f"`sizes` must name at least 2 layers of at least 1 feature each, got {tuple(sizes)}"
+    if len(sizes) < 2:
+        msg = f"`sizes` must name at least 2 layers, got {tuple(sizes)}"
         raise InputError(msg)
+    for size in sizes:
+        integer("each of `sizes`", size, least=1)
     if activation not in (Tanh, ReLU):
         msg = f"`activation` must be Tanh or ReLU, the class, got {activation!r}"
         raise InputError(msg)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.training.batch import Member
 from nceref.training.network import Network, Parameters
@@ -56,10 +57,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("classes", 0), ("queue", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                msg = f"`{name}` must be an integer >= {least}, got {value!r}"
-                raise InputError(msg)
+            integer(f"`{name}`", getattr(self, name), least)
         if not hasattr(self.network, "layers"):
             msg = f"`network` must be a Network, such as mlp((8, 32, 4)), got {self.network!r}"
             raise InputError(msg)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from nceref import spec
 from nceref.errors import InputError
-from nceref.registry import unknown
+from nceref.registry import pick
 from nceref.training.batch import Member
 from nceref.training.supply import temperature
 
@@ -49,11 +49,8 @@ def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
         If the loss has no such scalar, or no gradient by it.
     """
     known = {p.name: p for p in loss.parameters if isinstance(p, spec.Scalar) and not p.constant}
-    for name in names:
-        if name not in known:
-            what = f"scalar of {loss.name} that can be learned"
-            raise unknown(what, name, tuple(known), f"nceref losses {loss.name}")
-    return tuple(Learned(name, known[name].low == 0) for name in dict.fromkeys(names))
+    what, command = f"scalar of {loss.name} that can be learned", f"nceref losses {loss.name}"
+    return tuple(Learned(name, pick(what, name, known, command).low == 0) for name in dict.fromkeys(names))
 
 
 def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:

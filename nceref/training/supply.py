@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nceref import spec
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
-from nceref.registry import unknown
+from nceref.registry import pick
 from nceref.training.batch import Batch, Member
 
 Array = npt.NDArray[Any]
@@ -120,10 +120,9 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     InputError
         If the loss has no such arguments, no input that takes features, or a queue is missing or not wanted.
     """
+    known = {p.name: p for p in loss.parameters}
     for name in settings:
-        if name not in (known := tuple(p.name for p in loss.parameters)):
-            what = f"argument of {loss.name} that can be set"
-            raise unknown(what, name, known, f"nceref losses {loss.name}")
+        pick(f"argument of {loss.name} that can be set", name, known, f"nceref losses {loss.name}")
     rows = tuple(p for p in loss.parameters if _is_rows(p) and p.name not in settings)
     if not rows:
         msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"

@@ -7,9 +7,10 @@ from importlib import metadata
 from typing import Any
 
 from nceref import __version__
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.registry import unknown
+from nceref.registry import choose, pick
 from nceref.spec import Choice, Loss, Scalar
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.peers import peer
@@ -105,9 +106,8 @@ def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
     seed, timeout, failures = (options.get(name) for name in ("seed", "timeout", "expected_failures"))
-    if seed is not None and not (isinstance(seed, int) and seed >= 0):
-        msg = f"`seed` must be an integer >= 0, got {seed!r}"
-        raise InputError(msg)
+    if seed is not None:
+        integer("`seed`", seed, least=0)
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         msg = f"`timeout` must be a number of seconds > 0, got {timeout!r}"
         raise InputError(msg)
@@ -145,10 +145,8 @@ def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     if reduction in CONVENTIONS:
         found["reduction"] = reduction
     for axis, value in found.items():
-        listed = tuple(c.id for c in CONVENTIONS.values() if c.axis == axis)
-        if value not in listed:
-            what = f"convention of the axis {axis}"
-            raise unknown(what, str(value), listed, "nceref verify --conventions")
+        listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
+        pick(f"convention of the axis {axis}", value, listed, "nceref verify --conventions")
     return found
 
 
@@ -173,12 +171,7 @@ def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
     """The wanted cases, each of which must exist."""
-    known = tuple(ids)
-    for name in wanted:
-        if name not in known:
-            error = unknown("case", name, known, "nceref verify TARGET --list-cases")
-            raise error
-    return frozenset(wanted) or frozenset(known)
+    return frozenset(choose("case", wanted, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
 def environment(asked: Request, target: Any) -> dict[str, Any]:

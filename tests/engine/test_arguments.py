@@ -10,6 +10,7 @@ import pytest
 import nceref
 from nceref import InputError, get_loss, losses, registry
 from nceref.checks.cases import cases
+from nceref.engine.arguments import integer
 from nceref.spec import Array, Labels, Scalar
 
 X = np.random.default_rng(0).standard_normal((4, 3))
@@ -292,3 +293,16 @@ def test_the_public_api_is_what_it_says():
         assert getattr(nceref, name) is not None
     with pytest.raises(AttributeError, match="module 'nceref' has no attribute 'nope'"):
         _ = nceref.nope
+
+
+@pytest.mark.parametrize("value", [2, np.int64(2), np.uint8(5)])
+def test_an_integer_in_the_range_becomes_an_int(value):
+    number = integer("`n`", value, 2, 5)
+    assert type(number) is int
+    assert number == value
+
+
+@pytest.mark.parametrize("value", [1, 6, 2.0, True, np.True_, "3", None])
+def test_what_is_no_integer_or_outside_the_range_is_refused(value):
+    with pytest.raises(InputError, match="`n` must be an integer from 2 to 5, got"):
+        integer("`n`", value, 2, 5)

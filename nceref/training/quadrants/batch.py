@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.training.quadrants import fused, indices, plain, samples
 
@@ -60,9 +61,7 @@ class Setup:
             if not 1e-37 <= t <= 1e37:
                 msg = f"`temperatures` must be > 0, from 1e-37 to 1e37, got {t!r}"
                 raise InputError(msg)
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST:
-            msg = f"`steps` must be an integer from 1 to {_MOST:,}, got {self.steps!r}"
-            raise InputError(msg)
+        integer("`steps`", self.steps, 1, _MOST)
         if self.dtype not in ("float32", "float64"):
             msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"
             raise InputError(msg)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nceref.errors import InputError
+from nceref.engine.arguments import integer
 
 Array = npt.NDArray[Any]
 
@@ -67,10 +67,7 @@ def encoded(points: Array, W1: Array, W2: Array) -> Array:
 
 def checked_seed(seed: int) -> int:
     """The seed as an int, if the script would take it."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        msg = f"`seed` must be an integer >= 0 and < 2**32, got {seed!r}"
-        raise InputError(msg)
-    return int(seed)
+    return integer("`seed`", seed, 0, 2**32 - 1)
 
 
 def _uniforms(seed: int, count: int) -> Array:

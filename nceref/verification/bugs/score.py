@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nceref.errors import InputError
+from nceref.registry import choose
 from nceref.verification.bugs.bug import Mutant, mutants, target, variants
 
 DTYPES = ("float64", "float32")
@@ -145,28 +146,14 @@ def programs() -> Mapping[str, Mutant]:
     return {**mutants(), **variants()}
 
 
-def chosen(ids: Sequence[str]) -> tuple[str, ...]:
-    """The ids, or all of mutants and variants if none is given.
-
-    Raises
-    ------
-    InputError
-        For an id that does not exist.
-    """
-    from nceref.registry import unknown
-
-    known = tuple(programs())
-    for name in ids:
-        if name not in known:
-            error = unknown("mutant", name, known, "nceref mutants")
-            raise error
-    return tuple(dict.fromkeys(ids)) or known
+def chosen(ids: Sequence[str]) -> list[Mutant]:
+    """The mutants and variants with these ids, or all if none is given."""
+    return choose("mutant", ids, programs(), "nceref mutants")
 
 
 def jobs(ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> tuple[Job, ...]:
     """What there is to do: each program, for each of its losses, in each format in which it is wrong."""
-    known = programs()
-    wanted = [(known[name], dtype) for name in chosen(ids) for dtype in dtypes if dtype in known[name].dtypes]
+    wanted = [(mutant, dtype) for mutant in chosen(ids) for dtype in dtypes if dtype in mutant.dtypes]
     if not wanted:
         msg = f"nothing to score: in {' and '.join(dtypes)} none of {', '.join(ids)} is wrong"
         raise InputError(msg)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from nceref.errors import InputError, UnavailableError
-from nceref.registry import discover, unknown
+from nceref.registry import discover, pick
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +137,8 @@ def find(text: str) -> tuple[Peer, PeerTarget] | None:
 
 def get(text: str) -> tuple[Peer, PeerTarget]:
     """Like `find`, but raises `InputError` with the names that may have been meant."""
-    found = find(text)
-    if found is None:
-        known = tuple(target.name for peer in peers().values() for target in peer.targets)
-        raise unknown("known target", text, known, "nceref verify --all")  # noqa: EM101
-    return found
+    known = {target.name: (peer, target) for peer in peers().values() for target in peer.targets}
+    return find(text) or pick("known target", text, known, "nceref verify --all")
 
 
 def _installed(peer: Peer) -> str | None:
