@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json
+from nceref.cli.common import FINDING, echo_json, show
 
 
 @click.command(short_help="Check the losses against formulas and theorems.")
@@ -20,14 +20,15 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
     from nceref.checks.run import count, run
     from nceref.cli import check_page
     from nceref.losses import all_losses
-    from nceref.output.terminal import progress, screen
+    from nceref.output.terminal import progress
 
     chosen, results = tuple(dict.fromkeys(names)) or tuple(all_losses()), []
     with progress(count(chosen)) as on_progress:
         for _, group in groupby(map(on_progress, run(chosen)), key=lambda result: result.loss):
-            results += (found := list(group))
+            results += (of_loss := list(group))
             if not as_json:
-                click.echo(check_page.text(found, **screen()))
+                show(check_page.page_of(of_loss))
+                click.echo()
     if as_json:
         echo_json([asdict(result) for result in results])
     else:

@@ -1,19 +1,20 @@
-"""Outcome of the checks of a loss, laid out for reading."""
+"""The page of `nceref check`: the outcome of all checks of one loss."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from nceref.checks.run import CheckResult
-from nceref.output import pages
+from nceref.output.pages import GAP, Page, with_spaces
 
 _COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 
 
-def text(found: Sequence[CheckResult], *, width: int = pages.WIDTH, color: bool = False) -> str:
+def page_of(results: Sequence[CheckResult]) -> Page:
     """Outcome of the checks of one loss: formula by dtype, how many of each group, and what failed or was skipped."""
-    page, paper = pages.page(width, color)
-    page.print(found[0].loss, style="bold")
+    page = Page()
+    page.print(results[0].loss, style="bold")
     groups: dict[str, list[CheckResult]] = {}
-    for result in found:
+    for result in results:
         groups.setdefault(_group(result), []).append(result)
     lines = []
     for group, members in groups.items():
@@ -22,12 +23,12 @@ def text(found: Sequence[CheckResult], *, width: int = pages.WIDTH, color: bool 
         else:
             status = "fail" if any(r.status == "fail" for r in members) else "pass"
             lines.append((group, status, tally(members)))
-            lines += [(f"  {pages.spoken(r.check)}", r.status, r.detail) for r in members if r.status == "fail"]
+            lines += [(f"  {with_spaces(r.check)}", r.status, r.detail) for r in members if r.status == "fail"]
             lines += _skipped(members)
     widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
     for line in lines:
-        pages.grid(page, [line], *widths, styles=("", _COLORS[line[1]], ""), indent=pages.GAP)
-    return pages.clean(paper)
+        page.grid([line], *widths, styles=("", _COLORS[line[1]], ""), indent=GAP)
+    return page
 
 
 def _skipped(members: Iterable[CheckResult]) -> list[tuple[str, str, str]]:
@@ -35,14 +36,15 @@ def _skipped(members: Iterable[CheckResult]) -> list[tuple[str, str, str]]:
     reasons: dict[str, list[str]] = {}
     for result in members:
         if result.status == "skip":
-            reasons.setdefault(result.detail, []).append(pages.spoken(result.check))
+            reasons.setdefault(result.detail, []).append(with_spaces(result.check))
     return [("", "skip", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
 
 
-def tally(found: Sequence[CheckResult]) -> str:
+def tally(results: Sequence[CheckResult]) -> str:
     """How many passed, failed and were skipped: ``12 passed, 1 skipped``."""
-    counts = {f"{status}ed".replace("skiped", "skipped"): sum(r.status == status for r in found) for status in _COLORS}
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    counts = Counter(result.status for result in results)
+    words = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+    return ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
 
 
 def _group(result: CheckResult) -> str:

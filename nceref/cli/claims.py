@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo_json
+from nceref.cli.common import echo_json, show
 
 
 @click.command(short_help="List the claims of the sources, or show all about one.")
@@ -16,12 +16,12 @@ def claims(ids: tuple[str, ...], verdict: str | None, source: str | None, as_jso
     The verdicts are those that `nceref prove` derived.
     """
     from nceref.cli import claims_page
-    from nceref.output.terminal import screen
+    from nceref.output.pages import joined
 
     shown = claims_page.select(ids, verdict, source)
     if as_json:
         echo_json([claims_page.record(claim) for claim in shown])
     elif ids:
-        click.echo("\n".join(claims_page.single(claim, **screen()) for claim in shown), nl=False)
+        show(joined(map(claims_page.page_of, shown)))
     else:
-        click.echo(claims_page.text(shown, **screen()), nl=False)
+        show(claims_page.overview(shown))

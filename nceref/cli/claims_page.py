@@ -1,4 +1,4 @@
-"""Claims and their proofs, laid out for people and for programs."""
+"""The pages and records of `nceref claims` and `nceref prove`."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nceref.errors import InputError
-from nceref.output import pages
+from nceref.output.pages import GAP, Page
 from nceref.theory import prove
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
@@ -74,9 +74,9 @@ def record(claim: Claim) -> dict[str, Any]:
     }
 
 
-def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = False) -> str:
+def overview(shown: Sequence[Claim]) -> Page:
     """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
-    page, paper = pages.page(width, color)
+    page = Page()
     derived = verdicts(shown)
     label, widest = max(map(len, derived)), max(map(len, derived.values()))
     for chapter in prove.chapters():
@@ -89,10 +89,10 @@ def text(shown: Sequence[Claim], *, width: int = pages.WIDTH, color: bool = Fals
                 (claim.id, marks(claim), verdict, claim.title),
                 ("", "dim", _COLORS.get(verdict, "yellow"), ""),
             )
-            pages.grid(page, [line], label, 3, widest, styles=styles, indent=pages.GAP)
+            page.grid([line], label, 3, widest, styles=styles, indent=GAP)
     page.print(f"\n{tally(derived)}")
     page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
-    return pages.clean(paper)
+    return page
 
 
 def marks(claim: Claim) -> str:
@@ -108,9 +108,9 @@ def tally(derived: Mapping[str, str]) -> str:
     return f"{len(derived)} claim{'s' * (len(derived) != 1)}" + (f": {listed}" if listed else "")
 
 
-def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> str:
+def page_of(claim: Claim) -> Page:
     """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
-    page, paper = pages.page(width, color)
+    page = Page()
     page.print(f"{claim.id}  {claim.title}", style="bold")
     values = prove.cells(claim)
     stored = prove.stored(claim, values)
@@ -123,20 +123,20 @@ def single(claim: Claim, *, width: int = pages.WIDTH, color: bool = False) -> st
         ("against it", stored["counterexample"]),
         ("missing", claim.no_evidence),
     ]
-    pages.grid(page, [line for line in lines if line[1]], 10, styles=("dim", ""), indent=pages.GAP)
+    page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
     for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
         if content:
             page.print(f"  {title}", style="dim")
             # As it is, in one line: it is there to be copied.
-            page.print(f"    {content}", soft_wrap=True)
-    pages.grid(page, _meanings(claim), 10, styles=("dim", "dim"), indent=2 * pages.GAP)
+            page.print(f"    {content}", wrap=False)
+    page.grid(_meanings(claim), 10, styles=("dim", "dim"), indent=2 * GAP)
     numbers = list(zip(values, stored["computed"], stored["cells"], strict=True))
     if numbers:
         page.print("\n  published and computed", style="dim")
         rows = [(value.what, value.published, "-" if c is None else c, found) for value, c, found in numbers]
         widths = [max(len(row[i]) for row in rows) for i in (1, 2)]
-        pages.grid(page, rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=pages.GAP)
-    return pages.clean(paper)
+        page.grid(rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=GAP)
+    return page
 
 
 def _meanings(claim: Claim) -> list[tuple[str, str]]:
@@ -145,22 +145,22 @@ def _meanings(claim: Claim) -> list[tuple[str, str]]:
     return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
 
 
-def proofs(found: Sequence[Proof], *, width: int = pages.WIDTH, color: bool = False) -> str:
+def proofs_page(found: Sequence[Proof]) -> Page:
     """One line a claim with the seconds of each kind of evidence; under it, what did not hold; then the totals."""
-    page, paper = pages.page(width, color)
+    page = Page()
     label = max(len(proof.claim.id) for proof in found)
     for proof in found:
         found_verdict = UNPROVED if proof.derived is None else proof.derived.value
         times = "  ".join(f"{_MARKS[e.kind]} {e.seconds:.2f} s" for e in proof.evidence if e.kind in _MARKS)
         style = "green" if proof.as_expected else "red"
-        pages.grid(page, [(proof.claim.id, found_verdict, times)], label, 24, styles=("", style, "dim"))
+        page.grid([(proof.claim.id, found_verdict, times)], label, 24, styles=("", style, "dim"))
         for finding in _findings(proof):
-            pages.grid(page, [("", finding)], label, styles=("", "red"))
+            page.grid([("", finding)], label, styles=("", "red"))
     sums = {kind: sum(e.seconds for p in found for e in p.evidence if e.kind == kind) for kind in _MARKS}
     page.print("\nTogether: " + ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in sums.items()))
     failed = sum(not proof.as_expected for proof in found)
     page.print(f"{len(found) - failed} of {len(found)} verdicts are as expected")
-    return pages.clean(paper)
+    return page
 
 
 def _findings(proof: Proof) -> list[str]:

@@ -1,15 +1,25 @@
-"""The commands, one file each: a command parses, calls and prints; what it needs is imported when it runs."""
+"""What all commands share: exit statuses, and how a page or a record is printed."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from nceref.output.pages import Page
 
 FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 """Exit statuses other than 0: something was found, the call was wrong, the user interrupted."""
 
 
+def show(page: "Page") -> None:
+    """Print a page as wide as the terminal, in its colors."""
+    from nceref.output.terminal import screen
+
+    click.echo(page.text(**screen()), nl=False)
+
+
 def echo_json(content: Any) -> None:
     """Print JSON."""
-    import json
+    from nceref.output.files import json_text
 
-    click.echo(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
+    click.echo(json_text(content), nl=False)

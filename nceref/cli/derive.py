@@ -2,6 +2,8 @@
 
 import click
 
+from nceref.cli.common import show
+
 
 @click.command(short_help="Print a derivation, every step of it checked.")
 @click.argument("topic", required=False)
@@ -10,19 +12,17 @@ import click
 @click.option("--out", type=click.Path(), help="Write to this file, as a whole or not at all.")
 def derive(topic: str | None, form: str, out: str | None) -> None:
     """Print the derivation of a TOPIC, each step checked before it is printed; without a TOPIC, list the topics."""
+    from nceref.output.pages import WIDTH
     from nceref.output.terminal import screen
     from nceref.theory import derivation, table_formats
 
     out = None if out == "-" else out
-    page = screen() if out is None else {}
-    if topic is None and (out is not None or form != "text"):
-        msg = "--latex and --out go with a TOPIC; see `nceref derive`"
-        raise click.UsageError(msg)
     if topic is None:
-        text = table_formats.names(derivation.topics().values(), **page)
+        if out is not None or form != "text":
+            msg = "--latex and --out go with a TOPIC; see `nceref derive`"
+            raise click.UsageError(msg)
+        show(table_formats.names(derivation.topics().values()))
+    elif out is None:
+        click.echo(derivation.render(derivation.get(topic), form, screen().get("width", WIDTH)), nl=False)
     else:
-        text = derivation.render(derivation.get(topic), form, page.get("width", 80))
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        derivation.save(text, out)
+        derivation.save(derivation.render(derivation.get(topic), form), out)

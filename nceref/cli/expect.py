@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from nceref.cli.common import FINDING, echo_json
+from nceref.cli.common import FINDING, echo_json, show
 
 
 @click.command(
@@ -29,14 +29,13 @@ def expect(
     from nceref.checks.expect import expected_readings
     from nceref.checks.locate import locate
     from nceref.cli import expect_page
-    from nceref.output.terminal import screen
 
-    found = expected_readings(name, _once([*given.items(), *map(_name_and_value, more)]))
-    location = None if value is None else locate(found, value)
+    readings = expected_readings(name, _once([*given.items(), *map(_name_and_value, more)]))
+    location = None if value is None else locate(readings, value)
     if as_json:
-        echo_json(expect_page.record(found, location))
+        echo_json(expect_page.record(readings, location))
     else:
-        click.echo(expect_page.text(found, location, **screen()), nl=False)
+        show(expect_page.page_of(readings, location))
     if location and not location.possible:
         context.exit(FINDING)
 

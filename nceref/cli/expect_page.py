@@ -1,43 +1,36 @@
-"""What a loss should read, laid out for reading and as a record."""
+"""The page and the record of `nceref expect`: what a loss should read."""
 
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nceref.checks.expect import ExpectedReadings, Reading
 from nceref.checks.locate import Location
-from nceref.output import pages
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from nceref.output.pages import Page
 
 
-def text(
-    found: ExpectedReadings, location: Location | None = None, *, width: int = pages.WIDTH, color: bool = False
-) -> str:
-    """What a loss should read, from low to high, for reading, and the location of a value; the rest as in `text`."""
-    from rich.text import Text
-
-    page, paper = pages.page(width, color)
-    page.print(Text.assemble((found.loss, "bold"), f", {found.conventions}"))
-    page.print(f"{_settings(found)}\n", style="dim")
-    entries = [(r.situation, _value(r), r.formula, r.because) for r in found.readings]
+def page_of(expected: ExpectedReadings, location: Location | None = None) -> Page:
+    """What a loss should read, from low to high, and where a value stands among it."""
+    page = Page()
+    page.print((expected.loss, "bold"), f", {expected.conventions}")
+    page.print(f"{_settings(expected)}\n", style="dim")
+    entries = [(r.situation, _value(r), r.formula, r.because) for r in expected.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
-    for reading, (situation, value, formula, because) in zip(found.readings, entries, strict=True):
+    for reading, (situation, value, formula, because) in zip(expected.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""
-        pages.grid(page, [(situation, value, formula)], *widths, styles=(style or "bold", style, style))
-        pages.grid(page, [("", "", because)], *widths, styles=("", "", "dim"))
-    pages.grid(page, [("sign", found.sign)], widths[0], styles=("bold", ""))
-    _explain_ids(page, found)
+        page.grid([(situation, value, formula)], *widths, styles=(style or "bold", style, style))
+        page.grid([("", "", because)], *widths, styles=("", "", "dim"))
+    page.grid([("sign", expected.sign)], widths[0], styles=("bold", ""))
+    _explain_ids(page, expected)
     if location:
         page.print(f"\n{location.sentences[0]}", style="bold")
-        pages.grid(page, [("", sentence) for sentence in location.sentences[1:]], 0)
-    return pages.clean(paper)
+        page.grid([("", sentence) for sentence in location.sentences[1:]], 0)
+    return page
 
 
-def _explain_ids(page: "Console", found: ExpectedReadings) -> None:
+def _explain_ids(page: Page, expected: ExpectedReadings) -> None:
     """Say what an id is, with the first that is shown as the example."""
-    first = re.search(r"\b[A-Z]{2,}-\d+", " ".join(reading.because for reading in found.readings))
+    first = re.search(r"\b[A-Z]{2,}-\d+", " ".join(reading.because for reading in expected.readings))
     if first:
         page.print(
             f"\nAn id such as {first[0]} names the statement behind a reading: of a source, of a paper behind it, or "
@@ -46,17 +39,17 @@ def _explain_ids(page: "Console", found: ExpectedReadings) -> None:
         )
 
 
-def record(found: ExpectedReadings, location: Location | None = None) -> dict[str, Any]:
+def record(expected: ExpectedReadings, location: Location | None = None) -> dict[str, Any]:
     """The same, ready for JSON; `value` is there only with a location."""
-    out = {**asdict(found), "defaults": sorted(found.defaults)}
+    out = {**asdict(expected), "defaults": sorted(expected.defaults)}
     return out if location is None else {**out, "value": asdict(location)}
 
 
-def _settings(found: ExpectedReadings) -> str:
+def _settings(expected: ExpectedReadings) -> str:
     """The settings as ``n = 256, classes = 10 (default), dim not given``."""
-    shown = {name: _number(value) for name, value in found.settings.items() if value is not None}
-    parts = [f"{name} = {value}{' (default)' if name in found.defaults else ''}" for name, value in shown.items()]
-    parts += [f"{name} not given" for name, value in found.settings.items() if value is None]
+    shown = {name: _number(value) for name, value in expected.settings.items() if value is not None}
+    parts = [f"{name} = {value}{' (default)' if name in expected.defaults else ''}" for name, value in shown.items()]
+    parts += [f"{name} not given" for name, value in expected.settings.items() if value is None]
     return ", ".join(parts) or "the same for every size"
 
 

@@ -2,6 +2,8 @@
 
 import click
 
+from nceref.cli.common import echo_json, show
+
 
 @click.command(short_help="Run a small analogue of a published result.")
 @click.argument("name", required=False)
@@ -23,14 +25,14 @@ def experiment(
     from nceref.engine.settings import thread_count
     from nceref.experiments.experiment import FIRST_SEED, run
     from nceref.output import files
-    from nceref.output.terminal import progress, screen
+    from nceref.output.terminal import progress
     from nceref.theory import table_formats
 
     if name is None:
         if seeds is not None or first_seed is not None or json_file or out:
             msg = "--seeds, --first-seed, --json and --out need the NAME of an experiment; leave out all to list them"
             raise click.UsageError(msg)
-        click.echo(table_formats.names(experiment_page.experiments().values(), **screen()), nl=False)
+        show(table_formats.names(experiment_page.experiments().values()))
         return
     chosen = experiment_page.chosen(name)
     files.must_be_writable({"--out": out}, {"--json": None if json_file == "-" else json_file})
@@ -38,10 +40,10 @@ def experiment(
         first = FIRST_SEED if first_seed is None else first_seed
         results = run(chosen, seeds, on_progress, first=first, processes=thread_count())
     if json_file == "-":
-        click.echo(experiment_page.to_json(chosen, results), nl=False)
+        echo_json(experiment_page.record(chosen, results))
     else:
-        click.echo(experiment_page.text(chosen, results, **screen()), nl=False)
+        show(experiment_page.page_of(chosen, results))
     if json_file and json_file != "-":
-        table_formats.write(json_file, experiment_page.to_json(chosen, results))
+        files.write_text(json_file, experiment_page.to_json(chosen, results))
     for path in experiment_page.save(chosen, results, out) if out else ():
         click.echo(path, err=True)

@@ -1,13 +1,12 @@
-"""An experiment laid out: its table beside the published one, what follows, the JSON record, and files in a folder."""
+"""The page, the record and the files of `nceref experiment`: its table beside the published one, and what follows."""
 
-import json
 import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nceref.experiments.experiment import (
     FIRST_SEED,
@@ -23,14 +22,12 @@ from nceref.experiments.experiment import (
     Results,
     judge,
 )
-from nceref.output import files, pages
+from nceref.output import files
 from nceref.output.figure import Figure, render
+from nceref.output.pages import GAP, Page, joined
 from nceref.registry import discover, pick
 from nceref.theory import table_formats
 from nceref.theory.table import Table
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FIGURES = ("svg", "png")
 _ROOM = len("+0.000±0.000")
@@ -82,47 +79,26 @@ def _with_spread(values: Sequence[float], measure: Measure) -> str:
     return f"{mean}±{stdev(values):.{measure.digits}f}" if len(values) > 1 else mean
 
 
-def text(experiment: Experiment, results: Results, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Everything about one run, for reading.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    results : Results
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
-    page.print(experiment.title, style="bold")
+def page_of(experiment: Experiment, results: Results) -> Page:
+    """Everything about one run: its tables, the published one, and which statements show up."""
+    opening, meanings = Page(), Page()
+    opening.print(experiment.title, style="bold")
     for sentence in experiment.about:
-        page.print(sentence)
-    opening = pages.clean(paper)
-    tables = [table_formats.text(t, width=width, color=color) for t in measured(experiment, results)]
-    published = table_formats.text(experiment.published, width=width, color=color)
-    return "\n".join((opening, *tables, _meanings(experiment, width, color), published,
-                      _conclusions(experiment, results, width, color)))  # fmt: skip
-
-
-def _meanings(experiment: Experiment, width: int, color: bool) -> str:
-    page, paper = pages.page(width, color)
+        opening.print(sentence)
     shown = [(m.name, m.meaning) for m in experiment.measures]
-    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("", "dim"))
-    return pages.clean(paper)
+    meanings.grid(shown, max(len(name) for name, _ in shown), styles=("", "dim"))
+    tables = map(table_formats.page_of, measured(experiment, results))
+    published = table_formats.page_of(experiment.published)
+    return joined((opening, *tables, meanings, published, _conclusions(experiment, results)))
 
 
-def _conclusions(experiment: Experiment, results: Results, width: int, color: bool) -> str:
-    page, paper = pages.page(width, color)
+def _conclusions(experiment: Experiment, results: Results) -> Page:
+    page = Page()
     page.print("Statements, published or not, and whether they show up here", style="bold")
     page.print(f"{_rule(experiment)}\n", style="dim")
     for statement in experiment.statements:
         _conclude(page, judge(statement, results))
-    return pages.clean(paper)
+    return page
 
 
 def _rule(experiment: Experiment) -> str:
@@ -130,16 +106,16 @@ def _rule(experiment: Experiment) -> str:
     return RULE.format(count=count, chance=count * (1 - LEVEL))
 
 
-def _conclude(page: "Console", finding: Finding) -> None:
+def _conclude(page: Page, finding: Finding) -> None:
     statement, style = finding.statement, _COLORS.get(finding.verdict, "dim")
     page.print(finding.verdict, style=style)
-    pages.stack(page, [(statement.text,)], indent=pages.GAP)
-    contrasts = zip(map(_spoken, finding.numbers), map(str, statement.contrasts), strict=True)
-    pages.grid(page, list(contrasts), _ROOM, styles=("", "dim"), indent=pages.GAP)
-    pages.stack(page, [(f"Source: {statement.source}.",)], indent=pages.GAP, styles=("dim",))
+    page.stack([(statement.text,)], indent=GAP)
+    contrasts = zip(map(_interval, finding.numbers), map(str, statement.contrasts), strict=True)
+    page.grid(list(contrasts), _ROOM, styles=("", "dim"), indent=GAP)
+    page.stack([(f"Source: {statement.source}.",)], indent=GAP, styles=("dim",))
 
 
-def _spoken(numbers: tuple[float, float]) -> str:
+def _interval(numbers: tuple[float, float]) -> str:
     mean, half = numbers
     return f"{mean:+.3f}" if math.isnan(half) else f"{mean:+.3f}±{half:.3f}"
 
@@ -191,7 +167,7 @@ def recorded(content: Mapping[str, Any]) -> Results:
 
 def to_json(experiment: Experiment, results: Results) -> str:
     """The record as JSON text."""
-    return json.dumps(record(experiment, results), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return files.json_text(record(experiment, results))
 
 
 def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
@@ -206,7 +182,7 @@ def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
 
 def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) -> Iterator[Path]:
     """Write the page, the record and the figure into a folder, and yield each file once it is there."""
-    contents = {"txt": text(experiment, results).encode(), "json": to_json(experiment, results).encode()}
+    contents = {"txt": page_of(experiment, results).text().encode(), "json": to_json(experiment, results).encode()}
     contents |= {suffix: figure(experiment, results, suffix) for suffix in FIGURES}
     for suffix, content in contents.items():
         path = Path(out) / f"{experiment.name}.{suffix}"

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING
+from nceref.cli.common import FINDING, show
 
 
 @click.command(short_help="Draw the figures, or check those in a folder.")
@@ -16,11 +16,10 @@ def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_ch
 
     With --check the exit status is 1 if a figure is not what would be drawn now, 2 if there is no manifest.
     """
-    from nceref.output.terminal import screen
     from nceref.theory import figure_files, table_formats
 
     if only_names:
-        click.echo(table_formats.names(figure_files.chosen(names), **screen()), nl=False)
+        show(table_formats.names(figure_files.chosen(names)))
     elif not only_check:
         for path in figure_files.draw(names, out):
             click.echo(path)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json
+from nceref.cli.common import echo_json, show
 
 
 @click.command(short_help="Say which loss of the family an implementation is.")
@@ -24,8 +24,8 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     """
     from nceref.cli.options import pairs
     from nceref.errors import TargetError
-    from nceref.output.terminal import progress, screen
-    from nceref.verification.identify import candidates, record, text
+    from nceref.output.terminal import progress
+    from nceref.verification.identify import candidates, page_of, record
     from nceref.verification.report import TARGET_FAILED
 
     options = {name: given[name] for name in ("call", "framework", "timeout")}
@@ -39,5 +39,5 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     if as_json:
         echo_json([record(candidate) for candidate in found])
     else:
-        click.echo(text(target, found, **screen()), nl=False)
+        show(page_of(target, found))
     context.exit(0 if found and found[0].report.ok else 1)

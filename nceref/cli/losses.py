@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo_json
+from nceref.cli.common import echo_json, show
 
 
 @click.command(short_help="List the losses, or show all about one.")
@@ -13,7 +13,6 @@ def losses(loss: str | None, as_json: bool, latex: bool) -> None:
     """List the losses, or show all about one LOSS: formula, gradient, inputs, properties, sources."""
     from nceref.cli import losses_page
     from nceref.losses import all_losses, get_loss
-    from nceref.output.terminal import screen
 
     if as_json and latex:
         msg = '--latex and --json exclude each other; the JSON holds the formula in LaTeX, as "latex"'
@@ -24,4 +23,4 @@ def losses(loss: str | None, as_json: bool, latex: bool) -> None:
     elif latex:
         click.echo("\n".join(one.latex if loss else f"% {one.name}\n{one.latex}" for one in shown))
     else:
-        click.echo(losses_page.single(shown[0], **screen()) if loss else losses_page.text(shown, **screen()), nl=False)
+        show(losses_page.page_of(shown[0]) if loss else losses_page.overview(shown))

@@ -1,4 +1,4 @@
-"""Losses laid out for people, for programs, and for the README."""
+"""The pages of `nceref losses`, its records, and the table of losses in the README."""
 
 import inspect
 import os
@@ -10,51 +10,38 @@ from typing import Any
 from nceref.engine.arguments import domain
 from nceref.errors import InputError
 from nceref.losses import LossFunction, all_losses, default_of, describe, signature
-from nceref.output import pages
+from nceref.output import files
+from nceref.output.pages import GAP, Page, with_spaces
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
-from nceref.theory import table_formats
 
 BEGIN, END = "<!-- losses:begin -->", "<!-- losses:end -->"
 
 _KINDS = {Array: "float array", Labels: "int array", Scalar: "float", Choice: "choice"}
 
 
-def text(losses: Iterable[LossFunction], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List losses for reading: name, a sentence, and the works it was read in.
-
-    Parameters
-    ----------
-    losses : iterable of LossFunction
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
+def overview(losses: Iterable[LossFunction]) -> Page:
+    """List losses: name, a sentence, and the works it was read in."""
+    page = Page()
     shown = list(losses)
     label = max(len(loss.name) for loss in shown)
     for loss in shown:
         works = ", ".join(dict.fromkeys(source.work for source in loss.sources))
-        pages.grid(page, [(loss.name, loss.declaration.summary)], label, styles=("bold", ""))
-        pages.grid(page, [("", works)], label, styles=("", "dim"))
-    return pages.clean(paper)
+        page.grid([(loss.name, loss.declaration.summary)], label, styles=("bold", ""))
+        page.grid([("", works)], label, styles=("", "dim"))
+    return page
 
 
-def single(loss: LossFunction, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """All that is declared about one loss, for reading; parameters as in `text`."""
-    page, paper = pages.page(width, color)
+def page_of(loss: LossFunction) -> Page:
+    """All that is declared about one loss."""
+    page = Page()
     page.print(loss.name, style="bold")
     page.print(loss.declaration.summary)
     for title, content in _sections(loss).items():
         if content:
             page.print(f"\n{title}", style="bold")
             label = max(len(name) for name, _ in content)
-            pages.grid(page, content, label, indent=pages.GAP if label else 0)
-    return pages.clean(paper)
+            page.grid(content, label, indent=GAP if label else 0)
+    return page
 
 
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
@@ -62,7 +49,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     from nceref.checks.properties import PROPERTIES
 
     declared = loss.declaration
-    names = [(pages.spoken(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
+    names = [(with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
     return {
         "Formula": _lines(declared.text),
         "Call": _lines(f"losses.{call(loss)}"),
@@ -156,5 +143,5 @@ def update_readme(path: str | os.PathLike[str]) -> bool:
         raise InputError(msg)
     new = f"{parts[0]}{BEGIN}\n{readme_table()}\n{END}{parts[4]}"
     if new != old:
-        table_formats.write(path, new)
+        files.write_text(path, new)
     return new != old

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json
+from nceref.cli.common import FINDING, echo_json, show
 
 SCORE = "score"
 
@@ -25,7 +25,7 @@ def mutants(
     variant is blamed.
     """
     from nceref.cli import mutants_page
-    from nceref.output.terminal import screen
+    from nceref.output.pages import joined
     from nceref.verification.bugs.score import chosen
 
     if words[:1] == (SCORE,):
@@ -35,14 +35,14 @@ def mutants(
     if as_json:
         echo_json([mutants_page.record(mutant) for mutant in shown])
     elif words:
-        click.echo("\n".join(mutants_page.single(mutant, **screen()) for mutant in shown), nl=False)
+        show(joined(map(mutants_page.page_of, shown)))
     else:
-        click.echo(mutants_page.text(shown, **screen()), nl=False)
+        show(mutants_page.overview(shown))
 
 
 def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool) -> None:
     from nceref.cli import mutants_page
-    from nceref.output.terminal import progress, screen
+    from nceref.output.terminal import progress
     from nceref.verification.bugs.score import DTYPES, Score, jobs, measure
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES)
@@ -51,6 +51,6 @@ def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...]
     if as_json:
         echo_json(mutants_page.score_record(score))
     else:
-        click.echo(mutants_page.score_text(score, **screen()), nl=False)
+        show(mutants_page.score_page(score))
     if not score.met:
         context.exit(FINDING)

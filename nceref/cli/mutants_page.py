@@ -1,35 +1,19 @@
-"""The catalogue of known bugs and the score of the checker, laid out for people and for programs."""
+"""The pages and records of `nceref mutants`: the catalogue of known bugs, and the score of the checker on it."""
 
 import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nceref.output import pages
+from nceref.output.pages import GAP, Page
 from nceref.verification.bugs.bug import Mutant
 from nceref.verification.bugs.score import CORRECT, GROUPS, NAMED, Score, Tally, Trial, group
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-def text(shown: Iterable[Mutant], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List mutants by group: id, losses, and a sentence.
-
-    Parameters
-    ----------
-    shown : iterable of Mutant
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
+def overview(shown: Iterable[Mutant]) -> Page:
+    """List mutants by group: id, losses, and a sentence."""
+    page = Page()
     listed = list(shown)
     label = max(len(mutant.id) for mutant in listed)
     for name in (*GROUPS, CORRECT):
@@ -37,23 +21,23 @@ def text(shown: Iterable[Mutant], *, width: int = pages.WIDTH, color: bool = Fal
         if own:
             page.print(f"{name} ({len(own)})", style="bold")
         for mutant in own:
-            pages.grid(page, [(mutant.id, ", ".join(mutant.losses))], label, styles=("", "dim"), indent=pages.GAP)
-            pages.grid(page, [(mutant.sentence,)], indent=2 * pages.GAP)
+            page.grid([(mutant.id, ", ".join(mutant.losses))], label, styles=("", "dim"), indent=GAP)
+            page.grid([(mutant.sentence,)], indent=2 * GAP)
     page.print("\nAll about one, with its code: nceref mutants nt-xent-own-logit-kept", style="dim")
-    return pages.clean(paper)
+    return page
 
 
-def single(mutant: Mutant, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """All about one mutant, its code included; parameters as in `text`."""
-    page, paper = pages.page(width, color)
+def page_of(mutant: Mutant) -> Page:
+    """All about one mutant, its code included."""
+    page = Page()
     page.print(mutant.id, style="bold")
     page.print(mutant.sentence)
     lines = [(name, str(value)) for name, value in _facts(mutant).items() if value]
     page.print()
-    pages.grid(page, lines, max(len(name) for name, _ in lines), styles=("bold", ""))
+    page.grid(lines, max(len(name) for name, _ in lines), styles=("bold", ""))
     page.print()
-    page.out(source(mutant), highlight=False)
-    return pages.clean(paper)
+    page.verbatim(source(mutant))
+    return page
 
 
 def _facts(mutant: Mutant) -> Mapping[str, str]:
@@ -112,9 +96,9 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
     return (*code.co_names, *inner)
 
 
-def score_text(score: Score, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """The score by format and group, then what was missed, misnamed or wrongly blamed; the rest as in `text`."""
-    page, paper = pages.page(width, color)
+def score_page(score: Score) -> Page:
+    """The score by format and group, then what was missed, misnamed or wrongly blamed."""
+    page = Page()
     for dtype in score.dtypes:
         _table(page, score, dtype)
     misnamed = [t for t in score.trials if t.group != CORRECT and t.killed and not t.right]
@@ -127,18 +111,17 @@ def score_text(score: Score, *, width: int = pages.WIDTH, color: bool = False) -
         style="green" if score.met else "red",
     )
     page.print(f"{len(score.trials)} trials, {sum(t.seconds for t in score.trials):.1f} s of work", style="dim")
-    return pages.clean(paper)
+    return page
 
 
-def _table(page: "Console", score: Score, dtype: str) -> None:
+def _table(page: Page, score: Score, dtype: str) -> None:
     rows = {name: score.tally(dtype, name) for name in GROUPS}
     rows["all"] = score.tally(dtype, *GROUPS)
     lines: list[tuple[str, ...]] = [(dtype, "mutants", "killed", "named first", "among three")]
     lines += [(name, *_counts(tally)) for name, tally in rows.items() if tally.total]
     correct = score.of(dtype, CORRECT)
     if len(lines) > 2:
-        right: dict[str, Any] = {"justify": "right"}
-        pages.cells(page, lines, [{}, right, right, right, right], styles=("bold", "", "", "", ""))
+        page.table(lines, right=(False, True, True, True, True), styles=("bold", "", "", "", ""))
     if correct:
         page.print(f"false alarms on correct variants: {sum(not t.passes for t in correct)} of {len(correct)}")
     page.print()
@@ -148,16 +131,16 @@ def _counts(tally: Tally) -> tuple[str, ...]:
     return (str(tally.total), *(f"{n} ({n / tally.total:.1%})" for n in (tally.killed, tally.named, tally.among)))
 
 
-def _listed(page: "Console", title: str, trials: Sequence[Trial]) -> None:
+def _listed(page: Page, title: str, trials: Sequence[Trial]) -> None:
     """Each trial with what was said and what should have been."""
     if not trials:
         return
     page.print(f"{title} ({len(trials)})", style="bold")
     for trial in trials:
-        pages.grid(page, [(f"{trial.id}, {trial.loss}, {trial.dtype}",)], indent=pages.GAP)
+        page.grid([(f"{trial.id}, {trial.loss}, {trial.dtype}",)], indent=GAP)
         said = ", ".join(trial.said) or f"{trial.verdict}: {trial.reason}"
         lines = [("should be", trial.expected or "conforms"), ("was", said)]
-        pages.grid(page, lines, 9, styles=("dim", ""), indent=2 * pages.GAP)
+        page.grid(lines, 9, styles=("dim", ""), indent=2 * GAP)
 
 
 def score_record(score: Score) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json
+from nceref.cli.common import FINDING, echo_json, show
 
 
 @click.command(short_help="Run the evidence of the claims and derive their verdicts.")
@@ -16,7 +16,7 @@ def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> Non
     the one that the claim states.
     """
     from nceref.cli import claims_page
-    from nceref.output.terminal import progress, screen
+    from nceref.output.terminal import progress
     from nceref.theory import prove as proving
 
     chosen = proving.chosen(ids)
@@ -26,7 +26,7 @@ def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         echo_json(claims_page.proof_record(proofs))
     else:
-        click.echo(claims_page.proofs(proofs, **screen()), nl=False)
+        show(claims_page.proofs_page(proofs))
     unwritten = proving.try_to_write(proofs)
     if unwritten:
         click.echo(unwritten, err=True)

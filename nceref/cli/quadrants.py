@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo_json
+from nceref.cli.common import FINDING, echo_json, show
 
 _EPILOG = """\b
 Examples
@@ -125,18 +125,15 @@ def _write_json(runs: Any, path: str) -> None:
     if path == "-":
         echo_json(content)
         return
-    import json
+    from nceref.output import files
 
-    from nceref.theory import table_formats
-
-    table_formats.write(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+    files.write_text(path, files.json_text(content, indent=None))
 
 
 def _print(runs: Any, beside: Any) -> None:
     from nceref.cli import quadrants_page
-    from nceref.output.terminal import screen
 
-    click.echo(quadrants_page.text(runs, beside, **screen()), nl=False)
+    show(quadrants_page.page_of(runs, beside))
 
 
 def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:

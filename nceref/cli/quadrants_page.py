@@ -1,18 +1,14 @@
-"""The replayed runs of source 003 laid out for reading: their numbers, and the published statements beside them."""
+"""The page of `nceref quadrants`: the numbers of its runs, and the published statements beside them."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from nceref.cli import claims_page
-from nceref.output import pages
+from nceref.output.pages import GAP, Page
 from nceref.theory import prove
 from nceref.training.quadrants import batch, findings, samples
 from nceref.training.quadrants.replay import LIMIT, Run, Runs
 from nceref.training.quadrants.statistics import Statistics, of_features
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 CLAIMS = ("QT-9", "QT-10", "QT-11", "QT-12")
 """The statements that the runs are about."""
@@ -28,29 +24,21 @@ features, uniformity is {law:.3f}. square: energy distance to the uniform law on
 the distance to a twin that starts one unit in the last place away in every weight."""
 
 
-def text(runs: Runs, beside: Runs | None = None, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Summary of the runs of one seed, for reading.
+def page_of(runs: Runs, beside: Runs | None = None) -> Page:
+    """Summary of the runs of one seed.
 
     Parameters
     ----------
     runs : Runs
     beside : Runs, optional
         The same runs with the published learning rate, where `runs` holds rate over temperature fixed.
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
     """
-    page, paper = pages.page(width, color)
+    page = Page()
     page.print(_opening(runs), style="bold")
     first = runs.runs[0]
     rows = [("input", _features(of_features(first.samples))), ("start", _features(findings.untrained(first)))]
     rows += [(f"{run.temperature:g}", _numbers(run)) for run in runs.runs]
-    _table(page, _COLUMNS, rows)
+    page.fit(lambda width: _table(_COLUMNS, rows, width))
     page.print(_NOTE.format(law=findings.UNIFORM_LAW), style="dim")
     for sentence in _warnings(runs):
         page.print(sentence, style="yellow")
@@ -61,7 +49,7 @@ def text(runs: Runs, beside: Runs | None = None, *, width: int = pages.WIDTH, co
     _statements(page, runs)
     if beside is None:
         page.print("\nWith the learning rate over the temperature held fixed: nceref quadrants --confounder")
-    return pages.clean(paper)
+    return page
 
 
 def _opening(runs: Runs) -> str:
@@ -91,17 +79,18 @@ def _short(x: float) -> str:
     return f"{x:.3f}" if abs(x) < 100 else f"{x:.0f}" if abs(x) < 1e5 else f"{x:.0e}"
 
 
-def _table(page: "Console", columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Page:
     """Labels and numbers; on a narrow page as several tables of some columns each."""
+    page = Page()
     label = max(len(row[0]) for row in rows)
-    room = max(1, (page.width - label) // (_CELL + pages.GAP))
+    room = max(1, (width - label) // (_CELL + GAP))
     for begin in range(0, len(columns), room):
         part = slice(begin, begin + room)
         heads = [(word, *line[part]) for word, line in zip(("", "", "tau"), zip(*columns, strict=True), strict=True)]
-        options: list[dict[str, Any]] = [{"width": label, "justify": "right"}]
-        options += [{"width": _CELL, "justify": "right"}] * len(columns[part])
-        pages.cells(page, [line for line in heads if any(line)], options, styles=["dim"] * len(options))
-        pages.cells(page, [(label, *row[part]) for label, row in rows], options)
+        widths = [label, *[_CELL] * len(columns[part])]
+        lines = [(name, *row[part]) for name, row in rows]
+        page.table(lines, header=[line for line in heads if any(line)], right=[True] * len(widths), widths=widths)
+    return page
 
 
 def _warnings(runs: Runs) -> list[str]:
@@ -120,7 +109,7 @@ def _warnings(runs: Runs) -> list[str]:
     return found
 
 
-def _compare(page: "Console", held: Runs, published: Runs) -> None:
+def _compare(page: Page, held: Runs, published: Runs) -> None:
     """Two learning rates, temperature by temperature."""
     page.print("\nBeside the published learning rate", style="bold")
     rates = (("within", "fixed", "rate"), ("within", "fixed", "ratio"), ("square", "fixed", "rate"),
@@ -130,18 +119,18 @@ def _compare(page: "Console", held: Runs, published: Runs) -> None:
         a, b = one.statistics, other.statistics
         numbers = (a.cosine_within, b.cosine_within, a.square_distance, b.square_distance, a.uniformity, b.uniformity)
         rows.append((f"{one.temperature:g}", [*map(_short, numbers)]))
-    _table(page, rates, rows)
+    page.fit(lambda width: _table(rates, rows, width))
 
 
-def _statements(page: "Console", runs: Runs) -> None:
+def _statements(page: Page, runs: Runs) -> None:
     """Each published statement with its verdict in the ledger, and what these runs show of it."""
     page.print("\nPublished statements, their verdicts (nceref claims), and these runs", style="bold")
     shown = prove.chosen(CLAIMS)
     verdicts = claims_page.verdicts(shown)
     for claim in shown:
         lines = [(claim.id, f"{claim.title}: {verdicts[claim.id]}"), ("", f"Here: {_shown(claim.id, runs.runs)}")]
-        pages.grid(page, lines[:1], 5, styles=("bold", ""))
-        pages.grid(page, lines[1:], 5, styles=("", "dim"))
+        page.grid(lines[:1], 5, styles=("bold", ""))
+        page.grid(lines[1:], 5, styles=("", "dim"))
 
 
 def _shown(id: str, runs: tuple[Run, ...]) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nceref import losses
 from nceref.losses import LossFunction
+from nceref.output import files
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
-from nceref.theory import table_formats
 
 PATH = Path(losses.__file__).with_suffix(".pyi")
 
@@ -47,7 +47,7 @@ def update() -> bool:
     text = render()
     if PATH.exists() and PATH.read_text(encoding="utf-8") == text:
         return False
-    table_formats.write(PATH, text)
+    files.write_text(PATH, text)
     return True
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json
+from nceref.cli.common import echo_json, show
 
 
 @click.command(short_help="Recompute the published tables and compare.")
@@ -32,7 +32,6 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
 
 
 def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:
-    from nceref.output.terminal import screen
     from nceref.theory import table_formats
 
     if out is not None or form not in ("text", "json"):
@@ -43,4 +42,4 @@ def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:
     if form == "json":
         echo_json([{"name": table.name, "title": table.title} for table in tables])
     else:
-        click.echo(table_formats.names(tables, **screen()), nl=False)
+        show(table_formats.names(tables))

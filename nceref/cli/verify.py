@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json
+from nceref.cli.common import echo_json, show
 
 _EXITS = """\b
 Exit status
@@ -92,10 +92,9 @@ def _check_files(given: dict[str, Any]) -> None:
 
 
 def _print_conventions() -> None:
-    from nceref.output.terminal import screen
     from nceref.verification.page import conventions
 
-    click.echo(conventions(**screen()), nl=False)
+    show(conventions())
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
@@ -115,36 +114,35 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _verify(target: str | None, given: dict[str, Any]) -> int:
-    from nceref.output.terminal import progress, screen
-    from nceref.theory import table_formats
-    from nceref.verification import report
+    from nceref.output.files import write_text
+    from nceref.output.terminal import progress
+    from nceref.verification.report import page_of
     from nceref.verification.verifier import verify_with
 
     with progress(None) as on_progress:
         found = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
     if given["json_file"] not in (None, "-"):
-        table_formats.write(given["json_file"], found.to_json())
+        write_text(given["json_file"], found.to_json())
     if given["junit_file"] not in (None, "-"):
-        table_formats.write(given["junit_file"], found.to_junit())
+        write_text(given["junit_file"], found.to_junit())
     if given["repro_file"] and found.repro:
-        table_formats.write(given["repro_file"], found.repro)
+        write_text(given["repro_file"], found.repro)
     if given["json_file"] == "-":
         echo_json(found.record())
     elif given["junit_file"] == "-":
         click.echo(found.to_junit(), nl=False)
     else:
-        click.echo(report.text(found, **screen()), nl=False)
+        show(page_of(found))
     if given["repro_file"] and not found.repro:
         click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
     return found.exit_code
 
 
 def _list(target: str | None, given: dict[str, Any]) -> int:
-    from nceref.output.terminal import screen
     from nceref.verification.page import cases
     from nceref.verification.verifier import corpus_of
 
-    click.echo(cases(corpus_of(target or "", **_options(given)), **screen()), nl=False)
+    show(cases(corpus_of(target or "", **_options(given))))
     return 0
 
 
@@ -155,7 +153,7 @@ def _audit(given: dict[str, Any]) -> int:
         msg = f"--all takes --suite, --dtype, --checkout and --json; leave out --{named[0].removesuffix('s')}"
         raise click.UsageError(msg)
     from nceref.cli.options import pairs
-    from nceref.output.terminal import progress, screen
+    from nceref.output.terminal import progress
     from nceref.verification.peers import audit
 
     with progress(None) as on_progress:
@@ -168,5 +166,5 @@ def _audit(given: dict[str, Any]) -> int:
     if given["json_file"]:
         echo_json(audit.record(rows))
     else:
-        click.echo(audit.text(rows, **screen()), nl=False)
+        show(audit.page_of(rows))
     return audit.exit_code(rows)

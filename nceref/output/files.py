@@ -1,9 +1,11 @@
-"""Writing files: in one step, or not at all."""
+"""Writing files: in one step, or not at all; and JSON as every file and command has it."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 from nceref.errors import InputError
 
@@ -38,13 +40,29 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Replace the file at `path` by text, as UTF-8 with its line ends as they are; see `replace`."""
+    replace(path, text.encode())
+
+
+def json_text(content: Any, indent: int | None = 2) -> str:
+    """Plain data as JSON that ends in a newline.
+
+    Raises
+    ------
+    ValueError
+        For a number that is infinite or NaN, which JSON does not have.
+    """
+    return json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+
+
 def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str | None]) -> None:
-    """Try every place before the work begins, not after it.
+    """Check that all output can be written, before the work begins and not after it.
 
     Parameters
     ----------
     folders, files : mappings
-        What is asked for, by option; None: nothing. Folders are created.
+        Paths by option; None: the option is not used. Folders are created.
 
     Raises
     ------
@@ -60,23 +78,23 @@ def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str 
             raise InputError(msg)
     for option, folder in folders.items():
         if folder is not None:
-            _try(option, Path(folder), folder=True)
+            _check_writable(option, Path(folder), folder=True)
     for option, path in named.items():
-        _try(option, Path(path), folder=False)
+        _check_writable(option, Path(path), folder=False)
 
 
-def _try(option: str, path: Path, *, folder: bool) -> None:
+def _check_writable(option: str, path: Path, *, folder: bool) -> None:
     # Devices and pipes are what they are.
     if path.exists() and not path.is_file() and not path.is_dir():
         return
-    place = path if folder else path.parent
+    parent = path if folder else path.parent
     try:
         if path.exists() and path.is_dir() != folder:
             raise OSError(None, f"it is a {'file' if folder else 'folder'}")
-        if place.is_file():
+        if parent.is_file():
             raise NotADirectoryError(None, "not a directory")
-        place.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=place):
+        parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=parent):
             pass
     except OSError as error:
         msg = f"cannot write {option} {path}: {(error.strerror or str(error)).lower()}; choose another place"

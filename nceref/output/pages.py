@@ -1,7 +1,7 @@
-"""Pages of text: what a layout is printed on, and columns that turn into lines where a page is too narrow for them."""
+"""Pages of text for a terminal: a command describes a page, and it is laid out for the width that there is."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,48 +18,167 @@ Styles = Sequence[str] | Mapping[str, str]
 """One for each column, or by entry."""
 
 
-def page(width: int, color: bool) -> tuple["Console", io.StringIO]:
-    """A console that prints text as it stands, and the paper that it prints on."""
-    from rich.console import Console
+class Page:
+    """Sentences, columns and tables, one below the other, as text of any width with or without colors.
 
-    paper, system = io.StringIO(), "standard" if color else None
-    plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
-    options: Any = {"color_system": system, "force_terminal": color, **plain}
-    return Console(file=paper, width=max(width, NARROWEST), **options), paper
-
-
-def grid(page: "Console", lines: Any, *widths: int, styles: Styles = (), indent: int = 0) -> None:
-    """Columns of the given widths and a last one that takes the rest and is wrapped.
-
-    Where the rest is too narrow to read, each entry gets a line of its own, further in than the one before.
+    >>> page = Page()
+    >>> page.print("Losses", style="bold")
+    >>> page.grid([("dcl", "decoupled"), ("clip", "two directions")], 4, indent=GAP)
+    >>> print(page.text(width=40), end="")
+    Losses
+      dcl   decoupled
+      clip  two directions
     """
-    lines = list(lines)
-    room = page.width - indent - sum(width + GAP for width in widths if width)
-    if any(widths) and room < min(_READABLE, max((len(line[-1]) for line in lines), default=0)):
-        stack(page, lines, styles=styles, indent=indent)
-        return
-    columns = [{"width": width} for width in widths]
-    cells(page, lines, [*columns, {"ratio": 1}], styles=styles, indent=indent, expand=True)
+
+    def __init__(self) -> None:
+        self._blocks: list[Callable[[Console], None]] = []
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, width: int = WIDTH, color: bool = False) -> str:
+        """Lay the page out.
+
+        Parameters
+        ----------
+        width : int
+            Columns of the terminal.
+        color : bool
+            Whether to use the colors of the terminal.
+
+        Returns
+        -------
+        str
+            Lines without spaces at their ends, each with a newline.
+        """
+        from rich.console import Console
+
+        paper, system = io.StringIO(), "standard" if color else None
+        plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
+        options: Any = {"color_system": system, "force_terminal": color, **plain}
+        self._put(Console(file=paper, width=max(width, NARROWEST), **options))
+        return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
+
+    def print(self, *parts: str | tuple[str, str], style: str = "", wrap: bool = True) -> None:
+        """Add a paragraph; nothing is an empty line.
+
+        Parameters
+        ----------
+        *parts : str or (str, str)
+            Text that stands as it is, or text with a style of its own.
+        style : str
+            As Rich names it: ``bold``, ``dim``, ``red``.
+        wrap : bool
+            False: a line that is longer than the page stays one line, so that it can be copied.
+        """
+
+        def block(console: "Console") -> None:
+            from rich.text import Text
+
+            console.print(Text.assemble(*parts), style=style, soft_wrap=not wrap)
+
+        self._blocks.append(block)
+
+    def verbatim(self, text: str) -> None:
+        """Add text with its own lines, such as the source of a program."""
+        self._blocks.append(lambda console: console.out(text, highlight=False))
+
+    def grid(self, lines: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
+        """Add columns of the given widths and a last one that takes the rest and is wrapped.
+
+        Where the rest is too narrow to read, the entries are stacked.
+        """
+        entries = list(lines)
+
+        def block(console: "Console") -> None:
+            room = console.width - indent - sum(width + GAP for width in widths if width)
+            if any(widths) and room < min(_READABLE, max((len(line[-1]) for line in entries), default=0)):
+                _stack(console, entries, styles, indent)
+            else:
+                columns = [*({"width": width} for width in widths), {"ratio": 1}]
+                _columns(console, entries, columns, styles, indent, expand=True)
+
+        self._blocks.append(block)
+
+    def stack(self, lines: Iterable[Sequence[str]], *, styles: Styles = (), indent: int = 0) -> None:
+        """Add each entry that is not empty on a line of its own, further in than the one before."""
+        entries = list(lines)
+        self._blocks.append(lambda console: _stack(console, entries, styles, indent))
+
+    def table(
+        self,
+        lines: Iterable[Sequence[str]],
+        *,
+        header: Sequence[Sequence[str]] = (),
+        right: Sequence[bool] = (),
+        widths: Sequence[int] = (),
+        styles: Styles = (),
+        indent: int = 0,
+    ) -> None:
+        """Add columns of entries; one that is too long is folded, never cut.
+
+        Parameters
+        ----------
+        lines : iterable of sequence of str
+        header : sequence of sequence of str
+            Lines above them, dim.
+        right : sequence of bool
+            Whether a column stands to the right, as numbers do.
+        widths : sequence of int
+            By default those of the longest entries.
+        styles : sequence or mapping
+            Of each column, or of an entry.
+        indent : int
+        """
+        entries = list(lines)
+        count = len(widths) or max((len(line) for line in (*header, *entries)), default=0)
+        fitting = widths or [max(len(line[i]) for line in (*header, *entries)) for i in range(count)]
+        sides = ["right" if is_right else "left" for is_right in right or [False] * count]
+        columns = [{"width": width, "justify": side} for width, side in zip(fitting, sides, strict=True)]
+        if header:
+            self._blocks.append(lambda console: _columns(console, header, columns, ("dim",) * count, indent))
+        if entries:
+            self._blocks.append(lambda console: _columns(console, entries, columns, styles, indent))
+
+    def add(self, other: "Page") -> None:
+        """Add all of another page below."""
+        self._blocks.append(other._put)
+
+    def fit(self, layout: Callable[[int], "Page"]) -> None:
+        """Add the page that `layout` makes for a width in columns."""
+        self._blocks.append(lambda console: layout(console.width)._put(console))
+
+    def _put(self, console: "Console") -> None:
+        for block in self._blocks:
+            block(console)
 
 
-def stack(page: "Console", lines: Any, *, styles: Styles = (), indent: int = 0) -> None:
-    """Each entry that is not empty on a line of its own, further in than the one before."""
+def joined(pages: Iterable[Page]) -> Page:
+    """Pages one below the other, with an empty line between them."""
+    page = Page()
+    for number, one in enumerate(pages):
+        if number:
+            page.print()
+        page.add(one)
+    return page
+
+
+def _stack(console: "Console", lines: Iterable[Sequence[str]], styles: Styles, indent: int) -> None:
     for line in lines:
         for depth, (entry, style) in enumerate(_styled(line, styles)):
             if entry:
-                cells(page, [(entry,)], [{"ratio": 1}], styles=(style,), indent=indent + GAP * depth, expand=True)
+                _columns(console, [(entry,)], [{"ratio": 1}], (style,), indent + GAP * depth, expand=True)
 
 
-def cells(
-    page: "Console",
+def _columns(
+    console: "Console",
     lines: Iterable[Sequence[str]],
-    columns: Iterable[dict[str, Any]],
+    columns: Iterable[Mapping[str, Any]],
+    styles: Styles,
+    indent: int,
     *,
-    styles: Styles = (),
-    indent: int = 0,
     expand: bool = False,
 ) -> None:
-    """Columns with the given options; an entry that is too long is folded, never cut."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -69,7 +188,7 @@ def cells(
         table.add_column(**{"overflow": "fold", **column})
     for line in lines:
         table.add_row(*(Text(entry, style=style) for entry, style in _styled(line, styles)))
-    page.print(Padding(table, (0, 0, 0, indent)))
+    console.print(Padding(table, (0, 0, 0, indent)))
 
 
 def _styled(line: Sequence[str], styles: Styles) -> Iterable[tuple[str, str]]:
@@ -78,11 +197,6 @@ def _styled(line: Sequence[str], styles: Styles) -> Iterable[tuple[str, str]]:
     return zip(line, styles or [""] * len(line), strict=True)
 
 
-def clean(paper: io.StringIO) -> str:
-    """What is on the paper, without spaces at the ends of lines."""
-    return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
-
-
-def spoken(name: str) -> str:
+def with_spaces(name: str) -> str:
     """An identifier as words: ``row_shift_invariant`` as ``row shift invariant``."""
     return name.replace("_", " ")

@@ -1,25 +1,21 @@
-"""A table as text, Markdown, CSV or JSON, and files that are either whole or not there."""
+"""A table as text, Markdown, CSV or JSON, and its files."""
 
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nceref.errors import InputError
-from nceref.output import files, pages
-from nceref.output.pages import GAP, WIDTH
+from nceref.output import files
+from nceref.output.pages import GAP, WIDTH, Page
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import TableRows
 from nceref.theory.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _DIGITS = (12, 9, 6)
 _PARTS = ("published", "computed", "verdict")
@@ -84,7 +80,7 @@ def _put(path: Path, text: str) -> bool:
     """Write a file and say whether another content was there."""
     try:
         other = path.is_file() and path.read_bytes() != text.encode()
-        write(path, text)
+        files.write_text(path, text)
     except OSError as error:
         blocked = isinstance(error, FileExistsError | NotADirectoryError)
         why = "not a folder" if blocked else (error.strerror or type(error).__name__).lower()
@@ -93,17 +89,12 @@ def _put(path: Path, text: str) -> bool:
     return other
 
 
-def write(path: str | os.PathLike[str], text: str) -> None:
-    """Replace the file at `path` by `text`, as UTF-8 with its line ends as they are, in one step (see `files`)."""
-    files.replace(path, text.encode())
-
-
 def to_json(table: Table) -> str:
     """Write one table as JSON, in full precision; what is not finite becomes null."""
     rows = [{column: table_cells.plain(value) for column, value in row.items()} for row in table.rows()]
     about = {"name": table.name, "title": table.title, "source": table.source}
     content = {**about, "columns": table.columns, "rows": rows}
-    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return files.json_text(content)
 
 
 def to_csv(table: Table) -> str:
@@ -137,58 +128,51 @@ def markdown(table: Table) -> str:
 
 
 def text(table: Table, *, width: int = WIDTH, color: bool = False) -> str:
-    """Lay one table out for reading.
+    """The page of one table as text."""
+    return page_of(table).text(width=width, color=color)
+
+
+def page_of(table: Table) -> Page:
+    """The page of one table; its rows are computed now.
 
     A table that compares numbers gets a line for each of them, and where the page is too narrow a block. One that does
     not gets a line for each row where that fits, with as many digits as fit, and a block for each row where not.
-
-    Parameters
-    ----------
-    table : Table
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
     """
     rows = table.rows()
-    page, paper = pages.page(width, color)
+    page = Page()
     page.print(table.title, style="bold")
     page.print(f"{table.source}\n", style="dim")
-    if table_cells.compares(rows):
-        _print_comparison(page, table.columns, rows)
-    else:
-        _print_rows(page, table.columns, rows)
+    layout = _comparison if table_cells.compares(rows) else _lines
+    page.fit(lambda width: layout(table.columns, rows, width))
     for sentence in filter(None, (table_cells.tally(rows), table.note)):
         page.print(f"\n{sentence}")
-    return pages.clean(paper)
+    return page
 
 
-def names(tables: Iterable[Any], *, width: int = WIDTH, color: bool = False) -> str:
-    """List tables, figures or derivations for reading: name and title; the rest as in `text`."""
-    page, paper = pages.page(width, color)
+def names(tables: Iterable[Any]) -> Page:
+    """List tables, figures or derivations: name and title."""
+    page = Page()
     shown = [(table.name, table.title) for table in tables]
-    pages.grid(page, shown, max(len(name) for name, _ in shown), styles=("bold", ""))
-    return pages.clean(paper)
+    page.grid(shown, max(len(name) for name, _ in shown), styles=("bold", ""))
+    return page
 
 
-def _print_comparison(page: "Console", columns: Sequence[str], rows: TableRows) -> None:
-    """Print a heading for each row, and under it a line for each of its quantities, or a block where that is short."""
+def _comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
+    """A heading for each row, and under it a line for each of its quantities, or a block where that is short."""
+    page = Page()
     keys, quantities = table_cells.split(columns, rows)
     header, show = ("quantity", *_PARTS), table_cells.short(_DIGITS[0])
     blocks = [table_cells.lines(quantities, row, show) for row in rows]
-    widths = _comparison_widths(page.width, [header, *chain(*blocks)])
+    widths = _comparison_widths(width, [header, *chain(*blocks)])
     if widths:
-        _print_grid(page, [header], widths, indent=GAP, styles=("dim",) * len(header))
+        page.table([], header=[header], widths=widths, indent=GAP)
     for row, block in zip(rows, blocks, strict=True):
         page.print(", ".join(f"{key} {show(row[key])}" for key in keys), style="bold")
         if widths:
-            _print_grid(page, block, widths, indent=GAP, styles=_COLORS)
+            page.table(block, widths=widths, styles=_COLORS, indent=GAP)
         else:
             _print_blocks(page, block)
+    return page
 
 
 def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int, ...]:
@@ -204,44 +188,31 @@ def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int,
     return name, min(published, room - computed), computed, found
 
 
-def _print_blocks(page: "Console", lines: Iterable[Sequence[str]]) -> None:
+def _print_blocks(page: Page, lines: Iterable[Sequence[str]]) -> None:
     """Print each quantity as a heading, and what is known of it line by line."""
     label = max(map(len, _PARTS))
     for name, *parts in lines:
-        pages.stack(page, [(name,)], indent=GAP)
+        page.stack([(name,)], indent=GAP)
         told = [pair for pair in zip(_PARTS, parts, strict=True) if pair[1]]
-        pages.grid(page, told, label, styles=_COLORS, indent=2 * GAP)
+        page.grid(told, label, styles=_COLORS, indent=2 * GAP)
 
 
-def _print_rows(page: "Console", columns: Sequence[str], rows: TableRows) -> None:
-    """Print a line for each row, or a heading and paragraphs where a line is too short."""
+def _lines(columns: Sequence[str], rows: TableRows, width: int) -> Page:
+    """A line for each row, or a heading and paragraphs where a line is too short."""
+    page = Page()
     for digits in _DIGITS:
         grid = table_cells.grid(columns, rows, table_cells.short(digits))
         widths = table_cells.widths([[max(column.split(), key=len) for column in columns], *grid])
-        if sum(widths) + GAP * (len(widths) - 1) <= page.width:
+        if sum(widths) + GAP * (len(widths) - 1) <= width:
             right = [not any(isinstance(row.get(column), str) for row in rows) for column in columns]
-            _print_grid(page, [columns], widths, right=right, styles=("dim",) * len(columns))
-            _print_grid(page, table_cells.unrepeated(grid), widths, right=right)
-            return
+            page.table(table_cells.unrepeated(grid), header=[columns], right=right, widths=widths)
+            return page
     label = max(map(len, columns))
     for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(_DIGITS[0])), strict=True):
         page.print(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}", style="bold")
         told = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
-        pages.grid(page, told, label, indent=GAP)
-
-
-def _print_grid(
-    page: "Console",
-    lines: Iterable[Sequence[str]],
-    widths: Sequence[int],
-    *,
-    right: Sequence[bool] = (),
-    indent: int = 0,
-    styles: pages.Styles = (),
-) -> None:
-    sides = ["right" if is_right else "left" for is_right in right or [False] * len(widths)]
-    columns = [{"width": width, "justify": side} for width, side in zip(widths, sides, strict=True)]
-    pages.cells(page, lines, columns, styles=styles, indent=indent)
+        page.grid(told, label, indent=GAP)
+    return page
 
 
 def _format(name: str) -> tuple[Callable[[Table], str], str]:

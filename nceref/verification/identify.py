@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
-from nceref.output import pages
+from nceref.output.pages import GAP, Page
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.verifier import verify_with
@@ -101,31 +101,16 @@ def record(candidate: Candidate) -> dict[str, Any]:
     return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")}
 
 
-def text(target: Any, found: tuple[Candidate, ...], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Lay the candidates out for reading.
-
-    Parameters
-    ----------
-    target : str or callable
-        What was tried.
-    found : tuple of Candidate
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
+def page_of(target: Any, found: tuple[Candidate, ...]) -> Page:
+    """Which loss the target is, and the best candidates."""
+    page = Page()
     page.print(f"{target}: {_answer(found)}", style="bold")
     shown = found[:SHOWN]
     label = max(len(c.loss) for c in shown)
-    pages.grid(page, [(c.loss, _told(c)) for c in shown], label, styles=("bold", ""), indent=pages.GAP)
+    page.grid([(c.loss, _told(c)) for c in shown], label, styles=("bold", ""), indent=GAP)
     if len(found) > SHOWN:
         page.print(f"{len(found) - SHOWN} more losses take such inputs, and differ more", style="dim")
-    return pages.clean(paper)
+    return page
 
 
 def _answer(found: tuple[Candidate, ...]) -> str:

@@ -2,31 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
 
-from nceref.output import pages
+from nceref.output.pages import GAP, Page
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Diagnosis, Probe, Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
 _FAILING = ("fail", "error", "xpass")
 
 
-def print_diagnosis(page: "Console", diagnosis: Diagnosis) -> None:
+def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
     """An explanation: its id, what it says, how to mend it and where it was seen."""
     page.print(f"\n{diagnosis.id}", style="bold")
     told = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
     for label, sentence in told:
         if sentence:
-            pages.grid(page, [(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=pages.GAP)
+            page.grid([(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=GAP)
 
 
-def print_results(page: "Console", results: Sequence[Result], dtypes: Sequence[str]) -> None:
+def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
     """A line for each quantity; of several dtypes, a column for each."""
     if len(dtypes) > 1:
         _print_side_by_side(page, results, dtypes)
@@ -34,16 +30,13 @@ def print_results(page: "Console", results: Sequence[Result], dtypes: Sequence[s
         _print_table(page, results)
 
 
-def _print_side_by_side(page: "Console", results: Sequence[Result], dtypes: Sequence[str]) -> None:
+def _print_side_by_side(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
     """A column for each dtype: how many fail or pass, and the largest error in units of the bound."""
     lines = [("quantity", *dtypes)]
     for name, group in _by_quantity(results):
         own = [[r for r in group if r.id.startswith(f"{dtype}/")] for dtype in dtypes]
         lines.append((name, *map(_summary, own)))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    columns: list[dict[str, Any]] = [{"width": w} for w in widths]
-    pages.cells(page, lines[:1], columns, styles=("dim",) * len(widths))
-    pages.cells(page, lines[1:], columns)
+    page.table(lines[1:], header=lines[:1])
     page.print("numbers: the largest error in units of its bound", style="dim")
     for reason, names in _skips(results):
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
@@ -56,17 +49,13 @@ def _summary(group: Sequence[Result]) -> str:
     return f"{told}, {worst}" if worst else told
 
 
-def _print_table(page: "Console", results: Sequence[Result]) -> None:
+def _print_table(page: Page, results: Sequence[Result]) -> None:
     header: tuple[str, ...] = ("quantity", "passed", "failed", "expected", "skipped", "error / bound", "fewest bits")
     lines = [header, *(_line(name, group) for name, group in _by_quantity(results))]
     if not any(r.status == "xfail" for r in results):
         lines = [(*line[:3], *line[4:]) for line in lines]
         header = lines[0]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    columns: list[dict[str, Any]] = [{"width": w, "justify": "right"} for w in widths]
-    columns[0]["justify"] = "left"
-    pages.cells(page, lines[:1], columns, styles=("dim",) * len(header))
-    pages.cells(page, lines[1:], columns)
+    page.table(lines[1:], header=lines[:1], right=[False, *[True] * (len(header) - 1)])
     for reason, names in _skips(results):
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
 
@@ -103,7 +92,7 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     yield from ((reason, list(names)) for reason, names in by_reason.items())
 
 
-def print_failures(page: "Console", results: Sequence[Result]) -> None:
+def print_failures(page: Page, results: Sequence[Result]) -> None:
     """The first failures, those that concern the whole run before those of a case."""
     failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
@@ -117,7 +106,7 @@ def print_failures(page: "Console", results: Sequence[Result]) -> None:
     for group in shown:
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         page.print(f"{group[0].id}{more}", style="bold")
-        pages.grid(page, [(_measured(group[0]),)], indent=pages.GAP)
+        page.grid([(_measured(group[0]),)], indent=GAP)
     rest = len(failures) - sum(map(len, shown))
     if rest:
         page.print(f"and {rest} more", style="dim")
@@ -126,13 +115,13 @@ def print_failures(page: "Console", results: Sequence[Result]) -> None:
         page.print(f"\nOne case alone: --case {case}", style="dim")
 
 
-def print_terms(page: "Console", terms: Mapping[str, Mapping[str, float]]) -> None:
+def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
     """What the bound of each case is made of, by case."""
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
         told = ", ".join(f"{name} {size:.2g}" for name, size in parts.items())
-        pages.grid(page, [(case, told)], max(map(len, terms)), styles=("bold", ""))
+        page.grid([(case, told)], max(map(len, terms)), styles=("bold", ""))
 
 
 def _measured(r: Result) -> str:
@@ -143,25 +132,25 @@ def _measured(r: Result) -> str:
     return f"{r.why}; error {r.error:.2g}, bound {r.bound:.2g}, {bits}"
 
 
-def cases(probes: Sequence[Probe], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped; the rest as in `report.text`."""
-    page, paper = pages.page(width, color)
+def cases(probes: Sequence[Probe]) -> Page:
+    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped."""
+    page = Page()
     label = max((len(probe.id) for probe in probes), default=0)
-    pages.grid(page, [(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))
+    page.grid([(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))
     judged = sum(not probe.skip for probe in probes)
     page.print(f"\n{judged} cases are judged, {len(probes) - judged} are skipped")
-    return pages.clean(paper)
+    return page
 
 
-def conventions(*, width: int = pages.WIDTH, color: bool = False) -> str:
-    """List the conventions by axis, each as what completes "the reference with ..."; the rest as in `report.text`."""
-    page, paper = pages.page(width, color)
+def conventions() -> Page:
+    """List the conventions by axis, each as what completes "the reference with ..."."""
+    page = Page()
     label = max(map(len, CONVENTIONS))
     for axis, group in groupby(sorted(CONVENTIONS.values(), key=lambda c: c.axis), key=lambda c: c.axis):
         page.print(axis, style="dim")
-        pages.grid(page, [(c.id, c.phrase) for c in group], label, styles=("bold", ""), indent=pages.GAP)
+        page.grid([(c.id, c.phrase) for c in group], label, styles=("bold", ""), indent=GAP)
     page.print("\nOne is intended with --set AXIS=ID, as in --set factor=outer-factor-2.")
-    return pages.clean(paper)
+    return page
 
 
 def _about(probe: Probe) -> str:

@@ -1,12 +1,12 @@
 """What a verification returns: verdict, explanation and every judged quantity; as text, as JSON and as JUnit XML."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nceref.errors import NcerefError
-from nceref.output import pages
+from nceref.output.files import json_text
+from nceref.output.pages import Page
 from nceref.verification import page as layout
 from nceref.verification.records import Diagnosis, Result
 
@@ -66,7 +66,7 @@ class Report:
         return self.exit_code == CONFORMS
 
     def __str__(self) -> str:
-        return text(self)
+        return page_of(self).text()
 
     def record(self) -> dict[str, Any]:
         """The report as plain data, as it stands in the JSON file."""
@@ -85,7 +85,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as a JSON string; what is not finite is null."""
-        return json.dumps(self.record(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        return json_text(self.record())
 
     def to_junit(self) -> str:
         """The report as JUnit XML: one test case for every judged quantity."""
@@ -98,22 +98,9 @@ class Report:
             raise VerificationError(msg)
 
 
-def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Lay a report out for reading.
-
-    Parameters
-    ----------
-    report : Report
-    width : int
-        Columns of the terminal.
-    color : bool
-        Whether to use the colors of the terminal.
-
-    Returns
-    -------
-    str
-    """
-    page, paper = pages.page(width, color)
+def page_of(report: Report) -> Page:
+    """All about one report, for reading."""
+    page = Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     page.print(", ".join(_circumstances(report)), style="dim")
     page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
@@ -124,7 +111,7 @@ def text(report: Report, *, width: int = pages.WIDTH, color: bool = False) -> st
         layout.print_results(page, report.results, str(report.environment.get("dtype", "")).split(", "))
     layout.print_failures(page, report.results)
     layout.print_terms(page, report.terms)
-    return pages.clean(paper)
+    return page
 
 
 _COLORS = {

@@ -29,7 +29,7 @@ def words(text):
 
 
 def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources():
-    page = losses_page.text(all_losses().values())
+    page = losses_page.overview(all_losses().values()).text()
     plain_lines(page)
     for name, loss in all_losses().items():
         block = page[page.index(f"\n{name} ") if not page.startswith(f"{name} ") else 0 :]
@@ -39,7 +39,7 @@ def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources(
 
 def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name):
     loss = get_loss(loss_name)
-    page = losses_page.single(loss)
+    page = losses_page.page_of(loss).text()
     plain_lines(page)
     declared = loss.declaration
     texts = [declared.summary, declared.text, declared.gradient, declared.rows, declared.sign, declared.notes]
@@ -49,13 +49,13 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
     texts += [f"{name.replace('_', ' ')} {PROPERTIES[name].statement}" for name in loss.properties]
     for text in texts:
         assert words(text) in words(page)
-    wide = losses_page.single(loss, width=300)
+    wide = losses_page.page_of(loss).text(width=300)
     assert all(f"{source.place.strip()} [{source.read}]" in wide for source in loss.sources)
 
 
 @pytest.mark.parametrize("width", [40, 50, 64])
 def test_narrow_page_of_a_loss_loses_nothing(loss_name, width):
-    wide, narrow = (losses_page.single(get_loss(loss_name), width=columns) for columns in (300, width))
+    wide, narrow = (losses_page.page_of(get_loss(loss_name)).text(width=columns) for columns in (300, width))
     assert max(map(len, narrow.splitlines())) <= width
     assert "…" not in narrow
     assert "".join(narrow.split()) == "".join(wide.split())
@@ -86,32 +86,34 @@ def test_record_gives_the_typical_range_of_a_scalar():
 def test_ids_are_explained_once_where_there_are_some():
     explained = "An id such as {} names the statement behind a reading"
     assert (
-        words(expect_page.text(expected_readings("nt_xent", {"n": 8, "temperature": 1}))).count(
+        words(expect_page.page_of(expected_readings("nt_xent", {"n": 8, "temperature": 1})).text()).count(
             explained.format("WL-1")
         )
         == 1
     )
     found = expected_readings("nt_xent", {"n": 8, "temperature": 1})
     bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
-    assert "An id such as" not in expect_page.text(bare)
+    assert "An id such as" not in expect_page.page_of(bare).text()
 
 
 def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
-    lines = plain_lines(expect_page.text(expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})))
+    lines = plain_lines(
+        expect_page.page_of(expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})).text()
+    )
     assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
-    assert "needs --dim" in expect_page.text(expected_readings("uniformity", {"n": 256}))
+    assert "needs --dim" in expect_page.page_of(expected_readings("uniformity", {"n": 256})).text()
 
 
 def test_place_of_a_value_stands_below_the_expectations():
     found = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
-    plain_lines(page := expect_page.text(found, locate(found, "6.2364")))
+    plain_lines(page := expect_page.page_of(found, locate(found, "6.2364")).text())
     assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page
 
 
 def test_color_adds_nothing_but_color():
     loss = get_loss("nt_xent")
-    assert "\x1b[1m" in losses_page.single(loss, color=True)
-    assert "\x1b" not in losses_page.single(loss)
+    assert "\x1b[1m" in losses_page.page_of(loss).text(color=True)
+    assert "\x1b" not in losses_page.page_of(loss).text()
 
 
 def test_results_show_the_worst_error_and_every_failure():
@@ -121,7 +123,7 @@ def test_results_show_the_worst_error_and_every_failure():
         CheckResult("dcl", "scale_invariant", "skip", "the question does not arise"),
         CheckResult("dcl", "relation to nt_xent", "pass", "never above"),
     ]
-    page = check_page.text(found)
+    page = check_page.page_of(found).text()
     assert [words(line) for line in plain_lines(page)[1:]] == [
         "formula float64 pass worst relative error 3e-16",
         "properties fail 1 failed, 1 skipped",

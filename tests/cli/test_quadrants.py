@@ -31,7 +31,7 @@ def run(run):
 
 
 def test_the_summary_has_the_numbers_of_the_original_program(published):
-    lines = [line.split() for line in quadrants_page.text(published).splitlines()]
+    lines = [line.split() for line in quadrants_page.page_of(published).text().splitlines()]
     # Loss at both ends, uniformity, both cosines, distance in the square, 1-NN: measured under PyTorch 2.13 on a CPU.
     wanted = [
         ["0.05", "0.598", "0.451", "-1.576", "0.868", "-0.290", "0.017", "0.98"],
@@ -50,13 +50,13 @@ def test_the_summary_has_the_numbers_of_the_original_program(published):
 
 @pytest.mark.parametrize("width", [40, 64, 80, 120])
 def test_the_summary_fits_the_page(published, held, width):
-    page = quadrants_page.text(held, published, width=width)
+    page = quadrants_page.page_of(held, published).text(width=width)
     assert max(map(len, page.splitlines())) <= width
     assert all(claim in page for claim in quadrants_page.CLAIMS)
 
 
 def test_each_statement_stands_beside_its_verdict_and_what_the_runs_show(published):
-    page = " ".join(quadrants_page.text(published).split())
+    page = " ".join(quadrants_page.page_of(published).text().split())
     assert "QT-10 at 0.001 the points sit at (-1, 1) and (-1, -1): wrong Here: At 0.001:" in page
     assert "Opposite corners hold alike" in page
     assert "Classes are merged, not farther apart, at 0.001" in page
@@ -69,7 +69,7 @@ def test_each_statement_stands_beside_its_verdict_and_what_the_runs_show(publish
 
 def test_both_rates_stand_beside_each_other(published, held):
     """Of 0.01: cosine within, distance in the square and uniformity, first with the published rate."""
-    page = quadrants_page.text(held, published).partition("Beside the published learning rate")[2]
+    page = quadrants_page.page_of(held, published).text().partition("Beside the published learning rate")[2]
     row = next(line.split()[1:] for line in page.splitlines() if line.split()[:1] == ["0.01"])
     a, b = (runs.runs[4].statistics for runs in (published, held))
     wanted = [a.cosine_within, b.cosine_within, a.square_distance, b.square_distance, a.uniformity, b.uniformity]
@@ -77,25 +77,25 @@ def test_both_rates_stand_beside_each_other(published, held):
 
 
 def test_an_unfinished_or_diverged_run_is_not_judged(published):
-    assert "of 10,000 steps" in quadrants_page.text(replace(published, done=250)).splitlines()[0]
+    assert "of 10,000 steps" in quadrants_page.page_of(replace(published, done=250)).text().splitlines()[0]
     gone = replay.run(temperatures=(1e-30,), steps=300)
-    page = quadrants_page.text(gone)
+    page = quadrants_page.page_of(gone).text()
     assert page.count("Here: No run went to its end.") == len(quadrants_page.CLAIMS)
 
 
 def test_what_is_shown_follows_the_runs(published, held):
-    page = " ".join(quadrants_page.text(held, published).split())
+    page = " ".join(quadrants_page.page_of(held, published).text().split())
     assert "That is not nearly all in corners." in page
     assert "does not rise each time, with the same step sizes" in page
     assert "merged" not in page
     alone = replace(published, runs=published.runs[:1])
-    assert "It takes two temperatures" in quadrants_page.text(alone)
-    assert "It takes a run at 0.001." in quadrants_page.text(alone)
+    assert "It takes two temperatures" in quadrants_page.page_of(alone).text()
+    assert "It takes a run at 0.001." in quadrants_page.page_of(alone).text()
     two = (
         published.runs[0],
         replace(published.runs[3], W1=published.runs[3].initial[0], W2=published.runs[3].initial[1]),
     )
-    some = " ".join(quadrants_page.text(replace(published, runs=two)).split())
+    some = " ".join(quadrants_page.page_of(replace(published, runs=two)).text().split())
     assert "in the square: 0.05 (1 of 2 runs)" in some
 
 

@@ -118,7 +118,7 @@ def test_the_pages_fit_in_80_columns(name):
         }
         for s in ALL[name].settings
     }
-    page = experiment_page.text(ALL[name], Results(tuple(seeds), values))
+    page = experiment_page.page_of(ALL[name], Results(tuple(seeds), values)).text()
     assert max(map(len, page.splitlines())) <= 80
     last = [line for line in page.splitlines() if line.startswith(ALL[name].settings[-1])]
     columns = [m for m in ALL[name].measures if m.table]
@@ -151,7 +151,7 @@ def test_a_run_can_be_had_again(name):
     jobs = []
     first, again = run(experiment, on_progress=jobs.append), run(experiment)
     assert len(jobs) == 2 * len(experiment.settings)
-    assert experiment_page.text(experiment, first) == experiment_page.text(experiment, again)
+    assert experiment_page.page_of(experiment, first).text() == experiment_page.page_of(experiment, again).text()
     assert experiment_page.to_json(experiment, first) == experiment_page.to_json(experiment, again)
     assert experiment_page.figure(experiment, first, "svg") == experiment_page.figure(experiment, again, "svg")
 
@@ -169,7 +169,7 @@ def test_a_record_holds_all_results():
     experiment = shortened("long-tail")
     first = run(experiment)
     again = experiment_page.recorded(json.loads(experiment_page.to_json(experiment, first)))
-    assert experiment_page.text(experiment, again) == experiment_page.text(experiment, first)
+    assert experiment_page.page_of(experiment, again).text() == experiment_page.page_of(experiment, first).text()
     assert experiment_page.to_json(experiment, again) == experiment_page.to_json(experiment, first)
 
 
@@ -180,7 +180,7 @@ def test_the_results_that_are_kept_are_those_of_these_experiments(name):
     results = experiment_page.recorded(content)
     assert results.seeds == tuple(range(FIRST_SEED, FIRST_SEED + ALL[name].seeds))
     assert content == experiment_page.record(ALL[name], results)
-    assert (kept / f"{name}.txt").read_text(encoding="utf-8") == experiment_page.text(ALL[name], results)
+    assert (kept / f"{name}.txt").read_text(encoding="utf-8") == experiment_page.page_of(ALL[name], results).text()
     manifest = json.loads((kept.parents[2] / "figures" / "manifest.json").read_text(encoding="utf-8"))
     # Other tools make other bytes.
     if manifest["quadrants"]["drawn with"] == figure_files.tools():

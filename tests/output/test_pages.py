@@ -6,9 +6,9 @@ from nceref.output import pages
 
 
 def laid_out(lines, *widths, width):
-    page, paper = pages.page(width, color=False)
-    pages.grid(page, lines, *widths)
-    return pages.clean(paper)
+    page = pages.Page()
+    page.grid(lines, *widths)
+    return page.text(width=width)
 
 
 def test_the_last_column_is_wrapped_beside_the_others():
@@ -30,3 +30,23 @@ def test_a_long_word_is_folded_and_not_cut(widths):
 def test_a_narrower_page_is_laid_out_at_the_least_width():
     lines = [("name", "word " * 30)]
     assert laid_out(lines, 4, width=1) == laid_out(lines, 4, width=pages.NARROWEST)
+
+
+def test_a_table_is_as_wide_as_its_entries_and_no_entry_is_cut():
+    page = pages.Page()
+    page.table([("dcl", "1"), ("info_nce", "12")], header=[("loss", "cases")], right=(False, True), indent=2)
+    assert str(page) == "  loss      cases\n  dcl           1\n  info_nce     12\n"
+    page = pages.Page()
+    page.table([("0123456789",)], widths=[4])
+    assert str(page) == "0123\n4567\n89\n"
+
+
+def test_pages_are_put_together_and_fit_their_width():
+    first, second = pages.Page(), pages.Page()
+    first.print(("dcl", "bold"), ", decoupled")
+    second.fit(lambda width: first if width > 50 else pages.Page())
+    second.print("x" * 60, wrap=False)
+    both = pages.joined([first, second])
+    assert both.text() == f"dcl, decoupled\n\ndcl, decoupled\n{'x' * 60}\n"
+    assert both.text(width=40) == f"dcl, decoupled\n\n{'x' * 60}\n"
+    assert "\x1b[1mdcl\x1b[0m, decoupled" in first.text(color=True)

@@ -43,9 +43,9 @@ def test_the_topics_are_the_promised_ones():
 
 
 def test_the_list_has_every_topic_with_its_title():
-    listed = table_formats.names(topics().values(), width=200).splitlines()
+    listed = table_formats.names(topics().values()).text(width=200).splitlines()
     assert [line.split(maxsplit=1) for line in listed] == [[one.name, one.title] for one in topics().values()]
-    assert max(map(len, table_formats.names(topics().values()).splitlines())) <= 80
+    assert max(map(len, table_formats.names(topics().values()).text().splitlines())) <= 80
 
 
 def test_all_topics_take_less_than_40_seconds_and_each_less_than_10(followed):

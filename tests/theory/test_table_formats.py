@@ -249,19 +249,6 @@ def test_an_unknown_format_is_refused_by_name(call):
         call(TABLES["losses"], "yaml")
 
 
-def test_write_leaves_the_old_file_and_nothing_else_if_it_fails(monkeypatch, tmp_path):
-    def fail(self, target):
-        raise PermissionError
-
-    path = tmp_path / "file.txt"
-    table_formats.write(path, "old\n")
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(PermissionError):
-        table_formats.write(path, "new\n")
-    assert path.read_text() == "old\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_sign_for_a_verdict_is_explained_below_the_table():
     page = table_formats.text(table([{"n": 1, "x": Cell("2", 2.0)}, {"n": 2, "x": Cell("3", None)}]))
     assert "2 =" in page

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from nceref.errors import DeclarationError, InputError
-from nceref.output import pages
 from nceref.output.files import replace
+from nceref.output.pages import GAP, Page
 from nceref.verification.peers.peer import Peer, PeerTarget, checkouts, get, peers
 
 if TYPE_CHECKING:
@@ -217,24 +217,23 @@ def record(rows: Iterable[Row]) -> dict[str, Any]:
     return {"exit_code": exit_code(rows), "rows": [asdict(row) for row in rows]}
 
 
-def text(rows: Iterable[Row], *, width: int = pages.WIDTH, color: bool = False) -> str:
-    """Lay the audit out for reading: a line for each target and dtype, below it what differs; then what is missing."""
+def page_of(rows: Iterable[Row]) -> Page:
+    """The audit as a page: a line for each target and dtype, below it what differs; then what is missing."""
     rows = list(rows)
-    page, paper = pages.page(width, color)
+    page = Page()
     here = [row for row in rows if row.status != MISSING]
     lines = {row: (row.target, row.loss, row.dtype, _count(row), row.status) for row in here}
     widths = [max(len(line[i]) for line in lines.values()) for i in range(5)] if lines else []
     for (peer, version), group in groupby(here, key=lambda row: (row.peer, row.version)):
         page.print(f"{peer} {version}", style="bold")
         for row in group:
-            columns = [{"width": w} for w in widths]
-            pages.cells(page, [lines[row]], columns, styles=_COLORS, indent=pages.GAP)
+            page.table([lines[row]], widths=widths, styles=_COLORS, indent=GAP)
             named = [" or ".join(row.diagnosis)] if row.diagnosis else []
-            pages.stack(page, [(line,) for line in (*named, *row.why)], indent=2 * pages.GAP, styles=("dim",))
+            page.stack([(line,) for line in (*named, *row.why)], indent=2 * GAP, styles=("dim",))
     for peer, command in dict.fromkeys((row.peer, row.why[0]) for row in rows if row.status == MISSING):
-        pages.grid(page, [(peer, f"not installed: {command}")], len(peer), styles=("bold", "dim"))
+        page.grid([(peer, f"not installed: {command}")], len(peer), styles=("bold", "dim"))
     page.print(f"\n{tally(rows)}", style="bold")
-    return pages.clean(paper)
+    return page
 
 
 def _count(row: Row) -> str:

@@ -250,11 +250,11 @@ def test_the_code_that_is_shown_holds_what_the_program_calls():
 
 
 def test_pages_are_80_columns_wide_and_list_every_mutant():
-    listed = mutants_page.text(programs().values())
+    listed = mutants_page.overview(programs().values()).text()
     assert max(map(len, listed.splitlines())) <= 80
     assert all(name in listed for name in programs())
     misnamed = replace(made("nt-xent-own-logit-kept"), right=False, said=("outer-factor-2",) * 3)
-    page = mutants_page.score_text(Score((made(), misnamed, made(group=CORRECT))))
+    page = mutants_page.score_page(Score((made(), misnamed, made(group=CORRECT)))).text()
     assert max(map(len, page.splitlines())) <= 80
     assert "Not named (1)" in page
     assert "False alarms (1)" in page

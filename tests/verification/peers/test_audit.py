@@ -24,7 +24,7 @@ def test_every_difference_is_known(name, dtype):
     if held.version is None:
         pytest.skip(f"{held.name} is not here: {held.command}")
     row = judged(name, dtype)
-    assert row.status in (audit.AGREES, audit.KNOWN), audit.text([row])
+    assert row.status in (audit.AGREES, audit.KNOWN), audit.page_of([row]).text()
 
 
 def test_the_page_says_what_was_found(monkeypatch):

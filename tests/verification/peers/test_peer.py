@@ -232,7 +232,7 @@ def test_the_exit_code_is_that_of_the_worst_row():
 def test_missing_packages_are_listed_with_their_command():
     rows = audit.audit(["paco", "supcontrast"])
     assert [row.status for row in rows] == ["missing", "missing"]
-    text = " ".join(audit.text(rows).split())
+    text = " ".join(audit.page_of(rows).text().split())
     assert "paco not installed: git clone https://github.com/dvlab-research/Parametric-Contrastive-Learning" in text
     assert "2 not installed" in text
 
@@ -243,7 +243,7 @@ def test_the_page_fits_a_terminal():
         judged(reported("designed-0.3/value")),
         *audit.audit(["paco"]),
     ]
-    text = audit.text(rows)
+    text = audit.page_of(rows).text()
     assert max(map(len, text.splitlines())) <= 80
     assert text.startswith("optax 0.2.8\n  optax-ntxent  nt_xent  float64  1 of 2 differ  known\n    exp-underflows\n")
 
