@@ -14,8 +14,9 @@ from typing import Any
 from nceref import registry
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
-from nceref.engine.arguments import bind, checked_cotangent, choose_reduction, domain
+from nceref.engine.arguments import checked_cotangent, choose_reduction, domain
 from nceref.engine.arrays import in_dtype_of, promoted
+from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.namespaces import array_namespace
 from nceref.errors import InputError
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
@@ -107,12 +108,13 @@ class LossFunction:
         InputError
             For any argument that the loss cannot take.
         """
-        evaluation, inputs = self._evaluate(arrays, arguments, reduction, keep=True)
-        return evaluation.value(reduction), self._gradients(evaluation, reduction, cotangent, inputs)
+        evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
+        checked = self._checked_cotangent(evaluation, reduction, cotangent)
+        return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
 
     def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        return anatomy(self.declaration.plan(**promoted(bind(self.declaration, arrays, arguments))))
+        return anatomy(bound_loss(self.declaration, arrays, arguments).plan)
 
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
         """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
@@ -120,17 +122,17 @@ class LossFunction:
             known = [name for name, loss in all_losses().items() if loss.declaration.decomposition]
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
-        checked = promoted(bind(self.declaration, arrays, arguments))
-        parts = self.declaration.decomposition(passes.statistics(self.declaration.plan(**checked)), checked)
+        bound = bound_loss(self.declaration, arrays, arguments)
+        parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
         return {name: passes.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
 
     def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
-        """The forward pass, and the checked arguments."""
+        """The forward pass, and the loss with its checked arguments."""
         reduction = choose_reduction(self.declaration, reduction)
-        inputs = bind(self.declaration, arrays, arguments)
-        return passes.evaluate(self.declaration.plan(**promoted(inputs)), reduction, keep), inputs
+        bound = bound_loss(self.declaration, arrays, arguments)
+        return bound.evaluate(reduction, keep), bound
 
-    def _gradients(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any, inputs: Any) -> Any:
+    def _checked_cotangent(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any) -> Any:
         if reduction == "none" and cotangent is None:
             rows = self.declaration.rows
             msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
@@ -138,13 +140,31 @@ class LossFunction:
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
             raise InputError(msg)
-        if cotangent is not None:
-            cotangent = checked_cotangent(cotangent, evaluation.rows)
-        found = evaluation.gradients(cotangent)
-        grads = {n: in_dtype_of(inputs[n], found[n]) for n in differentiable(self.declaration) if n in found}
-        for name, grad in grads.items():
-            passes.check_finite(grad, f"the gradient of `{name}`")
-        return grads
+        return None if cotangent is None else checked_cotangent(cotangent, evaluation.rows)
+
+
+def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: Any = None) -> dict[str, Any]:
+    """Gradients of an evaluation by the inputs that have one, in their dtypes.
+
+    Parameters
+    ----------
+    bound : BoundLoss
+        What was evaluated, with ``keep=True``.
+    evaluation : Evaluation
+    cotangent : array, optional
+        One number a row; without it the gradient is that of the reduced value.
+
+    Raises
+    ------
+    InputError
+        If a gradient leaves the range of its dtype.
+    """
+    by_name = evaluation.gradients(cotangent)
+    names = [n for n in differentiable(bound.loss) if n in by_name]
+    grads = {n: in_dtype_of(bound.arguments[n], by_name[n]) for n in names}
+    for name, grad in grads.items():
+        passes.check_finite(grad, f"the gradient of `{name}`")
+    return grads
 
 
 def differentiable(declaration: Loss) -> list[str]:

@@ -136,9 +136,11 @@ class Kink:
     near: Callable[[Mapping[str, Any]], bool]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loss:
     """One loss: the formula that judges, the program that is judged, and what is declared about both.
+
+    Compared by identity: there is one declaration of each, and two callables are never equal by content.
 
     Attributes
     ----------

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import bind, choose_reduction
+from nceref.engine.arguments import choose_reduction
+from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.distances import PairedDistance
 from nceref.engine.plan import Comparison
 from nceref.engine.statistics import LogSumExp
 from nceref.errors import InputError
-from nceref.spec import Loss
 from nceref.tolerance.analysis import Analysis, Bounds
 from nceref.tolerance.backward import shifted_slopes
 from nceref.tolerance.forward import LARGE, RoundingFormat, covered, exponentiates, finite, shift_error, statistic
@@ -80,17 +80,13 @@ FORMATS = {
 """What may be asked for, by name."""
 
 
-def implementation_bounds(
-    loss: Loss, inputs: Mapping[str, Any], dtype: str, reduction: str = "mean", algorithm: str = "textbook"
-) -> Bounds:
+def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook") -> Bounds:
     """Bounds on the errors of a right program in `dtype`, against the float64 reference.
 
     Parameters
     ----------
-    loss : Loss
-        The loss.
-    inputs : mapping
-        Its arguments by name, NumPy arrays of a batch small enough for dense n x m arrays.
+    bound : BoundLoss
+        The loss with its arguments, NumPy arrays of a batch small enough for dense n x m arrays.
     dtype : {"float64", "float32", "bfloat16", "float16"}
         The format of the run; the inputs are numbers of it.
     reduction : {"mean", "sum", "none"}
@@ -106,19 +102,18 @@ def implementation_bounds(
     Raises
     ------
     InputError
-        For a format, reduction or algorithm that does not exist, and for arguments that the loss refuses.
+        For a format, reduction or algorithm that does not exist.
     """
     for name, word, known in (("dtype", dtype, tuple(FORMATS)), ("algorithm", algorithm, ALGORITHMS)):
         if word not in known:
             msg = f"`{name}` must be one of {', '.join(map(repr, known))}, got {word!r}"
             raise InputError(msg)
-    run, reduction = FORMATS[dtype], choose_reduction(loss, reduction)
-    arguments = bind(loss, (), inputs)
-    plan = loss.plan(**arguments)
+    run, reduction = FORMATS[dtype], choose_reduction(bound.loss, reduction)
+    plan = bound.plan
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
         found = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
-        shift = _walk(found, arguments)
+        shift = _walk(found, bound.arguments)
         terms = _terms(found, shift, reference)
         grads = {name: grad + reference.grads[name] for name, grad in found.grads.items()}
         beyond = _beyond(found, run.storage.largest)

@@ -84,7 +84,7 @@ def _two_answers(identity: Invariance, observation: Observation, run: Callable[[
     there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction)
     if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
         return None
-    outcome = run(replace(probe, id=f"{probe.id}-{identity.name}", inputs=inputs))
+    outcome = run(replace(there, id=f"{probe.id}-{identity.name}"))
     if outcome.trouble:
         return Result(
             f"{probe.id}/identity.{identity.name}", probe.id, f"identity.{identity.name}", "error", None, None, None,

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from nceref.spec import Loss
 
 if TYPE_CHECKING:
-    # A child process that runs a target has no use for what computes tolerances.
+    from nceref.engine.bound_loss import BoundLoss
     from nceref.tolerance import Bounds
 
 Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusive"]
@@ -49,6 +50,14 @@ class Probe:
     grads: Mapping[str, Any] = field(default_factory=dict)
     bounds: "Bounds | None" = None
     skip: str = ""
+
+    @cached_property
+    def bound(self) -> "BoundLoss":
+        """The loss with these inputs, checked once; raises `InputError` where the loss refuses them."""
+        # Imported here: a child process that runs a target has no use for what computes losses and tolerances.
+        from nceref.engine.bound_loss import bound_loss
+
+        return bound_loss(self.loss, (), self.inputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nceref import get_loss, registry
+from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import corpus, evaluate
@@ -178,7 +179,7 @@ def test_a_value_that_is_wrong_in_the_eleventh_digit_is_outside(factor):
 
 @pytest.mark.parametrize(("name", "word"), [("dtype", "float8"), ("algorithm", "naive"), ("reduction", "median")])
 def test_a_word_that_is_not_known_is_refused(name, word):
-    loss = get_loss("nt_xent").declaration
     rows = np.eye(3)
+    bound = bound_loss(get_loss("nt_xent").declaration, (rows, rows), {"temperature": 1.0})
     with pytest.raises(InputError, match=f"`{name}` must be"):
-        implementation_bounds(loss, {"z1": rows, "z2": rows, "temperature": 1.0}, **{"dtype": "float64", name: word})
+        implementation_bounds(bound, **{"dtype": "float64", name: word})

@@ -6,21 +6,22 @@ numbers of the format of the run, and the reference is the exact loss of these n
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from nceref.checks.cases import arguments
-from nceref.engine.arguments import bind, choose_reduction
+from nceref.engine.arguments import choose_reduction
+from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
-from nceref.losses import LossFunction
+from nceref.losses import LossFunction, input_gradients
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.records import Probe
-
-_KNOWN: dict[Any, tuple[Probe, ...]] = {}
 
 
 def corpus(
@@ -68,13 +69,27 @@ def corpus(
     """
     fixed = dict(fixed or {})
     _check(loss, settings, suite, dtype, reduction, fixed)
-    key = (id(loss), _hashable(settings), suite, dtype, seed, reduction, algorithm, _hashable(fixed))
-    if key not in _KNOWN:
-        made = _inputs(loss, settings, suite, dtype, seed, fixed)
-        probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
-        # The probes hold the loss, so that its id stays its own.
-        _KNOWN[key] = tuple(probe for probe in probes if _has_meaning(probe))
-    return _KNOWN[key]
+    arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
+    # An array that is given is generated as well: what matters is that there is one.
+    given = {n: ... if n in arrays and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
+    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, _sorted(fixed))
+
+
+# Enough for every loss in two formats, as the score of the catalogue and `nceref identify` go through them.
+@lru_cache(maxsize=64)
+def _probes(
+    loss: Loss,
+    settings: tuple[tuple[str, Any], ...],
+    suite: str,
+    dtype: str,
+    seed: int,
+    reduction: str,
+    algorithm: str,
+    fixed: tuple[tuple[str, float], ...],
+) -> tuple[Probe, ...]:
+    made = _inputs(loss, dict(settings), suite, dtype, seed, dict(fixed))
+    probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
+    return tuple(probe for probe in probes if _has_meaning(probe))
 
 
 def _has_meaning(probe: Probe) -> bool:
@@ -82,8 +97,8 @@ def _has_meaning(probe: Probe) -> bool:
     return bool(probe.loss.single or probe.skip or not probe.id.startswith("single"))
 
 
-def _hashable(mapping: Mapping[str, Any]) -> Any:
-    return tuple(sorted((name, repr(value)) for name, value in mapping.items()))
+def _sorted(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(mapping.items(), key=lambda item: item[0]))
 
 
 def _check(loss: Loss, settings: Any, suite: str, dtype: str, reduction: str, fixed: Mapping[str, float]) -> None:
@@ -241,33 +256,37 @@ def evaluate(
         With `skip` where the reference refuses the inputs, and without gradients on a kink.
     """
     choose_reduction(loss, reduction)
+    refused = Probe(id, loss, inputs, dtype, reduction)
     try:
-        value, grads = _reference(loss, inputs, reduction)
-        bounds = implementation_bounds(loss, inputs, dtype, reduction, algorithm)
+        bound = refused.bound
+        value, grads = _reference(bound, reduction)
+        bounds = implementation_bounds(bound, dtype, reduction, algorithm)
     except InputError as error:
-        return Probe(id, loss, inputs, dtype, reduction, skip=str(error))
+        return replace(refused, skip=str(error))
     if not np.all(np.isfinite(bounds.value)):
-        why = f"the loss or its logits, with room for a factor of 2, leave the range of {dtype}"
-        return Probe(id, loss, inputs, dtype, reduction, skip=why)
-    if _on_kink(loss, inputs, dtype):
+        return replace(refused, skip=f"the loss or its logits, with room for a factor of 2, leave the range of {dtype}")
+    if _on_kink(bound, dtype):
         grads = {}
-    grads = {name: g for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
-    return Probe(id, loss, inputs, dtype, reduction, _frozen(value), {k: _frozen(g) for k, g in grads.items()}, bounds)
+    grads = {name: _frozen(g) for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
+    probe = replace(refused, value=_frozen(value), grads=grads, bounds=bounds)
+    # The copy is of the same inputs: what was bound for it need not be bound again.
+    vars(probe)["bound"] = bound
+    return probe
 
 
-def _reference(loss: Loss, inputs: Mapping[str, Any], reduction: str) -> tuple[Any, dict[str, Any]]:
-    """Value and gradients of the float64 program."""
-    function = LossFunction(loss)
-    if reduction != "none":
-        return function.value_and_grad(**inputs, reduction=reduction)
-    rows = function(**inputs, reduction="none")
-    return function.value_and_grad(**inputs, reduction="none", cotangent=np.ones_like(rows))
+def _reference(bound: BoundLoss, reduction: str) -> tuple[Any, dict[str, Any]]:
+    """Value and gradients of the float64 program; of rows, the gradients of their sum."""
+    evaluation = bound.evaluate(reduction, keep=True)
+    cotangent = np.ones_like(evaluation.rows) if reduction == "none" else None
+    return evaluation.value(reduction), input_gradients(bound, evaluation, cotangent)
 
 
-def _on_kink(loss: Loss, inputs: Mapping[str, Any], dtype: str) -> bool:
+def _on_kink(bound: BoundLoss, dtype: str) -> bool:
     """Whether the inputs lie on a declared kink, to the resolution of the format (float32 for the 16-bit ones)."""
     kind = np.float64 if dtype == "float64" else np.float32
-    cast = {k: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for k, x in inputs.items()}
-    checked = bind(loss, (), cast)
+    cast = {
+        name: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+        for name, x in bound.arguments.items()
+    }
     with np.errstate(all="ignore"):
-        return any(kink.near(checked) for kink in loss.kinks)
+        return any(kink.near(cast) for kink in bound.loss.kinks)

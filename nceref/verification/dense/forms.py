@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from nceref import registry
-from nceref.engine.arguments import bind
-from nceref.spec import Loss
 from nceref.verification.dense.scene import Dense, Knobs, Member, Rows
 from nceref.verification.dense.stages import reduced
 from nceref.verification.records import Probe
@@ -35,9 +33,9 @@ def _members() -> Mapping[str, Member]:
     return {loss: form for dense in found for loss, form in dense.losses.items()}
 
 
-def prepared(loss: Loss, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def prepared(probe: Probe) -> dict[str, Any]:
     """The checked inputs of a dense form."""
-    given = bind(loss, (), dict(inputs))
+    given = probe.bound.arguments
     embeddings = given.get("embeddings")
     return {**given, "views": embeddings is not None and embeddings.ndim == 3}
 
@@ -50,7 +48,7 @@ def evaluated(form: Member, inputs: Mapping[str, Any], knobs: Knobs) -> Rows:
 
 def value(probe: Probe, knobs: Knobs) -> Any:
     """Value of the loss of a probe under the knobs; rows under the reduction ``none``."""
-    found = evaluated(member(probe.loss.name), prepared(probe.loss, probe.inputs), knobs)
+    found = evaluated(member(probe.loss.name), prepared(probe), knobs)
     with np.errstate(all="ignore"):
         return reduced(found, knobs, probe.reduction)
 
@@ -93,5 +91,5 @@ def slope(
 
 def gradients(probe: Probe, knobs: Knobs, names: tuple[str, ...]) -> dict[str, Any]:
     """Gradients of the loss of a probe under the knobs, by the named inputs."""
-    form, inputs = member(probe.loss.name), prepared(probe.loss, probe.inputs)
+    form, inputs = member(probe.loss.name), prepared(probe)
     return {name: slope(form, inputs, knobs, name, probe.reduction) for name in names}

@@ -55,7 +55,7 @@ class Bench:
         self.observation, self.probe = observation, probe
         self.unit = FORMATS[probe.dtype].storage.u
         self.form = member(probe.loss.name)
-        self.inputs = prepared(probe.loss, probe.inputs)
+        self.inputs = prepared(probe)
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
         self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
         bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.engine.anatomy import roles
-from nceref.engine.arguments import bind
-from nceref.engine.arrays import promoted
 from nceref.engine.statistics import Sum
 from nceref.errors import InputError
-from nceref.losses import LossFunction
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.records import Observation, Probe
 
@@ -40,7 +37,7 @@ class Range:
 
 def exponents(probe: Probe) -> Range:
     """The range of the exponents of a case, from the dense logits of the reference."""
-    plan = probe.loss.plan(**promoted(bind(probe.loss, (), probe.inputs)))
+    plan = probe.bound.plan
     blocks = []
     for comparison, part in zip(plan.comparisons, roles(plan, ""), strict=False):
         s = np.asarray(comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape)))
@@ -49,7 +46,7 @@ def exponents(probe: Probe) -> Range:
     drop = max(float(np.max(s.max(axis=1) - top, initial=0.0, where=top > -np.inf)) for (s, _, _), top in
                zip(blocks, tops, strict=True))  # fmt: skip
     reduction = "none" if probe.loss.has_rows else "mean"
-    rows = LossFunction(probe.loss)(**probe.inputs, reduction=reduction)
+    rows = probe.bound.evaluate(reduction).value(reduction)
     return Range(
         max(float(top.max()) for top in tops),
         min(float(low.min()) for _, _, low in blocks),
@@ -99,7 +96,7 @@ def _possible(failing: Sequence[Observation]) -> "list[Way]":
 
 def _is_softmax(probe: Probe) -> bool:
     """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids."""
-    plan = probe.loss.plan(**promoted(bind(probe.loss, (), probe.inputs)))
+    plan = probe.bound.plan
     return not all(isinstance(term.statistic, Sum) for c in plan.comparisons for term in c.terms.values())
 
 

@@ -117,7 +117,7 @@ def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None
     worst, telling = 0.0, 0
     for observation in observations:
         probe = observation.probe
-        wide = implementation_bounds(probe.loss, probe.inputs, coarse.bounds, probe.reduction)
+        wide = implementation_bounds(probe.bound, coarse.bounds, probe.reduction)
         for name, gap in gaps(observation).items():
             room = np.asarray(wide.value if name == VALUE else wide.grads[name]) + gap.bound
             error = np.abs(gap.got - gap.want)

@@ -1,16 +1,20 @@
 """The designed corpus: deterministic, telling, in range of its format, and never a failure where nothing is asked."""
 
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nceref import get_loss, verify
+from nceref.engine import bound_loss, passes
+from nceref.engine.arguments import bind
+from nceref.engine.passes import evaluate as evaluate_pass
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus import corpus as module
 from nceref.verification.corpus.corpus import corpus, evaluate, rounded
 from nceref.verification.corpus.geometries import EVERY, PLACES, SUITES
+from nceref.verification.records import Probe
 
 
 def probes(name, settings=None, **more):
@@ -68,10 +72,21 @@ def test_classes_are_of_unequal_size_and_some_have_three_members():
     assert any(len(set(c.tolist())) > 1 and max(c) == 3 for c in counts)
 
 
+def test_what_is_remembered_is_bounded_and_belongs_to_the_declaration_and_not_to_its_name(monkeypatch):
+    monkeypatch.setattr(module, "evaluate", lambda loss, inputs, dtype, reduction, *_: Probe("x", loss, inputs, dtype))
+    limit = module._probes.cache_info().maxsize
+    for seed in range(limit + 3):
+        probes("alignment", suite="quick", seed=seed)
+    assert module._probes.cache_info().currsize == limit
+    namesake = replace(get_loss("alignment").declaration, summary="another loss of this name")
+    assert corpus(namesake, {}, suite="quick", seed=limit)[0].loss is namesake
+    module._probes.cache_clear()
+
+
 def test_the_same_call_gives_the_same_probes_and_another_seed_others():
     first = probes("nt_xent", suite="quick")
     assert probes("nt_xent", suite="quick") is first
-    module._KNOWN.clear()
+    module._probes.cache_clear()
     again, other = probes("nt_xent", suite="quick"), probes("nt_xent", suite="quick", seed=1)
     assert [p.value for p in again] == [p.value for p in first]
     assert [p.id for p in other] == [p.id for p in first]
@@ -250,9 +265,21 @@ def test_a_word_that_is_not_known_is_refused(more, message):
         probes("nt_xent", settings, **more)
 
 
-def test_quick_takes_less_than_a_quarter_of_a_second_and_standard_less_than_one(loss_name):
-    for suite, limit in (("quick", 0.25), ("standard", 1.0)):
-        module._KNOWN.clear()
-        start = time.process_time()
-        probes(loss_name, suite=suite)
-        assert time.process_time() - start < limit
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_probe_costs_one_binding_and_one_forward_pass(monkeypatch, reduction):
+    """What is bound for the reference serves the bounds, the kinks and every explanation."""
+    loss = get_loss("arcface").declaration
+    given = by_id("arcface", "designed-0.3", suite="quick").inputs
+    events = []
+    monkeypatch.setattr(bound_loss, "bind", lambda *args: events.append("bind") or bind(*args))
+    counted = replace(loss, plan=lambda **arguments: events.append("plan") or loss.plan(**arguments))
+    monkeypatch.setattr(passes, "evaluate", lambda *args: events.append("pass") or evaluate_pass(*args))
+    probe = evaluate(counted, given, reduction=reduction)
+    assert probe.bound.plan is probe.bound.plan
+    assert events == ["bind", "plan", "pass"]
+
+
+def test_a_changed_probe_is_bound_again():
+    probe = by_id("nt_xent", "designed-0.3", suite="quick")
+    moved = replace(probe, inputs={**probe.inputs, "temperature": 0.5})
+    assert (probe.bound.arguments["temperature"], moved.bound.arguments["temperature"]) == (0.3, 0.5)
