@@ -20,7 +20,7 @@ def mutants(
 ) -> None:
     """List the catalogue of known bugs and correct variants, or show each ID in full, with its code.
 
-    `nceref mutants score` runs all of them, or each ID, through `nceref verify` and tells how many are found and how
+    `nceref mutants score` runs all of them, or each ID, through `nceref verify` and counts how many are found and how
     many are named right. The exit status is 1 if a mutant survives, if fewer than 95 % are named right, or if a correct
     variant is blamed.
     """
@@ -33,7 +33,7 @@ def mutants(
         return
     shown = chosen(words)
     if as_json:
-        echo_json([mutants_page.record(mutant) for mutant in shown])
+        echo_json([mutants_page.record(program) for program in shown])
     elif words:
         show(joined(map(mutants_page.page_of, shown)))
     else:
@@ -43,7 +43,8 @@ def mutants(
 def _score(context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool) -> None:
     from nceref.cli import mutants_page
     from nceref.output.terminal import progress
-    from nceref.verification.bugs.score import DTYPES, Score, jobs, measure
+    from nceref.verification.bugs.bug import DTYPES
+    from nceref.verification.bugs.score import Score, jobs, measure
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES)
     with progress(len(todo)) as on_progress:

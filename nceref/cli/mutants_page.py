@@ -1,93 +1,95 @@
 """The pages and records of `nceref mutants`: the catalogue of known bugs, and the score of the checker on it."""
 
 import inspect
+import itertools
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from nceref.output.pages import GAP, Page
-from nceref.verification.bugs.bug import Mutant
-from nceref.verification.bugs.score import CORRECT, GROUPS, NAMED, Score, Tally, Trial, group
+from nceref.verification.bugs.bug import Program
+from nceref.verification.bugs.score import CORRECT, GROUPS, NAMED, Score, ScoredProgram, Tally, group
 
 
-def overview(shown: Iterable[Mutant]) -> Page:
-    """List mutants by group: id, losses, and a sentence."""
+def overview(shown: Iterable[Program]) -> Page:
+    """List programs by group: id, loss, and a sentence."""
     page = Page()
     listed = list(shown)
-    label = max(len(mutant.id) for mutant in listed)
+    label = max(len(program.id) for program in listed)
     for name in (*GROUPS, CORRECT):
-        own = [mutant for mutant in listed if group(mutant) == name]
+        own = [program for program in listed if group(program) == name]
         if own:
             page.print(f"{name} ({len(own)})", style="bold")
-        for mutant in own:
-            page.grid([(mutant.id, ", ".join(mutant.losses))], label, styles=("", "dim"), indent=GAP)
-            page.grid([(mutant.sentence,)], indent=2 * GAP)
+        for program in own:
+            page.grid([(program.id, program.loss)], label, styles=("", "dim"), indent=GAP)
+            page.grid([(program.sentence,)], indent=2 * GAP)
     page.print("\nAll about one, with its code: nceref mutants nt-xent-own-logit-kept", style="dim")
     return page
 
 
-def page_of(mutant: Mutant) -> Page:
-    """All about one mutant, its code included."""
+def page_of(program: Program) -> Page:
+    """All about one program, its code included."""
     page = Page()
-    page.print(mutant.id, style="bold")
-    page.print(mutant.sentence)
-    lines = [(name, str(value)) for name, value in _facts(mutant).items() if value]
+    page.print(program.id, style="bold")
+    page.print(program.sentence)
+    lines = [(name, str(value)) for name, value in _facts(program).items() if value]
     page.print()
     page.grid(lines, max(len(name) for name, _ in lines), styles=("bold", ""))
     page.print()
-    page.verbatim(source(mutant))
+    page.verbatim(source(program))
     return page
 
 
-def _facts(mutant: Mutant) -> Mapping[str, str]:
-    settings = ", ".join(f"{name}={value!r}" for name, value in mutant.settings.items())
+def _facts(program: Program) -> Mapping[str, str]:
+    settings = ", ".join(f"{name}={value!r}" for name, value in program.settings.items())
     return {
-        "losses": ", ".join(mutant.losses),
-        "seen in": mutant.thread or mutant.seen,
-        "right": " or ".join(["+".join(mutant.named), *mutant.also]),
+        "losses": program.loss,
+        "seen in": program.thread or program.seen,
+        "right": " or ".join(["+".join(program.named), *program.also]),
         "intended": settings,
-        "group": group(mutant),
-        "wrong in": ", ".join(mutant.dtypes) if mutant.named else "",
+        "group": group(program),
+        "wrong in": ", ".join(program.dtypes) if program.named else "",
     }
 
 
-def record(mutant: Mutant) -> dict[str, Any]:
-    """A mutant for programs."""
+def record(program: Program) -> dict[str, Any]:
+    """A program as data, for JSON."""
     return {
-        "id": mutant.id,
-        "sentence": mutant.sentence,
-        "losses": list(mutant.losses),
-        "thread": mutant.thread,
-        "seen": mutant.seen,
-        "named": list(mutant.named),
-        "also": list(mutant.also),
-        "group": group(mutant),
-        "settings": {name: repr(value) for name, value in mutant.settings.items()},
-        "dtypes": list(mutant.dtypes),
-        "source": source(mutant),
+        "id": program.id,
+        "sentence": program.sentence,
+        "losses": [program.loss],
+        "thread": program.thread,
+        "seen": program.seen,
+        "named": list(program.named),
+        "also": list(program.also),
+        "group": group(program),
+        "settings": {name: repr(value) for name, value in program.settings.items()},
+        "dtypes": list(program.dtypes),
+        "source": source(program),
     }
 
 
-def source(mutant: Mutant) -> str:
-    """The code of the program and of what it calls in its own file, in the order of the file."""
-    found: dict[int, str] = {}
-    for function in (mutant.program, mutant.gradients):
+def source(program: Program) -> str:
+    """The code of a program and of what it calls in its own file, in the order of the file."""
+    functions: dict[int, str] = {}
+    for function in (program.function, program.gradients):
         if function is not None:
-            _collect(function, found)
-    return "\n\n".join(found[line] for line in sorted(found))
+            _collect(function, functions)
+    return "\n\n".join(functions[line] for line in sorted(functions))
 
 
-def _collect(function: Callable[..., Any], found: dict[int, str]) -> None:
+def _collect(function: Callable[..., Any], functions: dict[int, str]) -> None:
     lines, first = inspect.getsourcelines(function)
-    if first in found:
+    if first in functions:
         return
-    found[first] = "".join(lines)
+    # Without the decorator, whose facts stand above the code.
+    functions[first] = "".join(itertools.dropwhile(lambda line: not line.startswith("def "), lines))
     code: Any = function.__code__
     for name in _names(code):
         called = function.__globals__.get(name)
         if isinstance(called, types.FunctionType) and called.__module__ == function.__module__:
-            _collect(called, found)
+            _collect(called, functions)
 
 
 def _names(code: types.CodeType) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ def score_page(score: Score) -> Page:
     page = Page()
     for dtype in score.dtypes:
         _table(page, score, dtype)
-    misnamed = [t for t in score.trials if t.group != CORRECT and t.killed and not t.right]
+    misnamed = [t for t in score.results if t.group != CORRECT and t.killed and not t.right]
     _listed(page, "Not killed", score.missed)
     _listed(page, "Not named", misnamed)
     _listed(page, "False alarms", score.false_alarms)
@@ -110,7 +112,7 @@ def score_page(score: Score) -> Page:
         f"\nTarget {met}: all killed, at least {NAMED:.0%} named right, no false alarm.",
         style="green" if score.met else "red",
     )
-    page.print(f"{len(score.trials)} trials, {sum(t.seconds for t in score.trials):.1f} s of work", style="dim")
+    page.print(f"{len(score.results)} programs, {sum(t.seconds for t in score.results):.1f} s of work", style="dim")
     return page
 
 
@@ -131,15 +133,15 @@ def _counts(tally: Tally) -> tuple[str, ...]:
     return (str(tally.total), *(f"{n} ({n / tally.total:.1%})" for n in (tally.killed, tally.named, tally.among)))
 
 
-def _listed(page: Page, title: str, trials: Sequence[Trial]) -> None:
-    """Each trial with what was said and what should have been."""
-    if not trials:
+def _listed(page: Page, title: str, results: Sequence[ScoredProgram]) -> None:
+    """Each result with the diagnosis that was given and the one that is right."""
+    if not results:
         return
-    page.print(f"{title} ({len(trials)})", style="bold")
-    for trial in trials:
-        page.grid([(f"{trial.id}, {trial.loss}, {trial.dtype}",)], indent=GAP)
-        said = ", ".join(trial.said) or f"{trial.verdict}: {trial.reason}"
-        lines = [("should be", trial.expected or "conforms"), ("was", said)]
+    page.print(f"{title} ({len(results)})", style="bold")
+    for result in results:
+        page.grid([(f"{result.id}, {result.loss}, {result.dtype}",)], indent=GAP)
+        given = ", ".join(result.diagnoses) or f"{result.verdict}: {result.reason}"
+        lines = [("should be", result.expected or "conforms"), ("was", given)]
         page.grid(lines, 9, styles=("dim", ""), indent=2 * GAP)
 
 
@@ -153,9 +155,14 @@ def score_record(score: Score) -> dict[str, Any]:
         "met": score.met,
         "by_dtype": tallies,
         "false_alarms": len(score.false_alarms),
-        "correct_variants": sum(trial.group == CORRECT for trial in score.trials),
-        "trials": [asdict(trial) | {"killed": trial.killed, "named": trial.named} for trial in score.trials],
+        "correct_variants": sum(result.group == CORRECT for result in score.results),
+        "trials": [_result_record(result) for result in score.results],
     }
+
+
+def _result_record(result: ScoredProgram) -> dict[str, Any]:
+    facts = asdict(result)
+    return {"said": facts.pop("diagnoses"), **facts, "killed": result.killed, "named": result.named}
 
 
 def _groups() -> Mapping[str, tuple[str, ...]]:

@@ -1,22 +1,19 @@
-"""Known bugs as programs: the record of one, and the harness that gives a program the gradients of autodiff.
+"""The catalogue of known bugs: the decorators that enter a program, and the harness that differentiates it.
 
-A mutant is the code as its author wrote it, in plain NumPy: a function of the canonical inputs of a loss, by name,
-that returns the value under the mean, in the dtype that it gets. It imports NumPy and the words of this module only, so
-that it cannot share a mistake with what must find it.
+A program is the code as its author wrote it, in plain NumPy: a function of the canonical inputs of a loss, by name,
+that returns the value under the mean, in the dtype that it gets. It imports NumPy and this module only, so that it
+cannot share a mistake with what must find it. Its name, with dashes, is its id, and its docstring says what is wrong.
 
->>> from nceref.verification.bugs.bug import Mutant, log_softmax, target, unit
->>> def keys_as_constants(queries, keys, *, temperature):
+>>> from nceref.verification.bugs.bug import bug, log_softmax, target, unit
+>>> @bug("info_nce", named="keys-detached", thread="owner/repository#1")
+... def info_nce_detached_keys(queries, keys, *, temperature):
+...     "The keys are detached as in MoCo, although they come from the encoder that is trained."
 ...     logits = unit(queries) @ stop(unit(keys)).T / temperature
 ...     return -np.mean(np.diagonal(log_softmax(logits)))
->>> mutant = Mutant(
-...     id="info-nce-detached-keys",
-...     sentence="The keys are detached as in MoCo, although they come from the encoder that is trained.",
-...     thread="owner/repository#1",
-...     losses=("info_nce",),
-...     named=("keys-detached",),
-...     program=keys_as_constants,
-... )
->>> value, grads = target(mutant, "info_nce")(np.eye(3), np.ones((3, 3)), temperature=0.5)
+>>> program = info_nce_detached_keys.entry
+>>> program.id
+'info-nce-detached-keys'
+>>> value, grads = target(program)(np.eye(3), np.ones((3, 3)), temperature=0.5)
 >>> bool(np.all(grads["keys"] == 0))
 True
 
@@ -26,15 +23,17 @@ The gradient is taken by complex step, one entry at a time, so a program must ke
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, wraps
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-Program = Callable[..., Any]
+Function = Callable[..., Any]
 Gradients = dict[str, Any]
+
+DTYPES = ("float64", "float32")
 
 # The step, relative to the row. Its square, even over a squared temperature of 0.001, vanishes beside the real part;
 # it is large enough for gradients that are almost too small for float32, and for programs that cast to float32.
@@ -42,61 +41,137 @@ _STEP_BITS: Mapping[str, int] = MappingProxyType({"f": 24, "d": 50})
 
 
 @dataclass(frozen=True, eq=False)
-class Mutant:
+class Program:
     """A loss as somebody wrote it, and what a right diagnosis says about it.
 
     Attributes
     ----------
-    id : str
-        Kebab-case words.
-    sentence : str
-        What is wrong, for a reader.
-    thread : str
-        Where it was reported, ``owner/repository#number``; empty where there is no thread.
-    losses : tuple of str
-        The losses that it was meant to be.
+    function : callable
+        The code, a function of the canonical inputs by name.
+    loss : str
+        The loss that it was meant to be.
     named : tuple of str
         Ids of the conventions that make up a right diagnosis, more than one for several bugs at once; empty for a
-        correct variant.
-    program : callable
-        The code, a function of the canonical inputs by name.
-    held_out : bool
-        Written by someone who did not see the search; scored apart.
-    settings : mapping
-        Conventions that the author intended, as `nceref.verify` takes them.
-    gradients : callable or None
-        ``gradients(grads, inputs)``: what autodiff gives in place of the complex step's gradients, where it would
-        differ, such as NaN.
+        correct program.
+    thread : str
+        Where it was reported, ``owner/repository#number``; empty where there is no thread.
     seen : str
         Where it was seen if there is no thread, such as ``optax 0.2.8``.
     also : tuple of str
         Other ids, joined by ``+``, that say the very same thing.
+    settings : mapping
+        Conventions that the author intended, as `nceref.verify` takes them.
     dtypes : tuple of str
         The formats in which the program is wrong.
+    gradients : callable or None
+        ``gradients(grads, inputs)``: what autodiff gives in place of the complex step's gradients, where it would
+        differ, such as NaN.
     """
 
-    id: str
-    sentence: str
-    thread: str
-    losses: tuple[str, ...]
+    function: Function
+    loss: str
     named: tuple[str, ...]
-    program: Program
-    held_out: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None = None
-    seen: str = ""
-    also: tuple[str, ...] = ()
-    dtypes: tuple[str, ...] = ("float64", "float32")
+    thread: str
+    seen: str
+    also: tuple[str, ...]
+    settings: Mapping[str, Any]
+    dtypes: tuple[str, ...]
+    gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None
+
+    @property
+    def id(self) -> str:
+        """The name of the function, in kebab case."""
+        return self.function.__name__.replace("_", "-")
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, or what shape a correct program has, for a reader."""
+        return self.function.__doc__ or ""
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it was written without a look at the search, as its file's name says; it is scored apart."""
+        return self.function.__module__.rpartition(".")[2].startswith("held_out_")
 
 
-def target(mutant: Mutant, loss: str) -> Callable[..., tuple[float, Gradients]]:
-    """The mutant as a NumPy target: its value, and the gradient by every input of `loss` that gets one.
+def bug(
+    loss: str,
+    *,
+    named: str,
+    thread: str = "",
+    seen: str = "",
+    also: tuple[str, ...] = (),
+    settings: Mapping[str, Any] | None = None,
+    dtypes: tuple[str, ...] = DTYPES,
+    gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None = None,
+) -> Callable[[Function], Any]:
+    """Enter a wrong program into the catalogue.
 
     Parameters
     ----------
-    mutant : Mutant
     loss : str
-        One of its losses; says which inputs get a gradient.
+        The loss that it was meant to be.
+    named : str
+        The id of the convention that is the right diagnosis; several, joined by ``+``, for several bugs at once.
+    thread, seen, also, settings, dtypes, gradients
+        As `Program` has them.
+
+    Returns
+    -------
+    callable
+        A decorator. It returns the function itself, so that another program can call it, and keeps the record in its
+        attribute ``entry``.
+    """
+
+    def enter(function: Any) -> Any:
+        function.entry = Program(
+            function, loss, tuple(filter(None, named.split("+"))), thread, seen, also, settings or {}, dtypes, gradients
+        )
+        return function
+
+    return enter
+
+
+def correct(loss: str, *, settings: Mapping[str, Any] | None = None) -> Callable[[Function], Any]:
+    """Enter a correct program, which nobody may call wrong; parameters and result as those of `bug`."""
+    return bug(loss, named="", settings=settings)
+
+
+@cache
+def bugs() -> Mapping[str, Program]:
+    """The wrong programs, by id."""
+    return _collected("nceref.verification.bugs.wrong")
+
+
+@cache
+def correct_programs() -> Mapping[str, Program]:
+    """The correct programs that look different from the reference, by id."""
+    return _collected("nceref.verification.bugs.right")
+
+
+def _collected(package: str) -> Mapping[str, Program]:
+    """The programs of all files of a folder, in the order of the files."""
+    import importlib
+
+    from nceref import registry
+    from nceref.errors import DeclarationError
+
+    collected: dict[str, Program] = {}
+    for name in registry.names(package):
+        for value in vars(importlib.import_module(f"{package}.{name}")).values():
+            program = getattr(value, "entry", None)
+            if isinstance(program, Program) and collected.setdefault(program.id, program) is not program:
+                msg = f"{package}.{name} declares {program.id!r}, which is there already"
+                raise DeclarationError(msg)
+    return MappingProxyType(collected)
+
+
+def target(program: Program) -> Callable[..., tuple[float, Gradients]]:
+    """A program as a NumPy target: its value, and the gradient by every input of its loss that gets one.
+
+    Parameters
+    ----------
+    program : Program
 
     Returns
     -------
@@ -105,16 +180,16 @@ def target(mutant: Mutant, loss: str) -> Callable[..., tuple[float, Gradients]]:
     """
     from nceref.losses import differentiable, get_loss
 
-    shown = inspect.signature(mutant.program)
-    wanted = [name for name in differentiable(get_loss(loss).declaration) if name in shown.parameters]
+    function, signature = program.function, inspect.signature(program.function)
+    wanted = [name for name in differentiable(get_loss(program.loss).declaration) if name in signature.parameters]
 
-    @wraps(mutant.program)
+    @wraps(function)
     def run(*args: Any, **kwargs: Any) -> tuple[float, Gradients]:
-        inputs = in_one_dtype(shown.bind(*args, **kwargs).arguments)
+        inputs = in_one_dtype(signature.bind(*args, **kwargs).arguments)
         with np.errstate(all="ignore"):
-            value = float(np.real(mutant.program(**inputs)))
-            grads = slopes(mutant.program, inputs, [name for name in wanted if inputs.get(name) is not None])
-            return value, mutant.gradients(grads, inputs) if mutant.gradients else grads
+            value = float(np.real(function(**inputs)))
+            grads = slopes(function, inputs, [name for name in wanted if inputs.get(name) is not None])
+            return value, program.gradients(grads, inputs) if program.gradients else grads
 
     return run
 
@@ -130,26 +205,40 @@ def _is_float(x: Any) -> bool:
     return isinstance(x, float | np.floating) or (isinstance(x, np.ndarray) and x.ndim == 0 and x.dtype.kind == "f")
 
 
-def slopes(program: Program, inputs: Mapping[str, Any], names: Iterable[str]) -> Gradients:
-    """The gradient of a program by the named inputs: Im f(x + i h) / h, one entry at a time."""
+def slopes(function: Function, inputs: Mapping[str, Any], names: Iterable[str]) -> Gradients:
+    """The gradient of a program by the named inputs: Im f(x + i h) / h, one entry at a time.
+
+    Parameters
+    ----------
+    function : callable
+    inputs : mapping
+        All its arguments, by name.
+    names : iterable of str
+        The arguments to differentiate by.
+
+    Returns
+    -------
+    dict
+        An array in the shape and the dtype of the argument, for each name.
+    """
     wanted = list(names)
     # All arrays are complex, whichever moves: real and complex quotients are rounded in different ways, so that x - y
     # would not be 0 where x = y.
     points = {name: _complex(inputs[name]) for name in wanted}
     given = {**inputs, **{name: point for name, point in points.items() if point.ndim}}
-    return {name: _slope(program, given, name, np.asarray(inputs[name]), points[name]) for name in wanted}
+    return {name: _slope(function, given, name, np.asarray(inputs[name]), points[name]) for name in wanted}
 
 
 def _complex(x: Any) -> Any:
     return np.array(x, dtype=np.result_type(x, np.complex64))
 
 
-def _slope(program: Program, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
+def _slope(function: Function, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
     steps, out = _steps(x).reshape(-1), np.empty(x.size, dtype=x.dtype)
     entries = point.reshape(-1).imag
     for i, step in enumerate(steps):
         entries[i] = step
-        out[i] = np.imag(program(**{**given, name: point if x.ndim else point[()]})) / step
+        out[i] = np.imag(function(**{**given, name: point if x.ndim else point[()]})) / step
         entries[i] = 0
     return out.reshape(x.shape)[()]
 
@@ -161,35 +250,7 @@ def _steps(x: Any) -> Any:
     return np.broadcast_to(np.ldexp(np.ones_like(x, shape=()), exponent), x.shape)
 
 
-@cache
-def mutants() -> Mapping[str, Mutant]:
-    """The catalogue of known bugs, by id."""
-    return _collected("nceref.verification.bugs.wrong", "MUTANTS")
-
-
-@cache
-def variants() -> Mapping[str, Mutant]:
-    """Correct programs that look different from the reference, by id."""
-    return _collected("nceref.verification.bugs.right", "VARIANTS")
-
-
-def _collected(package: str, attribute: str) -> Mapping[str, Mutant]:
-    """All entries of all files of a folder."""
-    import importlib
-
-    from nceref import registry
-    from nceref.errors import DeclarationError
-
-    found: dict[str, Mutant] = {}
-    for name in registry.names(package):
-        for mutant in getattr(importlib.import_module(f"{package}.{name}"), attribute):
-            if found.setdefault(mutant.id, mutant) is not mutant:
-                msg = f"{package}.{name} declares {mutant.id!r}, which is there already"
-                raise DeclarationError(msg)
-    return MappingProxyType(found)
-
-
-# The words of a framework, for real and for complex arrays.
+# The functions of a framework, for real and for complex arrays.
 
 
 def stop(x: Any) -> Any:

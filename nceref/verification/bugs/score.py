@@ -1,7 +1,7 @@
-"""The score of the checker: every known bug, and every correct variant, through the door that users take.
+"""The score of the verifier: every known bug, and every correct program, through the door that users take.
 
-A mutant is killed when the verdict is ``differs``, and named when the first diagnosis consists of exactly the
-conventions that the catalogue says; a correct variant must come out as ``conforms``. What raises, or cannot be run on
+A bug is killed when the verdict is ``differs``, and named when the first diagnosis consists of exactly the
+conventions that the catalogue says; a correct program must come out as ``conforms``. What raises, or cannot be run on
 some case, counts as missed.
 """
 
@@ -13,19 +13,18 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.registry import choose
-from nceref.verification.bugs.bug import Mutant, mutants, target, variants
+from nceref.verification.bugs.bug import DTYPES, Program, bugs, correct_programs, target
 
-DTYPES = ("float64", "float32")
 GROUPS = ("tuning", "held-out", "pairs")
 """Known bugs: those the search was built with, those it was not, and two at once."""
 CORRECT = "correct"
 NAMED = 0.95
-"""The share of the mutants that must be named right."""
+"""The share of the bugs that must be named right."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One mutant or correct variant in one format.
+class ScoredProgram:
+    """What the verifier made of one program in one format.
 
     Attributes
     ----------
@@ -34,11 +33,11 @@ class Trial:
     group : str
         ``tuning``, ``held-out``, ``pairs`` or ``correct``.
     expected : str
-        The right diagnosis, ids joined by ``+``; empty for a correct variant.
+        The right diagnosis, ids joined by ``+``; empty for a correct program.
     verdict : str
         As `nceref.verify` gave it, ``error`` where it raised.
-    said : tuple of str
-        Ids of the diagnoses, the first one first.
+    diagnoses : tuple of str
+        Ids, the first one first.
     reason : str
         The verdict in a sentence.
     right : bool
@@ -54,7 +53,7 @@ class Trial:
     group: str
     expected: str
     verdict: str
-    said: tuple[str, ...]
+    diagnoses: tuple[str, ...]
     reason: str
     right: bool
     among: bool
@@ -73,7 +72,7 @@ class Trial:
 
     @property
     def passes(self) -> bool:
-        """Whether the checker said what it should."""
+        """Whether the verdict and the diagnosis are what they should be."""
         return self.verdict == "conforms" if self.group == CORRECT else self.named
 
 
@@ -89,79 +88,91 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """All trials of a measurement."""
+    """All programs of a measurement."""
 
-    trials: tuple[Trial, ...]
+    results: tuple[ScoredProgram, ...]
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The formats, in the order of the trials."""
-        return tuple(dict.fromkeys(trial.dtype for trial in self.trials))
+        """The formats, in the order of the results."""
+        return tuple(dict.fromkeys(result.dtype for result in self.results))
 
-    def of(self, dtype: str, *groups: str) -> tuple[Trial, ...]:
-        """The trials of one format and some groups."""
-        return tuple(trial for trial in self.trials if trial.dtype == dtype and trial.group in groups)
+    def of(self, dtype: str, *groups: str) -> tuple[ScoredProgram, ...]:
+        """The results of one format and some groups."""
+        return tuple(result for result in self.results if result.dtype == dtype and result.group in groups)
 
     def tally(self, dtype: str, *groups: str) -> Tally:
         """Counts of one format and some groups."""
-        found = self.of(dtype, *groups)
-        killed = [trial for trial in found if trial.killed]
-        return Tally(len(found), len(killed), sum(t.right for t in killed), sum(t.among for t in killed))
+        results = self.of(dtype, *groups)
+        killed = [result for result in results if result.killed]
+        return Tally(len(results), len(killed), sum(r.right for r in killed), sum(r.among for r in killed))
 
     @property
-    def missed(self) -> tuple[Trial, ...]:
-        """Mutants that were not killed."""
-        return tuple(trial for trial in self.trials if trial.group != CORRECT and not trial.killed)
+    def missed(self) -> tuple[ScoredProgram, ...]:
+        """Bugs that were not killed."""
+        return tuple(result for result in self.results if result.group != CORRECT and not result.killed)
 
     @property
-    def false_alarms(self) -> tuple[Trial, ...]:
-        """Correct variants that were not called so."""
-        return tuple(trial for trial in self.trials if trial.group == CORRECT and not trial.passes)
+    def false_alarms(self) -> tuple[ScoredProgram, ...]:
+        """Correct programs that were not called so."""
+        return tuple(result for result in self.results if result.group == CORRECT and not result.passes)
 
     @property
     def met(self) -> bool:
-        """Whether all are killed, no variant is blamed, and in each format at least 95 % are named right."""
+        """Whether all are killed, no correct program is blamed, and in each format at least 95 % are named right."""
         tallies = [self.tally(dtype, *GROUPS) for dtype in self.dtypes]
         return not self.missed and not self.false_alarms and all(t.named >= NAMED * t.total for t in tallies)
 
 
-Job = tuple[str, str, str]
-"""Id, loss and format of a trial."""
+Job = tuple[str, str]
+"""The id of a program, and a format."""
 
 
-def group(mutant: Mutant) -> str:
-    """Which part of the score a mutant or variant belongs to."""
-    if not mutant.named:
+def group(program: Program) -> str:
+    """Which part of the score a program belongs to."""
+    if not program.named:
         return CORRECT
-    return "pairs" if len(expected(mutant)) > 1 else "held-out" if mutant.held_out else "tuning"
+    return "pairs" if len(program.named) > 1 else "held-out" if program.held_out else "tuning"
 
 
-def expected(mutant: Mutant) -> tuple[str, ...]:
+def expected(program: Program) -> tuple[str, ...]:
     """The conventions that make up a right diagnosis, sorted."""
-    return tuple(sorted(part for name in mutant.named for part in name.split("+")))
+    return tuple(sorted(program.named))
 
 
-def programs() -> Mapping[str, Mutant]:
-    """Mutants and correct variants by id."""
-    return {**mutants(), **variants()}
+def programs() -> Mapping[str, Program]:
+    """Bugs and correct programs by id."""
+    return {**bugs(), **correct_programs()}
 
 
-def chosen(ids: Sequence[str]) -> list[Mutant]:
-    """The mutants and variants with these ids, or all if none is given."""
+def chosen(ids: Sequence[str]) -> list[Program]:
+    """The programs with these ids, or all if none is given."""
     return choose("mutant", ids, programs(), "nceref mutants")
 
 
 def jobs(ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> tuple[Job, ...]:
-    """What there is to do: each program, for each of its losses, in each format in which it is wrong."""
-    wanted = [(mutant, dtype) for mutant in chosen(ids) for dtype in dtypes if dtype in mutant.dtypes]
+    """What there is to do: each program in each format in which it is wrong.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Of programs; all if empty.
+    dtypes : sequence of str
+
+    Raises
+    ------
+    InputError
+        For an id that does not exist, or if none of the programs is wrong in these formats.
+    """
+    wanted = tuple((program.id, dtype) for program in chosen(ids) for dtype in dtypes if dtype in program.dtypes)
     if not wanted:
         msg = f"nothing to score: in {' and '.join(dtypes)} none of {', '.join(ids)} is wrong"
         raise InputError(msg)
-    return tuple((mutant.id, loss, dtype) for mutant, dtype in wanted for loss in mutant.losses)
+    return wanted
 
 
-def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> Iterator[Trial]:
-    """Run the trials.
+def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> Iterator[ScoredProgram]:
+    """Verify the programs.
 
     Parameters
     ----------
@@ -174,7 +185,7 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> It
 
     Yields
     ------
-    Trial
+    ScoredProgram
         In the order of `todo`.
     """
     from concurrent.futures import ProcessPoolExecutor
@@ -185,46 +196,67 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> It
     listed = list(todo)
     workers = min(processes or thread_count(), len(listed))
     if workers == 1:
-        yield from (trial(job, suite) for job in listed)
+        yield from (score_program(job, suite) for job in listed)
         return
     # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(trial, listed, [suite] * len(listed), chunksize=4)
+        yield from pool.map(score_program, listed, [suite] * len(listed), chunksize=4)
 
 
-def trial(job: Job, suite: str) -> Trial:
-    """Verify one program, as a caller would who intends what its author did."""
-    name, loss, dtype = job
-    mutant, start = programs()[name], time.perf_counter()
-    right = {expected(mutant), *(tuple(sorted(other.split("+"))) for other in mutant.also)}
+def score_program(job: Job, suite: str) -> ScoredProgram:
+    """Verify one program, as a caller would who intends what its author did.
+
+    Parameters
+    ----------
+    job : Job
+    suite : {"quick", "standard", "full"}
+
+    Returns
+    -------
+    ScoredProgram
+        Its verdict is ``error`` where anything raised.
+    """
+    name, dtype = job
+    program, start = programs()[name], time.perf_counter()
+    right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     try:
-        verdict, said, reason, errors = _asked(mutant, loss, dtype, suite)
-    except Exception as error:  # whatever it is, the mutant is missed, and the page says why
-        verdict, said, reason, errors = "error", (), f"{type(error).__name__}: {error}", 1
-    fits = [tuple(sorted(one.split("+"))) in right for one in said]
-    return Trial(
-        name, loss, dtype, group(mutant), "+".join(expected(mutant)), verdict, said, reason, bool(fits) and fits[0],
-        any(fits), errors, time.perf_counter() - start,
-    )  # fmt: skip
+        verdict, diagnoses, reason, errors = _verified(program, dtype, suite)
+    except Exception as error:  # whatever it is, the bug is missed, and the page gives the reason
+        verdict, diagnoses, reason, errors = "error", (), f"{type(error).__name__}: {error}", 1
+    fits = [tuple(sorted(one.split("+"))) in right for one in diagnoses]
+    return ScoredProgram(
+        id=name,
+        loss=program.loss,
+        dtype=dtype,
+        group=group(program),
+        expected="+".join(expected(program)),
+        verdict=verdict,
+        diagnoses=diagnoses,
+        reason=reason,
+        right=fits[:1] == [True],
+        among=any(fits),
+        errors=errors,
+        seconds=time.perf_counter() - start,
+    )
 
 
-def _asked(mutant: Mutant, loss: str, dtype: str, suite: str) -> tuple[str, tuple[str, ...], str, int]:
+def _verified(program: Program, dtype: str, suite: str) -> tuple[str, tuple[str, ...], str, int]:
     """Verdict, diagnoses, reason and number of cases that could not be run."""
     from nceref.verification.verifier import verify
 
     report: Any = verify(
-        target(mutant, loss), loss=loss, framework="numpy", dtype=dtype, suite=suite, **intended(mutant, loss)
+        target(program), loss=program.loss, framework="numpy", dtype=dtype, suite=suite, **intended(program)
     )
     errors = sum(result.status == "error" for result in report.results)
     return report.verdict, tuple(diagnosis.id for diagnosis in report.diagnosis), report.reason, errors
 
 
-def intended(mutant: Mutant, loss: str) -> dict[str, Any]:
-    """The settings of a mutant, and ``...`` for each optional array that its program takes."""
+def intended(program: Program) -> dict[str, Any]:
+    """The settings of a program, and ``...`` for each optional array that it takes."""
     from nceref.losses import get_loss
     from nceref.spec import Array, Labels
 
-    declared = get_loss(loss).declaration
-    taken = inspect.signature(mutant.program).parameters
+    declared = get_loss(program.loss).declaration
+    taken = inspect.signature(program.function).parameters
     optional = [p.name for p in declared.parameters if isinstance(p, Array | Labels) and not p.required]
-    return {**{name: ... for name in optional if name in taken}, **mutant.settings}
+    return {**{name: ... for name in optional if name in taken}, **program.settings}

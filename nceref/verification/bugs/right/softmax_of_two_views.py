@@ -1,10 +1,8 @@
 """NT-Xent and its relatives, written in the ways in which people write them correctly."""
 
-from typing import Any
-
 import numpy as np
 
-from nceref.verification.bugs.bug import Mutant, cross_entropy, log_softmax, logsumexp, peak, softplus, unit
+from nceref.verification.bugs.bug import correct, cross_entropy, log_softmax, logsumexp, peak, softplus, unit
 
 
 def _others(n):
@@ -12,28 +10,33 @@ def _others(n):
     return np.roll(np.arange(2 * n), n)
 
 
-def _masked_cross_entropy(z1, z2, *, temperature):
+@correct("nt_xent")
+def nt_xent_masked_cross_entropy(z1, z2, *, temperature):
+    """Cross-entropy with -inf on the diagonal."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
     return cross_entropy(logits, _others(n))
 
 
-def _large_constant_for_a_mask(z1, z2, *, temperature):
+@correct("nt_xent")
+def nt_xent_large_constant_for_a_mask(z1, z2, *, temperature):
     """1e9 subtracted on the diagonal: its exponential is 0 in every format."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = z @ z.T / temperature - 1e9 * np.eye(2 * n, dtype=z1.real.dtype)
     return cross_entropy(logits, _others(n))
 
 
-def _diagonal_deleted(z1, z2, *, temperature):
-    """A matrix of 2N x (2N - 1): no mask at all."""
+@correct("nt_xent")
+def nt_xent_diagonal_deleted(z1, z2, *, temperature):
+    """The diagonal is cut out of the matrix."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = (z @ z.T / temperature)[~np.eye(2 * n, dtype=bool)].reshape(2 * n, 2 * n - 1)
     positive = np.concatenate([np.arange(n) + n - 1, np.arange(n)])
     return cross_entropy(logits, positive)
 
 
-def _maximum_in_the_graph(z1, z2, *, temperature):
+@correct("nt_xent")
+def nt_xent_maximum_in_the_graph(z1, z2, *, temperature):
     """The shift is not detached: its derivative cancels."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     rows = np.arange(2 * n)
@@ -42,8 +45,10 @@ def _maximum_in_the_graph(z1, z2, *, temperature):
     return np.mean(np.log(np.sum(np.exp(logits), axis=1)) - logits[rows, _others(n)])
 
 
-def _positive_first(z1, z2, *, temperature):
-    """[positive, negatives], and label 0 for everybody."""
+@correct("nt_xent")
+def nt_xent_positive_first(z1, z2, *, temperature):
+    """The positive is column 0."""
+    # [positive, negatives], and label 0 for everybody.
     n = len(z1)
     a, b, off = unit(z1), unit(z2), ~np.eye(n, dtype=bool)
     pairs = np.sum(a * b, axis=1, keepdims=True)
@@ -54,7 +59,9 @@ def _positive_first(z1, z2, *, temperature):
     return cross_entropy(logits / temperature, np.zeros(2 * n, dtype=int))
 
 
-def _softplus_of_the_gap(z1, z2, *, temperature):
+@correct("nt_xent")
+def nt_xent_softplus(z1, z2, *, temperature):
+    """The softplus of the gap to the negatives."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = z @ z.T / temperature
     positive = logits[np.arange(2 * n), _others(n)]
@@ -62,8 +69,9 @@ def _softplus_of_the_gap(z1, z2, *, temperature):
     return np.mean(softplus(logsumexp(negatives) - positive)) if n > 1 else 0 * np.mean(positive)
 
 
-def _online(z1, z2, *, temperature):
-    """One candidate at a time, with a running maximum and a running sum."""
+@correct("nt_xent")
+def nt_xent_online(z1, z2, *, temperature):
+    """Online softmax, one candidate at a time."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
     top, total = np.full(2 * n, -np.inf, dtype=z1.real.dtype), np.zeros(2 * n, dtype=logits.dtype)
@@ -75,7 +83,8 @@ def _online(z1, z2, *, temperature):
     return np.mean(top + np.log(total) - logits[np.arange(2 * n), _others(n)])
 
 
-def _chunks_of_anchors(z1, z2, *, temperature):
+@correct("nt_xent")
+def nt_xent_chunks_of_anchors(z1, z2, *, temperature):
     """Three anchors at a time, the last chunk shorter, weighted by its size."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     labels, total = _others(n), 0
@@ -86,28 +95,32 @@ def _chunks_of_anchors(z1, z2, *, temperature):
     return total / z1.dtype.type(2 * n)
 
 
-def _sorted_candidates(z1, z2, *, temperature):
-    """Exponentials are added up from the smallest."""
+@correct("nt_xent")
+def nt_xent_sorted(z1, z2, *, temperature):
+    """Candidates sorted by their similarity."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
     ranked = np.take_along_axis(logits, np.argsort(np.real(logits), axis=1), axis=1)
     return np.mean(logsumexp(ranked) - logits[np.arange(2 * n), _others(n)])
 
 
-def _summed_in_double(z1, z2, *, temperature):
-    """Whatever comes in, the arithmetic is in float64."""
+@correct("nt_xent")
+def nt_xent_in_double(z1, z2, *, temperature):
+    """float64 inside, whatever comes in."""
     wide = [x.astype(np.result_type(x, np.float64)) for x in (z1, z2)]
-    return _masked_cross_entropy(*wide, temperature=temperature)
+    return nt_xent_masked_cross_entropy(*wide, temperature=temperature)
 
 
-def _views_interleaved_throughout(z1, z2, *, temperature):
-    """Rows a1, b1, a2, b2 ..., and labels to match."""
+@correct("nt_xent")
+def nt_xent_interleaved(z1, z2, *, temperature):
+    """Views interleaved, and labels to match."""
     z, n = unit(np.stack([z1, z2], axis=1).reshape(2 * len(z1), -1)), len(z1)
     logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
     return cross_entropy(logits, np.arange(2 * n) ^ 1)
 
 
-def _decoupled_by_halves(z1, z2, *, temperature):
+@correct("dcl")
+def dcl_by_halves(z1, z2, *, temperature):
     """The mean of both ways, each with one log-sum-exp over both views."""
     a, b, own = unit(z1), unit(z2), np.eye(len(z1), dtype=bool)
 
@@ -119,7 +132,8 @@ def _decoupled_by_halves(z1, z2, *, temperature):
     return 0.5 * (one_way(a, b) + one_way(b, a))
 
 
-def _decoupled_by_exponentials(z1, z2, *, temperature):
+@correct("dcl")
+def dcl_by_exponentials(z1, z2, *, temperature):
     """Shifted exponentials times a mask of ones and zeros."""
     z, n = unit(np.concatenate([z1, z2])), len(z1)
     logits = z @ z.T / temperature
@@ -130,8 +144,9 @@ def _decoupled_by_exponentials(z1, z2, *, temperature):
     return np.mean(np.log(total) + top[:, 0] - logits[np.arange(2 * n), _others(n)])
 
 
-def _weights_from_one_half(z1, z2, *, temperature, sigma):
-    """Pairs share a weight; it is computed once, for N pairs, and detached."""
+@correct("dclw")
+def dclw_weights_of_pairs(z1, z2, *, temperature, sigma):
+    """One detached weight for each pair."""
     a, b, n = unit(z1), unit(z2), len(z1)
     cosine = np.real(np.sum(a * b, axis=1))
     weight = 2 - z1.dtype.type(n) * np.exp(np.real(log_softmax(cosine / sigma)))
@@ -139,26 +154,3 @@ def _weights_from_one_half(z1, z2, *, temperature, sigma):
     negatives = np.where(np.tile(np.eye(n, dtype=bool), (2, 2)), -np.inf, z @ z.T / temperature)
     pull = weight * np.sum(a * b, axis=1) / temperature
     return np.mean(logsumexp(negatives)) - np.mean(pull)
-
-
-_PROGRAMS: dict[str, tuple[str, str, Any]] = {
-    "nt-xent-masked-cross-entropy": ("Cross-entropy with -inf on the diagonal.", "nt_xent", _masked_cross_entropy),
-    "nt-xent-large-constant-for-a-mask": ("1e9 subtracted on the diagonal.", "nt_xent", _large_constant_for_a_mask),
-    "nt-xent-diagonal-deleted": ("The diagonal is cut out of the matrix.", "nt_xent", _diagonal_deleted),
-    "nt-xent-maximum-in-the-graph": ("The row maximum is not detached.", "nt_xent", _maximum_in_the_graph),
-    "nt-xent-positive-first": ("The positive is column 0.", "nt_xent", _positive_first),
-    "nt-xent-softplus": ("softplus of the gap to the negatives.", "nt_xent", _softplus_of_the_gap),
-    "nt-xent-online": ("Online softmax, one candidate at a time.", "nt_xent", _online),
-    "nt-xent-chunks-of-anchors": ("Chunks of anchors, the last one shorter.", "nt_xent", _chunks_of_anchors),
-    "nt-xent-sorted": ("Candidates sorted by their similarity.", "nt_xent", _sorted_candidates),
-    "nt-xent-in-double": ("float64 inside, whatever comes in.", "nt_xent", _summed_in_double),
-    "nt-xent-interleaved": ("Views interleaved, and labels to match.", "nt_xent", _views_interleaved_throughout),
-    "dcl-by-halves": ("One direction after the other.", "dcl", _decoupled_by_halves),
-    "dcl-by-exponentials": ("Exponentials times a mask.", "dcl", _decoupled_by_exponentials),
-    "dclw-weights-of-pairs": ("One detached weight for each pair.", "dclw", _weights_from_one_half),
-}
-
-VARIANTS = tuple(
-    Mutant(id=name, sentence=sentence, thread="", losses=(loss,), named=(), program=program)
-    for name, (sentence, loss, program) in _PROGRAMS.items()
-)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nceref.verification.bugs.bug import (
-    Mutant,
+    bug,
     cross_entropy,
     log_softmax,
     logsumexp,
@@ -15,15 +15,19 @@ from nceref.verification.bugs.bug import (
 )
 
 
-def _siglip_gathered(image, text, *, logit_scale, logit_bias):
-    """The texts were gathered by an operation that has no backward pass."""
+@bug("siglip", named="keys-detached", thread="facebookresearch/vissl#123")
+def siglip_gathered_texts(image, text, *, logit_scale, logit_bias):
+    """The texts are gathered without a gradient: one tower never learns."""
+    # The texts were gathered by an operation that has no backward pass.
     logits = logit_scale * unit(image) @ unit(stop(text)).T + logit_bias
     sign = 2 * np.eye(len(logits), dtype=logits.dtype) - 1
     return np.sum(softplus(-sign * logits)) / len(logits)
 
 
-def _supcon_on_arrays(embeddings, labels, *, temperature):
-    """hidden_state.cpu().detach().numpy(), and a loss over it."""
+@bug("supcon_out", named="gradient-zero", thread="FrozenBurning/Text2Light#10")
+def supcon_out_on_arrays(embeddings, labels, *, temperature):
+    """The loss is taken of detached arrays: a right number without any gradient."""
+    # hidden_state.cpu().detach().numpy(), and a loss over it.
     z = unit(stop(embeddings))
     others = ~np.eye(len(z), dtype=bool)
     positives = others & (labels[:, None] == labels)
@@ -31,8 +35,19 @@ def _supcon_on_arrays(embeddings, labels, *, temperature):
     return -np.mean(np.sum(log_prob, axis=1) / np.sum(positives.astype(z.dtype), axis=1))
 
 
-def _supcon_with_queue(embeddings, labels, *, temperature, queue, queue_labels):
-    """Rows of the queue take part like those of the batch."""
+def _and_of_the_queue(grads, inputs):
+    return {**grads, **slopes(supcon_out_queue_in_the_graph, inputs, ["queue"])}
+
+
+@bug(
+    "supcon_out",
+    named="constants-get-gradient",
+    thread="lorenmt/reco#30",
+    settings={"labels": ..., "queue": ..., "queue_labels": ...},
+    gradients=_and_of_the_queue,
+)
+def supcon_out_queue_in_the_graph(embeddings, labels, *, temperature, queue, queue_labels):
+    """The queue is not detached and gets a gradient."""
     n, z = len(embeddings), unit(np.concatenate([embeddings, queue]))
     others = ~np.eye(n, len(z), dtype=bool)
     positives = others & (labels[:, None] == np.concatenate([labels, queue_labels]))
@@ -40,12 +55,9 @@ def _supcon_with_queue(embeddings, labels, *, temperature, queue, queue_labels):
     return -np.mean(np.sum(log_prob, axis=1) / np.sum(positives.astype(log_prob.dtype), axis=1))
 
 
-def _and_of_the_queue(grads, inputs):
-    return {**grads, **slopes(_supcon_with_queue, inputs, ["queue"])}
-
-
-def _hard_constant_negatives(queries, keys, *, temperature, fraction):
-    """Keys are detached where they serve as negatives."""
+@bug("hard_contrastive", named="negatives-detached", thread="alexandonian/contrastive-feature-loss#3")
+def hard_contrastive_constant_negatives(queries, keys, *, temperature, fraction):
+    """Keys get their gradient as positives and none as negatives."""
     q, k = unit(queries), unit(keys)
     n, others = len(q), q @ stop(k).T
     count = min(n - 1, max(1, int(np.ceil(round(float(fraction) * (n - 1), 9)))))
@@ -55,26 +67,38 @@ def _hard_constant_negatives(queries, keys, *, temperature, fraction):
     return cross_entropy(np.concatenate([own, np.take_along_axis(off, order, axis=1)], axis=1) / temperature, 0)
 
 
-def _info_nce_across_ranks(queries, keys, *, temperature):
-    """Two ranks; what the other one holds is gathered without a gradient, and ranks are averaged."""
-    logits = unit(queries) @ unit(keys).T / temperature
-    return cross_entropy(logits, np.arange(len(logits)))
-
-
 def _halved(grads, inputs):
     return {name: grad / 2 for name, grad in grads.items()}
 
 
-def _info_nce_last_chunk(queries, keys, *, temperature):
-    """Chunks of two rows, of which only the last one is still in the graph."""
+@bug("info_nce", named="gradient-constant-factor", thread="modelscope/ms-swift#10081", gradients=_halved)
+def info_nce_averaged_over_ranks(queries, keys, *, temperature):
+    """The value is that of both ranks together, and the gradient is half of it."""
+    # Two ranks; what the other one holds is gathered without a gradient, and ranks are averaged.
+    logits = unit(queries) @ unit(keys).T / temperature
+    return cross_entropy(logits, np.arange(len(logits)))
+
+
+@bug("info_nce", named="gradient-missing-rows", thread="huggingface/sentence-transformers#3854")
+def info_nce_last_chunk_only(queries, keys, *, temperature):
+    """Of all mini-batches the last one alone gets a gradient."""
+    # Chunks of two rows, of which only the last one is still in the graph.
     first = (len(queries) - 1) // 2 * 2
     q, k = (np.concatenate([stop(x[:first]), x[first:]]) for x in (queries, keys))
     logits = unit(q) @ unit(k).T / temperature
     return cross_entropy(logits, np.arange(len(logits)))
 
 
-def _supcon_in_masked_cosines(embeddings, labels, *, temperature):
-    """Cosines are masked with -inf, and then divided by a temperature that is learned."""
+def _infinity_over_temperature(grads, inputs):
+    """d/dT (-inf / T) = inf, times a probability of 0."""
+    return {**grads, "temperature": np.nan}
+
+
+@bug(
+    "supcon_in", named="gradient-not-finite", thread="NVIDIA-NeMo/Automodel#3850", gradients=_infinity_over_temperature
+)
+def supcon_in_masked_before_temperature(embeddings, labels, *, temperature):
+    """A mask of -inf is divided by a learned temperature, whose gradient is then NaN."""
     z = unit(embeddings)
     others = ~np.eye(len(z), dtype=bool)
     positives = others & (labels[:, None] == labels)
@@ -83,13 +107,10 @@ def _supcon_in_masked_cosines(embeddings, labels, *, temperature):
     return np.mean(np.log(np.sum(positives.astype(z.dtype), axis=1)) - inside)
 
 
-def _infinity_over_temperature(grads, inputs):
-    """d/dT (-inf / T) = inf, times a probability of 0."""
-    return {**grads, "temperature": np.nan}
-
-
-def _debiased_bare_exponentials(z1, z2, *, temperature, positive_prior):
-    """exp(s / T), with no maximum subtracted."""
+@bug("debiased", named="exp-overflows", seen="joshr17/HCL 7b4647f, criterion")
+def debiased_bare_exponentials(z1, z2, *, temperature, positive_prior):
+    """Exponentials of unshifted logits overflow at small temperatures."""
+    # exp(s / T), with no maximum subtracted.
     z = unit(np.concatenate([z1, z2]))
     n, mass = len(z1), np.exp(z @ z.T / temperature)
     rows = np.arange(2 * n)
@@ -102,8 +123,10 @@ def _debiased_bare_exponentials(z1, z2, *, temperature, positive_prior):
     return -np.mean(np.log(positive / (positive + estimate)))
 
 
-def _supcon_in_top_is_self(embeddings, labels, *, temperature):
-    """The row maximum is taken before the mask: the anchor itself, next to which all others vanish."""
+@bug("supcon_in", named="exp-underflows", thread="emadeldeen24/TS-TCC#25")
+def supcon_in_maximum_of_self(embeddings, labels, *, temperature):
+    """The anchor itself is the row maximum that is subtracted, and all that is not masked underflows."""
+    # The row maximum is taken before the mask: the anchor itself, next to which all others vanish.
     z = unit(embeddings)
     others = ~np.eye(len(z), dtype=bool)
     positives = others & (labels[:, None] == labels)
@@ -118,73 +141,10 @@ def _half(x):
     return x + (np.real(x).astype(np.float16).astype(x.real.dtype) - np.real(x))
 
 
-def _clip_half_logits(image, text, *, logit_scale):
-    """Logits of a model in float16, with a scale at its cap."""
+@bug("clip", named="half-fallback", thread="OFA-Sys/Chinese-CLIP#272")
+def clip_half_precision_logits(image, text, *, logit_scale):
+    """Logits are computed in float16, and the loss moves in steps."""
+    # Logits of a model in float16, with a scale at its cap.
     logits = _half(logit_scale * _half(unit(image) @ unit(text).T))
     target = np.arange(len(logits))
     return (cross_entropy(logits, target) + cross_entropy(logits.T, target)) / 2
-
-
-MUTANTS = (
-    Mutant(
-        id="siglip-gathered-texts",
-        sentence="The texts are gathered without a gradient: one tower never learns.",
-        thread="facebookresearch/vissl#123", losses=("siglip",), named=("keys-detached",),
-        program=_siglip_gathered, held_out=True,
-    ),
-    Mutant(
-        id="supcon-out-on-arrays",
-        sentence="The loss is taken of detached arrays: a right number without any gradient.",
-        thread="FrozenBurning/Text2Light#10", losses=("supcon_out",), named=("gradient-zero",),
-        program=_supcon_on_arrays, held_out=True,
-    ),
-    Mutant(
-        id="supcon-out-queue-in-the-graph",
-        sentence="The queue is not detached and gets a gradient.",
-        thread="lorenmt/reco#30", losses=("supcon_out",), named=("constants-get-gradient",),
-        program=_supcon_with_queue, held_out=True, gradients=_and_of_the_queue,
-        settings={"labels": ..., "queue": ..., "queue_labels": ...},
-    ),
-    Mutant(
-        id="hard-contrastive-constant-negatives",
-        sentence="Keys get their gradient as positives and none as negatives.",
-        thread="alexandonian/contrastive-feature-loss#3", losses=("hard_contrastive",), named=("negatives-detached",),
-        program=_hard_constant_negatives, held_out=True,
-    ),
-    Mutant(
-        id="info-nce-averaged-over-ranks",
-        sentence="The value is that of both ranks together, and the gradient is half of it.",
-        thread="modelscope/ms-swift#10081", losses=("info_nce",), named=("gradient-constant-factor",),
-        program=_info_nce_across_ranks, held_out=True, gradients=_halved,
-    ),
-    Mutant(
-        id="info-nce-last-chunk-only",
-        sentence="Of all mini-batches the last one alone gets a gradient.",
-        thread="huggingface/sentence-transformers#3854", losses=("info_nce",), named=("gradient-missing-rows",),
-        program=_info_nce_last_chunk, held_out=True,
-    ),
-    Mutant(
-        id="supcon-in-masked-before-temperature",
-        sentence="A mask of -inf is divided by a learned temperature, whose gradient is then NaN.",
-        thread="NVIDIA-NeMo/Automodel#3850", losses=("supcon_in",), named=("gradient-not-finite",),
-        program=_supcon_in_masked_cosines, held_out=True, gradients=_infinity_over_temperature,
-    ),
-    Mutant(
-        id="debiased-bare-exponentials",
-        sentence="Exponentials of unshifted logits overflow at small temperatures.",
-        thread="", seen="joshr17/HCL 7b4647f, criterion", losses=("debiased",), named=("exp-overflows",),
-        program=_debiased_bare_exponentials, held_out=True,
-    ),
-    Mutant(
-        id="supcon-in-maximum-of-self",
-        sentence="The anchor itself is the row maximum that is subtracted, and all that is not masked underflows.",
-        thread="emadeldeen24/TS-TCC#25", losses=("supcon_in",), named=("exp-underflows",),
-        program=_supcon_in_top_is_self, held_out=True,
-    ),
-    Mutant(
-        id="clip-half-precision-logits",
-        sentence="Logits are computed in float16, and the loss moves in steps.",
-        thread="OFA-Sys/Chinese-CLIP#272", losses=("clip",), named=("half-fallback",),
-        program=_clip_half_logits, held_out=True,
-    ),
-)  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.verification.bugs.bug import Mutant, cross_entropy, peak, unit
+from nceref.verification.bugs.bug import bug, cross_entropy, peak, unit
 
 
 def _two_views(z1, z2):
@@ -11,15 +11,18 @@ def _two_views(z1, z2):
     return z @ z.T, np.eye(2 * n, dtype=bool), np.roll(np.arange(2 * n), n)
 
 
-def _bare_exponentials(z1, z2, *, temperature):
+@bug("nt_xent", named="exp-overflows", thread="Lightning-Universe/lightning-bolts#320")
+def nt_xent_bare_exponentials(z1, z2, *, temperature):
+    """Exponentials of unshifted logits overflow at a small temperature."""
     cosine, own, labels = _two_views(z1, z2)
     similarity = np.exp(cosine / temperature)
     positive = similarity[np.arange(len(labels)), labels]
     return np.mean(-np.log(positive / np.sum(np.where(own, 0, similarity), axis=1)))
 
 
-def _own_logit_sets_the_scale(embeddings, labels, *, temperature):
-    """The row maximum is the similarity with oneself; what is left after the mask underflows."""
+@bug("supcon_out", named="exp-underflows", thread="HobbitLong/SupContrast#104", settings={"normalize": "none"})
+def supcon_own_logit_sets_the_scale(embeddings, labels, *, temperature):
+    """The row maximum is the anchor itself; once it is masked, the rest has underflowed to log 0."""
     z, own = embeddings, np.eye(len(embeddings), dtype=bool)
     logits = z @ z.T / temperature
     logits = logits - peak(logits)
@@ -28,8 +31,10 @@ def _own_logit_sets_the_scale(embeddings, labels, *, temperature):
     return -np.mean(np.sum(np.where(mask, log_prob, 0), axis=1) / np.sum(mask, axis=1).astype(z.real.dtype))
 
 
-def _bare_sigmoids(image, text, *, logit_scale, logit_bias):
-    """-log(1 / (1 + exp(-x)))."""
+@bug("siglip", named="exp-overflows", seen="re-implementations of SigLIP without log_sigmoid")
+def siglip_bare_sigmoids(image, text, *, logit_scale, logit_bias):
+    """The logarithm of a sigmoid, whose exponential overflows on a confident mistake."""
+    # -log(1 / (1 + exp(-x))).
     logits = logit_scale * (unit(image) @ unit(text).T) + logit_bias
     sign = 2 * np.eye(len(logits), dtype=image.real.dtype) - 1
     return -np.sum(np.log(1 / (1 + np.exp(-sign * logits)))) / image.dtype.type(len(logits))
@@ -40,7 +45,9 @@ def _single(x):
     return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
 
 
-def _cast_to_single(image, text, *, logit_scale):
+@bug("clip", named="float32-fallback", thread="mlfoundations/open_clip#1002", dtypes=("float64",))
+def clip_cast_to_single(image, text, *, logit_scale):
+    """Embeddings are cast with .float() whatever comes in."""
     logits = _single(logit_scale) * (_single(unit(image)) @ _single(unit(text)).T)
     labels = np.arange(len(logits))
     return (cross_entropy(logits, labels) + cross_entropy(logits.T, labels)) / 2
@@ -56,20 +63,26 @@ def _to_bits(x, bits):
     return rounded(x.real) + 1j * rounded(x.imag) if np.iscomplexobj(x) else rounded(x)
 
 
-def _tensor_cores(queries, keys, *, temperature):
-    """What a matrix product does where TF32 is allowed: factors of 10 bits, sums in full."""
+@bug("info_nce", named="tf32-fallback", thread="goodfire-ai/spd#970")
+def info_nce_tensor_cores(queries, keys, *, temperature):
+    """The matrix product runs in TF32."""
+    # What a matrix product does where TF32 is allowed: factors of 10 bits, sums in full.
     logits = _to_bits(unit(queries), 10) @ _to_bits(unit(keys), 10).T / temperature
     return cross_entropy(logits, np.arange(len(logits)))
 
 
-def _bfloat16_logits(queries, keys, *, temperature):
-    """Similarities under autocast: at 36, neighboring logits are 0.25 apart."""
+@bug("info_nce", named="half-fallback", thread="UKPLab/sentence-transformers#3893")
+def info_nce_bfloat16_logits(queries, keys, *, temperature):
+    """The logits are computed in bfloat16."""
+    # Similarities under autocast: at 36, neighboring logits are 0.25 apart.
     logits = _to_bits(_to_bits(unit(queries), 7) @ _to_bits(unit(keys), 7).T, 7) / temperature
     return cross_entropy(logits, np.arange(len(logits)))
 
 
-def _cosines_kept_from_one(embeddings, class_weights, target, *, margin, scale):
-    """clamp(-1 + 1e-3, 1 - 1e-3) before acos."""
+@bug("arcface", named="similarity-clamped", seen="mk-minchul/AdaFace 9cb9816, head.py")
+def arcface_cosines_kept_from_one(embeddings, class_weights, target, *, margin, scale):
+    """Cosines are cut at 1 - 1e-3, against NaN in the gradient."""
+    # clamp(-1 + 1e-3, 1 - 1e-3) before acos.
     cosine = unit(embeddings) @ unit(class_weights).T
     most = cosine.real.dtype.type(1 - 1e-3)
     cosine = np.where(np.real(cosine) > most, most, np.where(np.real(cosine) < -most, -most, cosine))
@@ -78,53 +91,11 @@ def _cosines_kept_from_one(embeddings, class_weights, target, *, margin, scale):
     return cross_entropy(scale * np.where(hot, moved, cosine), target)
 
 
-def _scale_cut_inside(image, text, *, logit_scale):
-    """min(scale, 50) in the graph: beyond it the scale has no effect and no gradient."""
+@bug("clip", named="scale-clamped", thread="openai/CLIP#530")
+def clip_scale_cut_inside(image, text, *, logit_scale):
+    """The scale is cut at a ceiling inside the loss."""
+    # min(scale, 50) in the graph: beyond it the scale has no effect and no gradient.
     scale = logit_scale if np.real(logit_scale) < 50 else logit_scale.real.dtype.type(50)
     logits = scale * (unit(image) @ unit(text).T)
     labels = np.arange(len(logits))
     return (cross_entropy(logits, labels) + cross_entropy(logits.T, labels)) / 2
-
-
-MUTANTS = (
-    Mutant(
-        id="nt-xent-bare-exponentials", sentence="Exponentials of unshifted logits overflow at a small temperature.",
-        thread="Lightning-Universe/lightning-bolts#320", losses=("nt_xent",), named=("exp-overflows",),
-        program=_bare_exponentials,
-    ),
-    Mutant(
-        id="supcon-own-logit-sets-the-scale",
-        sentence="The row maximum is the anchor itself; once it is masked, the rest has underflowed to log 0.",
-        thread="HobbitLong/SupContrast#104", losses=("supcon_out",), named=("exp-underflows",),
-        program=_own_logit_sets_the_scale, settings={"normalize": "none"},
-    ),
-    Mutant(
-        id="siglip-bare-sigmoids",
-        sentence="The logarithm of a sigmoid, whose exponential overflows on a confident mistake.",
-        thread="", seen="re-implementations of SigLIP without log_sigmoid", losses=("siglip",),
-        named=("exp-overflows",), program=_bare_sigmoids,
-    ),
-    Mutant(
-        id="clip-cast-to-single", sentence="Embeddings are cast with .float() whatever comes in.",
-        thread="mlfoundations/open_clip#1002", losses=("clip",), named=("float32-fallback",),
-        program=_cast_to_single, dtypes=("float64",),
-    ),
-    Mutant(
-        id="info-nce-tensor-cores", sentence="The matrix product runs in TF32.", thread="goodfire-ai/spd#970",
-        losses=("info_nce",), named=("tf32-fallback",), program=_tensor_cores,
-    ),
-    Mutant(
-        id="info-nce-bfloat16-logits", sentence="The logits are computed in bfloat16.",
-        thread="UKPLab/sentence-transformers#3893", losses=("info_nce",), named=("half-fallback",),
-        program=_bfloat16_logits,
-    ),
-    Mutant(
-        id="arcface-cosines-kept-from-one", sentence="Cosines are cut at 1 - 1e-3, against NaN in the gradient.",
-        thread="", seen="mk-minchul/AdaFace 9cb9816, head.py", losses=("arcface",), named=("similarity-clamped",),
-        program=_cosines_kept_from_one,
-    ),
-    Mutant(
-        id="clip-scale-cut-inside", sentence="The scale is cut at a ceiling inside the loss.",
-        thread="openai/CLIP#530", losses=("clip",), named=("scale-clamped",), program=_scale_cut_inside,
-    ),
-)  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.verification.bugs.bug import Mutant, cross_entropy, log_softmax, logsumexp, peak, softplus, unit
+from nceref.verification.bugs.bug import bug, cross_entropy, log_softmax, logsumexp, peak, softplus, unit
 
 
 def _other_views(z1, z2, temperature):
@@ -17,59 +17,83 @@ def _labelled(embeddings, labels, temperature):
     return log_softmax(np.where(own, -np.inf, z @ z.T / temperature)), (labels[:, None] == labels) & ~own
 
 
-def _added_up(z1, z2, *, temperature):
+@bug("nt_xent", named="sum-instead-of-mean", thread="raminnakhli/Decoupled-Contrastive-Learning#13")
+def nt_xent_added_up(z1, z2, *, temperature):
+    """The rows are added up where the mean was meant."""
     logits, labels = _other_views(z1, z2, temperature)
     return -np.sum(log_softmax(logits)[np.arange(len(logits)), labels])
 
 
-def _both_halves_added(z1, z2, *, temperature):
-    """loss_a + loss_b, as in the official TensorFlow code."""
+@bug("nt_xent", named="outer-factor-2", thread="Spijkervet/SimCLR#18")
+def nt_xent_both_halves_added(z1, z2, *, temperature):
+    """The means of both views are added up, not averaged."""
+    # loss_a + loss_b, as in the official TensorFlow code.
     logits, labels = _other_views(z1, z2, temperature)
     n = len(z1)
     return cross_entropy(logits[:n], labels[:n]) + cross_entropy(logits[n:], labels[n:])
 
 
-def _one_half(z1, z2, *, temperature):
+@bug("nt_xent", named="first-view-only", thread="tensorflow/similarity#262")
+def nt_xent_one_half(z1, z2, *, temperature):
+    """Only the first view has anchors."""
     logits, labels = _other_views(z1, z2, temperature)
     return cross_entropy(logits[: len(z1)], labels[: len(z1)])
 
 
-def _mean_of_the_mean(queries, keys, *, temperature):
+@bug("info_nce", named="divided-by-n-twice", thread="sihyun-yu/REPA#21")
+def info_nce_mean_of_the_mean(queries, keys, *, temperature):
+    """The mean over the batch is taken twice."""
     logits = unit(queries) @ unit(keys).T / temperature
     return cross_entropy(logits, np.arange(len(logits))) / queries.dtype.type(len(logits))
 
 
-def _mean_over_all_pairs(image, text, *, logit_scale, logit_bias):
-    """-mean(log_sigmoid(...)) / n."""
+@bug("siglip", named="divided-by-n-twice", thread="google-research/big_vision#115")
+def siglip_mean_over_all_pairs(image, text, *, logit_scale, logit_bias):
+    """A mean over N^2 pairs: N times smaller, and so is the gradient."""
     logits = logit_scale * (unit(image) @ unit(text).T) + logit_bias
     sign = 2 * np.eye(len(logits), dtype=image.real.dtype) - 1
     return np.mean(softplus(-sign * logits))
 
 
-def _log_of_the_mean(queries, keys, *, temperature):
+@bug("info_nce", named="log-of-mean", thread="mpatacchiola/self-supervised-relational-reasoning#3")
+def info_nce_log_of_the_mean(queries, keys, *, temperature):
+    """-log(mean p) in place of mean(-log p)."""
     logits = unit(queries) @ unit(keys).T / temperature
     p = np.exp(np.diagonal(log_softmax(logits)))
     return -np.log(np.mean(p))
 
 
-def _no_logarithm(queries, keys, *, temperature):
+@bug("info_nce", named="logarithm-missing", thread="yyliu01/IT2#3")
+def info_nce_no_logarithm(queries, keys, *, temperature):
+    """Minus the probability: nll_loss was fed a softmax."""
     logits = unit(queries) @ unit(keys).T / temperature
     return -np.mean(np.diagonal(np.exp(log_softmax(logits))))
 
 
-def _softmax_before_cross_entropy(logits, target, *, temperature):
+@bug("cross_entropy", named="softmax-applied-twice", thread="gitabcworld/MatchingNetworks#5")
+def cross_entropy_of_a_softmax(logits, target, *, temperature):
+    """Cross-entropy of scores that went through a softmax already."""
     scores = np.exp(log_softmax(logits / temperature))
     return cross_entropy(scores, target)
 
 
-def _small_constant_in_the_log(queries, keys, *, temperature):
+@bug("info_nce", named="epsilon-in-log", thread="Lightning-Universe/lightning-bolts#681")
+def info_nce_small_constant_in_the_log(queries, keys, *, temperature):
+    """1e-8 is added to the probability inside the logarithm."""
     logits = unit(queries) @ unit(keys).T / temperature
     p = np.exp(np.diagonal(log_softmax(logits)))
     return -np.mean(np.log(p + 1e-8))
 
 
-def _clamped_probability(z1, z2, *, temperature):
-    """No probability is below the smallest normal number, so that no row exceeds -log(tiny)."""
+@bug(
+    "nt_xent",
+    named="value-saturates",
+    seen="clamp(min=tiny); pytorch-metric-learning 2.9.0 adds tiny",
+    also=("epsilon-in-log",),
+)
+def nt_xent_clamped_probability(z1, z2, *, temperature):
+    """Rows stop at -log(tiny), and have no gradient there."""
+    # No probability is below the smallest normal number, so that no row exceeds -log(tiny).
     logits, labels = _other_views(z1, z2, temperature)
     top = peak(logits)
     numerator = np.exp(logits[np.arange(len(logits)), labels] - top[:, 0])
@@ -78,45 +102,68 @@ def _clamped_probability(z1, z2, *, temperature):
     return -np.mean(np.log(np.where(np.real(probability) > tiny, probability, tiny)))
 
 
-def _mean_of_probabilities(embeddings, labels, *, temperature):
-    """The mean over positives inside the logarithm: L_in where L_out was asked for."""
+@bug("supcon_out", named="sum-inside-log", thread="HobbitLong/SupContrast#61")
+def supcon_out_mean_inside(embeddings, labels, *, temperature):
+    """The mean over positives is taken inside the logarithm."""
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(log_prob.real.dtype)
     return np.mean(np.log(count) - logsumexp(np.where(positive, log_prob, -np.inf)))
 
 
-def _sum_of_probabilities(embeddings, labels, *, temperature):
-    """L_in without 1/|P|."""
+@bug(
+    "supcon_in",
+    named="positives-summed-inside-log",
+    seen="vturrisi/solo-learn 9187ea3, simclr_loss_func with class ids",
+)
+def supcon_in_without_the_count(embeddings, labels, *, temperature):
+    """The probabilities of the positives are added up, not averaged."""
+    # L_in without 1/|P|.
     log_prob, positive = _labelled(embeddings, labels, temperature)
     return -np.mean(logsumexp(np.where(positive, log_prob, -np.inf)))
 
 
-def _mean_of_logarithms(embeddings, labels, *, temperature):
-    """L_out where L_in was asked for."""
+@bug("supcon_in", named="sum-outside-log", thread="HobbitLong/SupContrast#149")
+def supcon_in_mean_outside(embeddings, labels, *, temperature):
+    """The mean over positives is taken outside the logarithm."""
+    # L_out where L_in was asked for.
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(log_prob.real.dtype)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1) / count)
 
 
-def _positives_added_up(embeddings, labels, *, temperature):
+@bug("supcon_out", named="positives-not-averaged", thread="HobbitLong/SupContrast#135")
+def supcon_positives_added_up(embeddings, labels, *, temperature):
+    """1/|P| is left out: classes with many samples count more."""
     log_prob, positive = _labelled(embeddings, labels, temperature)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1))
 
 
-def _mean_over_pairs(embeddings, labels, *, temperature):
-    """One list of all positive pairs, and its mean."""
+@bug("supcon_out", named="mean-over-pairs", thread="KevinMusgrave/pytorch-metric-learning#608")
+def supcon_mean_over_pairs(embeddings, labels, *, temperature):
+    """The mean runs over all positive pairs of the batch."""
     log_prob, positive = _labelled(embeddings, labels, temperature)
     return -np.mean(log_prob[positive])
 
 
-def _lonely_rows_are_zero(embeddings, labels, *, temperature):
-    """The repair of 0 / 0: the count is at least 1, and the mean still runs over everybody."""
+@bug(
+    "supcon_out", named="lonely-anchors-counted", thread="HobbitLong/SupContrast#141", settings={"no_positive": "skip"}
+)
+def supcon_lonely_rows_are_zero(embeddings, labels, *, temperature):
+    """An anchor without a positive counts as a loss of 0 in the mean."""
+    # The repair of 0 / 0: the count is at least 1, and the mean still runs over everybody.
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.maximum(np.sum(positive, axis=1), 1).astype(log_prob.real.dtype)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1) / count)
 
 
-def _lonely_rows_are_dropped(embeddings, labels, *, temperature):
+@bug(
+    "supcon_out",
+    named="lonely-anchors-skipped",
+    thread="KevinMusgrave/pytorch-metric-learning#744",
+    settings={"no_positive": "zero"},
+)
+def supcon_lonely_rows_are_dropped(embeddings, labels, *, temperature):
+    """An anchor without a positive is left out of the mean."""
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(log_prob.real.dtype)
     kept = count > 0
@@ -125,109 +172,17 @@ def _lonely_rows_are_dropped(embeddings, labels, *, temperature):
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1)[kept] / count[kept])
 
 
-def _zero_over_zero(embeddings, labels, *, temperature):
+@bug("supcon_out", named="lonely-anchors-nan", thread="HobbitLong/SupContrast#50", settings={"no_positive": "skip"})
+def supcon_zero_over_zero(embeddings, labels, *, temperature):
+    """An anchor without a positive makes the loss NaN."""
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(log_prob.real.dtype)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1) / count)
 
 
-def _log_likelihood(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ratio):
-    """What is to be maximized, returned as a loss."""
+@bug("nce", named="sign-flipped", seen="CEBRA 0.6.1, criterions.NCE")
+def nce_log_likelihood(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ratio):
+    """The log-likelihood itself, whose sign is that of a gain."""
     on_data = data_logits - data_log_noise - np.log(noise_ratio)
     on_noise = noise_logits - noise_log_noise - np.log(noise_ratio)
     return -np.mean(softplus(-on_data)) - noise_ratio * np.mean(softplus(on_noise))
-
-
-MUTANTS = (
-    Mutant(
-        id="nt-xent-added-up", sentence="The rows are added up where the mean was meant.",
-        thread="raminnakhli/Decoupled-Contrastive-Learning#13", losses=("nt_xent",), named=("sum-instead-of-mean",),
-        program=_added_up,
-    ),
-    Mutant(
-        id="nt-xent-both-halves-added", sentence="The means of both views are added up, not averaged.",
-        thread="Spijkervet/SimCLR#18", losses=("nt_xent",), named=("outer-factor-2",), program=_both_halves_added,
-    ),
-    Mutant(
-        id="nt-xent-one-half", sentence="Only the first view has anchors.", thread="tensorflow/similarity#262",
-        losses=("nt_xent",), named=("first-view-only",), program=_one_half,
-    ),
-    Mutant(
-        id="info-nce-mean-of-the-mean", sentence="The mean over the batch is taken twice.",
-        thread="sihyun-yu/REPA#21", losses=("info_nce",), named=("divided-by-n-twice",), program=_mean_of_the_mean,
-    ),
-    Mutant(
-        id="siglip-mean-over-all-pairs", sentence="A mean over N^2 pairs: N times smaller, and so is the gradient.",
-        thread="google-research/big_vision#115", losses=("siglip",), named=("divided-by-n-twice",),
-        program=_mean_over_all_pairs,
-    ),
-    Mutant(
-        id="info-nce-log-of-the-mean", sentence="-log(mean p) in place of mean(-log p).",
-        thread="mpatacchiola/self-supervised-relational-reasoning#3", losses=("info_nce",), named=("log-of-mean",),
-        program=_log_of_the_mean,
-    ),
-    Mutant(
-        id="info-nce-no-logarithm", sentence="Minus the probability: nll_loss was fed a softmax.",
-        thread="yyliu01/IT2#3", losses=("info_nce",), named=("logarithm-missing",), program=_no_logarithm,
-    ),
-    Mutant(
-        id="cross-entropy-of-a-softmax", sentence="Cross-entropy of scores that went through a softmax already.",
-        thread="gitabcworld/MatchingNetworks#5", losses=("cross_entropy",), named=("softmax-applied-twice",),
-        program=_softmax_before_cross_entropy,
-    ),
-    Mutant(
-        id="info-nce-small-constant-in-the-log", sentence="1e-8 is added to the probability inside the logarithm.",
-        thread="Lightning-Universe/lightning-bolts#681", losses=("info_nce",), named=("epsilon-in-log",),
-        program=_small_constant_in_the_log,
-    ),
-    Mutant(
-        id="nt-xent-clamped-probability", sentence="Rows stop at -log(tiny), and have no gradient there.",
-        thread="", seen="clamp(min=tiny); pytorch-metric-learning 2.9.0 adds tiny", losses=("nt_xent",),
-        named=("value-saturates",), program=_clamped_probability, also=("epsilon-in-log",),
-    ),
-    Mutant(
-        id="supcon-out-mean-inside", sentence="The mean over positives is taken inside the logarithm.",
-        thread="HobbitLong/SupContrast#61", losses=("supcon_out",), named=("sum-inside-log",),
-        program=_mean_of_probabilities,
-    ),
-    Mutant(
-        id="supcon-in-without-the-count", sentence="The probabilities of the positives are added up, not averaged.",
-        thread="", seen="vturrisi/solo-learn 9187ea3, simclr_loss_func with class ids", losses=("supcon_in",),
-        named=("positives-summed-inside-log",), program=_sum_of_probabilities,
-    ),
-    Mutant(
-        id="supcon-in-mean-outside", sentence="The mean over positives is taken outside the logarithm.",
-        thread="HobbitLong/SupContrast#149", losses=("supcon_in",), named=("sum-outside-log",),
-        program=_mean_of_logarithms,
-    ),
-    Mutant(
-        id="supcon-positives-added-up", sentence="1/|P| is left out: classes with many samples count more.",
-        thread="HobbitLong/SupContrast#135", losses=("supcon_out",), named=("positives-not-averaged",),
-        program=_positives_added_up,
-    ),
-    Mutant(
-        id="supcon-mean-over-pairs", sentence="The mean runs over all positive pairs of the batch.",
-        thread="KevinMusgrave/pytorch-metric-learning#608", losses=("supcon_out",), named=("mean-over-pairs",),
-        program=_mean_over_pairs,
-    ),
-    Mutant(
-        id="supcon-lonely-rows-are-zero", sentence="An anchor without a positive counts as a loss of 0 in the mean.",
-        thread="HobbitLong/SupContrast#141", losses=("supcon_out",), named=("lonely-anchors-counted",),
-        program=_lonely_rows_are_zero, settings={"no_positive": "skip"},
-    ),
-    Mutant(
-        id="supcon-lonely-rows-are-dropped", sentence="An anchor without a positive is left out of the mean.",
-        thread="KevinMusgrave/pytorch-metric-learning#744", losses=("supcon_out",), named=("lonely-anchors-skipped",),
-        program=_lonely_rows_are_dropped, settings={"no_positive": "zero"},
-    ),
-    Mutant(
-        id="supcon-zero-over-zero", sentence="An anchor without a positive makes the loss NaN.",
-        thread="HobbitLong/SupContrast#50", losses=("supcon_out",), named=("lonely-anchors-nan",),
-        program=_zero_over_zero, settings={"no_positive": "skip"},
-    ),
-    Mutant(
-        id="nce-log-likelihood", sentence="The log-likelihood itself, whose sign is that of a gain.",
-        thread="", seen="CEBRA 0.6.1, criterions.NCE", losses=("nce",), named=("sign-flipped",),
-        program=_log_likelihood,
-    ),
-)  # fmt: skip

@@ -1,0 +1,76 @@
+"""The score: what counts as killed, named and met; the whole catalogue is scored by `make score`."""
+
+import pytest
+
+from nceref.errors import InputError
+from nceref.verification.bugs.bug import DTYPES, bug, bugs
+from nceref.verification.bugs.score import CORRECT, Score, ScoredProgram, intended, jobs, measure, score_program
+
+
+def scored(group="tuning", verdict="differs", right=True, errors=0):
+    return ScoredProgram("m", "nt_xent", "float64", group, "x", verdict, ("x",), "", right, right, errors, 0.0)
+
+
+def test_the_target_needs_every_bug_killed_and_95_percent_named():
+    good = [scored() for _ in range(19)]
+    assert Score((*good, scored(right=False))).met
+    assert not Score((*good, scored(right=False), scored(right=False))).met
+    assert not Score((*good, scored(verdict="conforms"))).met
+    assert not Score((*good, scored(errors=1))).met
+    assert not Score((*good, scored(verdict="error"))).met
+
+
+@pytest.mark.parametrize("verdict", ["differs", "inconclusive", "error"])
+def test_a_blamed_correct_program_is_a_false_alarm(verdict):
+    assert Score((scored(), scored(group=CORRECT, verdict="conforms"))).met
+    blamed = Score((scored(), scored(group=CORRECT, verdict=verdict)))
+    assert not blamed.met
+    assert len(blamed.false_alarms) == 1
+
+
+def test_groups_are_counted_apart():
+    score = Score((scored(), scored(group="held-out", right=False), scored(group="pairs", verdict="conforms")))
+    assert score.tally("float64", "tuning").named == 1
+    assert score.tally("float64", "held-out").killed == 1
+    assert score.tally("float64", "held-out").named == 0
+    assert score.tally("float64", "pairs").killed == 0
+
+
+def test_a_bug_that_raises_is_missed(monkeypatch):
+    @bug("nt_xent", named="outer-factor-2")
+    def broken(z1, z2, *, temperature):
+        raise RuntimeError
+
+    monkeypatch.setattr("nceref.verification.bugs.score.programs", lambda: {"broken": broken.entry})
+    result = score_program(("broken", "float64"), "quick")
+    assert not result.killed
+    assert result.errors
+
+
+def test_a_sample_of_the_catalogue_is_judged_right():
+    sample = jobs(["clip-one-way-log", "supcon-zero-over-zero", "siglip-signs"], ["float64"])
+    results = list(measure(sample, processes=1))
+    assert [result.group for result in results] == ["pairs", "tuning", CORRECT]
+    assert Score(tuple(results)).met
+    assert not any(result.errors for result in results)
+
+
+def test_every_program_is_scored_in_each_format_in_which_it_is_wrong():
+    todo = jobs()
+    assert len(set(todo)) == len(todo)
+    assert [dtype for name, dtype in todo if name == "clip-cast-to-single"] == ["float64"]
+    assert [dtype for name, dtype in todo if name == "nt-xent-own-logit-kept"] == list(DTYPES)
+
+
+def test_an_optional_array_that_a_program_takes_is_passed_on_as_a_setting():
+    assert intended(bugs()["info-nce-batch-keys-beside-the-negatives"]) == {"negatives": ...}
+
+
+def test_an_unknown_id_is_refused_with_one_like_it():
+    with pytest.raises(InputError, match="nt-xent-own-logit-kept"):
+        jobs(["nt-xent-own-logit-kep"])
+
+
+def test_a_format_in_which_nothing_is_wrong_is_refused():
+    with pytest.raises(InputError, match="clip-cast-to-single"):
+        jobs(["clip-cast-to-single"], ["float32"])
