@@ -49,10 +49,10 @@ def slopes(target, probe):
     return found
 
 
-def views(z1, z2, temperature, *, self_kept=False, heat=None):
+def views(z1, z2, temperature, *, self_kept=False, inverse_temperature=None):
     """Logits of all rows against all rows, and those of the positives."""
     z = np.concatenate([z1, z2])
-    logits = z @ z.T / temperature if heat is None else z @ z.T * heat
+    logits = z @ z.T / temperature if inverse_temperature is None else z @ z.T * inverse_temperature
     positive = np.diagonal(np.roll(logits, len(z1), axis=1))
     return logits if self_kept else np.where(np.eye(len(z), dtype=bool), -np.inf, logits), positive
 
@@ -128,7 +128,7 @@ SINGLES = {
     "temperature-detached": of_towers(lambda q, k, t: np.mean(towers(q, k, real(t)))),
     "gradient-zero": of_towers(lambda q, k, t: real(np.mean(towers(q, k, t)))),
     "rows-not-normalized": of_views(raw),
-    "temperature-multiplied": of_views(lambda a, b, t: np.mean(two_views(a, b, t, heat=t))),
+    "temperature-multiplied": of_views(lambda a, b, t: np.mean(two_views(a, b, t, inverse_temperature=t))),
     "temperature-ignored": of_views(lambda a, b, t: np.mean(two_views(a, b, 0.07))),
     "softmax-applied-twice": of_towers(twice),
     "epsilon-in-log": of_towers(with_epsilon),
@@ -144,7 +144,7 @@ PAIRS = {
         lambda a, b, t: np.sum(two_views(a, b, t, self_kept=True))
     ),
     ("temperature-multiplied", "self-contrast-kept"): of_views(
-        lambda a, b, t: np.mean(two_views(a, b, t, self_kept=True, heat=t))
+        lambda a, b, t: np.mean(two_views(a, b, t, self_kept=True, inverse_temperature=t))
     ),
     ("outer-factor-temperature-over-base", "keys-detached"): of_towers(
         lambda q, k, t: t / 0.07 * np.mean(towers(q, real(k), t))

@@ -1,4 +1,4 @@
-"""The dense forms on the inputs of a probe: values under any knobs, and gradients by the complex step."""
+"""The dense forms on the inputs of a probe: values under any deviations, and gradients by the complex step."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref import registry
-from nceref.verification.dense.scene import Dense, Knobs, Member, Rows
+from nceref.verification.dense.batch import DenseFamily, DenseForm, DenseRows, Deviations
 from nceref.verification.dense.stages import reduced
 from nceref.verification.records import Probe
 
@@ -16,7 +16,7 @@ STEP = 2.0**-60
 
 
 @cache
-def member(name: str) -> Member:
+def member(name: str) -> DenseForm:
     """The dense form of a loss.
 
     Raises
@@ -28,8 +28,8 @@ def member(name: str) -> Member:
 
 
 @cache
-def _members() -> Mapping[str, Member]:
-    found = registry.discover("nceref.verification.dense.losses", "DENSE", Dense).values()
+def _members() -> Mapping[str, DenseForm]:
+    found = registry.discover("nceref.verification.dense.losses", "DENSE", DenseFamily).values()
     return {loss: form for dense in found for loss, form in dense.losses.items()}
 
 
@@ -40,23 +40,23 @@ def prepared(probe: Probe) -> dict[str, Any]:
     return {**given, "views": embeddings is not None and embeddings.ndim == 3}
 
 
-def evaluated(form: Member, inputs: Mapping[str, Any], knobs: Knobs) -> Rows:
-    """Row losses under the knobs."""
+def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations) -> DenseRows:
+    """Row losses under the deviations."""
     with np.errstate(all="ignore"):
-        return form.rows(form.arrange(inputs, knobs), knobs)
+        return form.rows(form.arrange(inputs, deviations), deviations)
 
 
-def value(probe: Probe, knobs: Knobs) -> Any:
-    """Value of the loss of a probe under the knobs; rows under the reduction ``none``."""
-    found = evaluated(member(probe.loss.name), prepared(probe), knobs)
+def value(probe: Probe, deviations: Deviations) -> Any:
+    """Value of the loss of a probe under the deviations; rows under the reduction ``none``."""
+    found = evaluated(member(probe.loss.name), prepared(probe), deviations)
     with np.errstate(all="ignore"):
-        return reduced(found, knobs, probe.reduction)
+        return reduced(found, deviations, probe.reduction)
 
 
 def slope(
-    form: Member,
+    form: DenseForm,
     inputs: Mapping[str, Any],
-    knobs: Knobs,
+    deviations: Deviations,
     name: str,
     reduction: str = "mean",
     outer: Callable[[Mapping[str, Any]], Any] | None = None,
@@ -65,11 +65,11 @@ def slope(
 
     Parameters
     ----------
-    form : Member
+    form : DenseForm
         The dense form of the loss.
     inputs : mapping
         What `prepared` made of its inputs.
-    knobs : mapping
+    deviations : mapping
         Conventions.
     name : str
         A float array or a scalar.
@@ -82,14 +82,14 @@ def slope(
     steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
     moved = {**inputs, name: x + 1j * STEP * steps}
     with np.errstate(all="ignore"):
-        result = np.asarray(reduced(evaluated(form, moved, knobs), knobs, reduction))
+        result = np.asarray(reduced(evaluated(form, moved, deviations), deviations, reduction))
         result = np.sum(result, axis=-1) if reduction == "none" else result
         result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
     slopes = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
     return slopes.reshape(x.shape) if x.ndim else float(slopes[0])
 
 
-def gradients(probe: Probe, knobs: Knobs, names: tuple[str, ...]) -> dict[str, Any]:
-    """Gradients of the loss of a probe under the knobs, by the named inputs."""
+def gradients(probe: Probe, deviations: Deviations, names: tuple[str, ...]) -> dict[str, Any]:
+    """Gradients of the loss of a probe under the deviations, by the named inputs."""
     form, inputs = member(probe.loss.name), prepared(probe)
-    return {name: slope(form, inputs, knobs, name, probe.reduction) for name in names}
+    return {name: slope(form, inputs, deviations, name, probe.reduction) for name in names}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.dense.scene import Array, Knobs, real
+from nceref.verification.dense.batch import Array, Deviations, real
 
 _FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "temperature-multiplied": lambda t, v: t,
@@ -24,49 +24,53 @@ _FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "scale-missing": lambda t, v: 1.0,
     "scale-clamped": lambda t, v: np.where(real(1 / t) > v, v, 1 / t),
 }
-"""What multiplies the similarities, from the temperature (or the inverse of the scale) and what the knob is set to."""
-TEMPERATURES = tuple(id for id in _FACTORS if "temperature" in id)
-SCALES = ("temperature-ignored", *(id for id in _FACTORS if id.startswith("scale")), "temperature-off-by-a-factor")
-PLACES = ("temperature-missing-on-positive", "temperature-missing-on-negatives")
+"""What multiplies the similarities, from the temperature (or the inverse of the scale) and a setting."""
+TEMPERATURE_CONVENTIONS = tuple(id for id in _FACTORS if "temperature" in id)
+SCALE_CONVENTIONS = (
+    "temperature-ignored",
+    *(id for id in _FACTORS if id.startswith("scale")),
+    "temperature-off-by-a-factor",
+)
+PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-on-negatives")
 
 
-def factor(inputs: Mapping[str, Any], knobs: Knobs) -> Array:
+def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """What multiplies the similarities."""
-    t = heat(inputs, knobs)
-    for id in knobs:
+    t = temperature(inputs, deviations)
+    for id in deviations:
         if id in _FACTORS:
-            return _FACTORS[id](t, knobs[id])
+            return _FACTORS[id](t, deviations[id])
     return 1 / t
 
 
-def heat(inputs: Mapping[str, Any], knobs: Knobs) -> Array:
+def temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """The temperature, or the inverse of the logit scale."""
     t = inputs["temperature"] if "temperature" in inputs else 1 / inputs[_scale(inputs)]
-    if "gradient-clamped" in knobs:
-        t = np.where(real(1 / t) >= knobs["gradient-clamped"], real(t), t)
-    return real(t) if "temperature-detached" in knobs else t
+    if "gradient-clamped" in deviations:
+        t = np.where(real(1 / t) >= deviations["gradient-clamped"], real(t), t)
+    return real(t) if "temperature-detached" in deviations else t
 
 
 def _scale(inputs: Mapping[str, Any]) -> str:
     return "logit_scale" if "logit_scale" in inputs else "scale"
 
 
-def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], knobs: Knobs) -> tuple[Array, Array]:
+def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: Deviations) -> tuple[Array, Array]:
     """Logits of the denominator and of the numerator."""
-    logits = s * factor(inputs, knobs)
-    if "temperature-missing-on-positive" in knobs:
-        everywhere = knobs["temperature-missing-on-positive"] == "everywhere"
+    logits = s * inverse_temperature(inputs, deviations)
+    if "temperature-missing-on-positive" in deviations:
+        everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
         return (np.where(positives > 0, s, logits) if everywhere else logits), s + 0 * logits
-    if "temperature-missing-on-negatives" in knobs:
-        whole = knobs["temperature-missing-on-negatives"] == "denominator"
+    if "temperature-missing-on-negatives" in deviations:
+        whole = deviations["temperature-missing-on-negatives"] == "denominator"
         return (s + 0 * logits if whole else np.where(positives > 0, logits, s)), logits
     return logits, logits
 
 
-def afterward(row: Array, t: Any, knobs: Knobs) -> Array:
-    """A row -log p with the temperature applied to the probability or to its logarithm, where the knob says so."""
-    if "temperature-after-softmax" not in knobs:
+def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
+    """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so."""
+    if "temperature-after-softmax" not in deviations:
         return row
     t = t[..., 0] if np.ndim(t) > 2 else t
-    how = knobs["temperature-after-softmax"]
+    how = deviations["temperature-after-softmax"]
     return row / t if how == "log p / T" else row * t if how == "T log p" else row + np.log(t)

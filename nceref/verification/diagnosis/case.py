@@ -1,4 +1,4 @@
-"""One finite observation on the bench: what any variant of the loss would have answered, and how closely it fits."""
+"""One finite observation on the analysis: what any variant of the loss would have answered, and how closely it fits."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,10 +9,10 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
+from nceref.verification.dense.batch import DenseRows
 from nceref.verification.dense.forms import member, prepared
-from nceref.verification.dense.scene import Rows
 from nceref.verification.dense.stages import reduced
-from nceref.verification.dense.temperatures import heat
+from nceref.verification.dense.temperatures import temperature
 from nceref.verification.diagnosis.options import Option
 from nceref.verification.records import Observation
 
@@ -47,7 +47,7 @@ OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size
 """What may be added to the result, in words: a sign, and what the logarithm is of."""
 
 
-class Bench:
+class CaseAnalysis:
     """A finite observation, with all that was computed for it."""
 
     def __init__(self, observation: Observation) -> None:
@@ -59,10 +59,10 @@ class Bench:
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
         self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
         bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
-        # Rows of two directions come as (2, N): the dense form has them one below the other.
+        # DenseRows of two directions come as (2, N): the dense form has them one below the other.
         self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
         self._arranged: dict[tuple[Option, ...], Any] = {}
-        self._rows: dict[tuple[Option, ...], Rows] = {}
+        self._rows: dict[tuple[Option, ...], DenseRows] = {}
         self._answers: dict[Any, tuple[Array, Array]] = {}
 
     @property
@@ -76,7 +76,7 @@ class Bench:
         return bool(np.any(np.abs(self.target - self.reference) > LITTLE * np.abs(self.reference) + self.bound))
 
     @cached_property
-    def warm(self) -> bool:
+    def has_temperature(self) -> bool:
         """Whether there is a temperature or a scale."""
         return not INVERSE_TEMPERATURES.keys().isdisjoint(self.inputs)
 
@@ -88,7 +88,7 @@ class Bench:
     @cached_property
     def factors(self) -> dict[str, float]:
         """Recognized factors of this case."""
-        t = heat(self.inputs, {}) if self.warm else None
+        t = temperature(self.inputs, {}) if self.has_temperature else None
         return {id: float(f(t, self.samples)) for id, f in FACTORS.items() if t is not None or "temperature" not in id}
 
     @cached_property
@@ -96,15 +96,15 @@ class Bench:
         """Recognized offsets of this case."""
         return {name: sign * math.log(max(size(self.samples), 1)) for name, (sign, size) in OFFSETS.items()}
 
-    def rows(self, structure: tuple[Option, ...]) -> Rows:
+    def rows(self, structure: tuple[Option, ...]) -> DenseRows:
         """Row losses under a structure: options in the order of the closed list."""
         if structure not in self._rows:
             early = tuple(o for o in structure if o.axis in EARLY or o.id in _EARLY_TOO)
-            knobs = {o.id: o.value for o in structure}
+            deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
                 if early not in self._arranged:
-                    self._arranged[early] = self.form.arrange(self.inputs, knobs)
-                self._rows[structure] = self.form.rows(self._arranged[early], knobs)
+                    self._arranged[early] = self.form.arrange(self.inputs, deviations)
+                self._rows[structure] = self.form.rows(self._arranged[early], deviations)
         return self._rows[structure]
 
     def answer(self, structure: tuple[Option, ...]) -> tuple[Array, Array]:
@@ -112,13 +112,13 @@ class Bench:
         if structure not in self._answers:
             inner = tuple(o for o in structure if o.axis != REDUCED)
             rows = self.rows(inner)
-            knobs = {o.id: o.value for o in structure}
+            deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
-                found = np.atleast_1d(np.real(reduced(rows, knobs, self.probe.reduction, self.unit)))
+                found = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
             self._answers[structure] = found, self._allowed(rows, found)
         return self._answers[structure]
 
-    def _allowed(self, rows: Rows, value: Array) -> Array:
+    def _allowed(self, rows: DenseRows, value: Array) -> Array:
         """The bound of the reference, as much larger as the numbers of the variant are."""
         plain = self.rows(())
         spread = float(np.max(np.abs(value), initial=0.0)) / max(1.0, rows.size)
@@ -140,7 +140,7 @@ class Bench:
         off = np.abs(self.target - value)
         return float(np.max(off / (allowed + SMALLEST))) if np.all(np.isfinite(value)) else math.inf
 
-    def telling(self, value: Array, allowed: Array) -> bool:
+    def discriminates(self, value: Array, allowed: Array) -> bool:
         """Whether the variant can be told from the reference here."""
         return bool(np.any(np.abs(value - self.reference) > 2 * (allowed + self.bound)))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.diagnosis.case import Bench
+from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.patterns import patterns, triage
 from nceref.verification.diagnosis.search import Reading, answer, readings
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
@@ -108,7 +108,7 @@ def _expecting(reading: Reading) -> Callable[[Probe], Any]:
     chosen = tuple(o for o in reading.options if o.axis not in _BACKWARD)
 
     def expected(probe: Probe) -> Any:
-        found, _ = answer(Bench(Observation(probe, Outcome(probe.value))), chosen)
+        found, _ = answer(CaseAnalysis(Observation(probe, Outcome(probe.value))), chosen)
         return np.reshape(found, np.shape(probe.value)), {}
 
     return expected

@@ -12,7 +12,7 @@ from nceref.verification.records import Observation, Probe
 _PARALLEL = 1e-7
 
 
-def heat(probe: Probe) -> tuple[str, float] | None:
+def temperature_scalar(probe: Probe) -> tuple[str, float] | None:
     """Name and value of the temperature or scale of a case, None for a loss without one."""
     for p in probe.loss.parameters:
         if isinstance(p, Scalar) and p.name in INVERSE_TEMPERATURES:
@@ -103,7 +103,7 @@ def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str
 
 def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
     """Whether a threshold on temperature or scale separates the two: ``those at temperature 0.07 and below``."""
-    bad, good = [heat(o.probe) for o in failing], [heat(o.probe) for o in others]
+    bad, good = [temperature_scalar(o.probe) for o in failing], [temperature_scalar(o.probe) for o in others]
     if None in bad or None in good:
         return ""
     name = str(bad[0][0]).replace("_", " ") if bad[0] else ""

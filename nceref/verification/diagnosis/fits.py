@@ -14,7 +14,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.verification.diagnosis import case
-from nceref.verification.diagnosis.features import heat, samples
+from nceref.verification.diagnosis.features import samples, temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, Gap, Hypothesis, gaps
 from nceref.verification.records import Observation, Probe
 
@@ -27,7 +27,7 @@ def _constant(x: float) -> Number:
 
 def _temperature(probe: Probe) -> float | None:
     """The temperature, or the inverse of the scale."""
-    found = heat(probe)
+    found = temperature_scalar(probe)
     return None if found is None else found[1] ** -INVERSE_TEMPERATURES[found[0]]
 
 
@@ -51,7 +51,7 @@ class Factor:
 
     def slope(self, probe: Probe) -> tuple[str, float] | None:
         """The scalar that it depends on, and its derivative by it."""
-        found, factor = heat(probe), self.number(probe)
+        found, factor = temperature_scalar(probe), self.number(probe)
         if not self.power or found is None or factor is None:
             return None
         return found[0], -INVERSE_TEMPERATURES[found[0]] * self.power * factor / found[1]

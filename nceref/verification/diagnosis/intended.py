@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.tolerance import Bounds
-from nceref.verification.diagnosis.case import Bench
+from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.search import answer
 from nceref.verification.diagnosis.slopes import Fit, Slope
@@ -31,11 +31,11 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     """
     if probe.skip or not conventions:
         return probe
-    bench = Bench(Observation(probe, Outcome(probe.value, probe.grads)))
+    analysis = CaseAnalysis(Observation(probe, Outcome(probe.value, probe.grads)))
     chosen = tuple(sorted((_first(id) for id in conventions.values()), key=lambda option: option.rank))
-    value, allowed = answer(bench, chosen)
+    value, allowed = answer(analysis, chosen)
     fit = Fit(chosen, [])
-    slopes = {name: Slope(bench, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()}
+    slopes = {name: Slope(analysis, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()}
     grads = {name: fit.expected(slope) for name, slope in slopes.items()}
     if not all(np.all(np.isfinite(x)) for x in (value, *grads.values())):
         return replace(probe, skip=f"with {' and '.join(conventions.values())} there is no finite number here")

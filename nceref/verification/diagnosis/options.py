@@ -50,7 +50,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "last-row-missing": ("divided by the rest", "divided by all"),
     "divided-by-n-twice": ("N", "rows"),
 }
-"""What a knob can be set to, the most usual first; a convention that is not here is there or not."""
+"""What a deviation can be set to, the most usual first; a convention that is not here is there or not."""
 
 _TOLD: Mapping[str, Callable[[Any], str]] = {
     "epsilon-in-norm": lambda v: f"eps = {v[1]:g} {v[0]}",

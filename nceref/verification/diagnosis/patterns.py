@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.verification.diagnosis.backward import gradient_patterns
-from nceref.verification.diagnosis.features import heat, where
+from nceref.verification.diagnosis.features import temperature_scalar, where
 from nceref.verification.diagnosis.fits import fitted_multiples, known_multiples
 from nceref.verification.diagnosis.gaps import (
     VALUE,
@@ -131,8 +131,8 @@ def _place(name: str, failing: Sequence[Observation], judged: Sequence[Observati
 
 def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
     """The temperatures (or scales) at which anything fails, where they are all or a range of those that were tried."""
-    bad = {found for each in failing.values() for o in each if (found := heat(o.probe))}
-    every = sorted({found for o in judged if (found := heat(o.probe))})
+    bad = {found for each in failing.values() for o in each if (found := temperature_scalar(o.probe))}
+    every = sorted({found for o in judged if (found := temperature_scalar(o.probe))})
     if not bad or len(every) < 2:
         return ""
     name, tried = every[0][0].replace("_", " "), [value for _, value in every]

@@ -11,7 +11,7 @@ from nceref.errors import InputError
 from nceref.losses import LossFunction
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.diagnosis.features import heat, samples
+from nceref.verification.diagnosis.features import samples, temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps, usable
 from nceref.verification.records import Observation, Probe
 
@@ -124,7 +124,7 @@ def _batch(probe: Probe) -> Batch | None:
         return None
     total, mean = float(np.sum(rows)), float(probe.value)
     whole = probe.reduction == "mean" and mean != 0
-    found = heat(probe)
+    found = temperature_scalar(probe)
     largest = max(1.0, found[1] ** INVERSE_TEMPERATURES[found[0]]) if found else 1.0
     floor = FORMATS[probe.dtype].storage.u * largest
     return Batch(rows, float(round(total / mean)) if whole else float(rows.size), samples(probe), floor)

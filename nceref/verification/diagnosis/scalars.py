@@ -12,7 +12,7 @@ from nceref.losses import LossFunction
 from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.diagnosis.features import heat
+from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fits import simple
 from nceref.verification.diagnosis.gaps import VALUE, Hypothesis, gaps
 from nceref.verification.records import Observation, Probe
@@ -37,7 +37,7 @@ SCALINGS: Mapping[int, tuple[tuple[str, Callable[[float], float], Callable[[floa
 
 def known_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothesis]:
     """Functions of the temperature or scale that have a name."""
-    found = heat(observations[0].probe) if observations else None
+    found = temperature_scalar(observations[0].probe) if observations else None
     if found is not None:
         yield from (rescaled(*row) for row in SCALINGS[INVERSE_TEMPERATURES[found[0]]])
 
@@ -46,7 +46,7 @@ def fitted_temperatures(observations: Sequence[Observation]) -> Iterator[Hypothe
     """A fixed value, a fixed multiple and a ceiling, read off the value of one case."""
     # Two fits at most: a fit is some hundred evaluations, and a wrong one shows on the next case.
     for observation in _tellings(observations)[:2]:
-        found = heat(observation.probe)
+        found = temperature_scalar(observation.probe)
         for root in effective(observation):
             assert found is not None
             for value, words in simple(root):
@@ -110,7 +110,7 @@ def replaced(
     """The reference at f(given) in the place of a scalar; None: of the temperature or scale."""
 
     def expected(probe: Probe) -> Any:
-        found = heat(probe) if scalar is None else (scalar, probe.inputs[scalar])
+        found = temperature_scalar(probe) if scalar is None else (scalar, probe.inputs[scalar])
         if found is None:
             return None
         name, given = found
@@ -152,7 +152,7 @@ def effective(observation: Observation, decades: float = 3.0) -> list[float]:
     decades : float
         How far around the given one to look.
     """
-    found = heat(observation.probe)
+    found = temperature_scalar(observation.probe)
     if found is None:
         return []
     name, given = found

@@ -9,8 +9,8 @@ import numpy as np
 
 from nceref.spec import Array
 from nceref.verification.dense import forms
-from nceref.verification.dense.temperatures import heat
-from nceref.verification.diagnosis.case import FACTORS, Bench
+from nceref.verification.dense.temperatures import temperature
+from nceref.verification.diagnosis.case import FACTORS, CaseAnalysis
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.search import Reading, answer
 from nceref.verification.judge import constants
@@ -26,20 +26,20 @@ _ALONG_THE_ROWS = frozenset({"normalization-detached", "gradient-radial-only"})
 class Slope:
     """One judged gradient of one case."""
 
-    bench: Bench
+    analysis: CaseAnalysis
     name: str
     got: Any
     constant: bool
 
 
-def with_gradients(reading: Reading, benches: list[Bench]) -> list[Reading]:
+def with_gradients(reading: Reading, analyses: list[CaseAnalysis]) -> list[Reading]:
     """The reading with the conventions of the gradient that go with it.
 
     Parameters
     ----------
     reading : Reading
         What explains the values; without ids where they are those of the reference.
-    benches : list of Bench
+    analyses : list of CaseAnalysis
         All finite cases.
 
     Returns
@@ -47,7 +47,7 @@ def with_gradients(reading: Reading, benches: list[Bench]) -> list[Reading]:
     list of Reading
         Empty where nothing departs; with ``gradient`` False where the values are explained and the gradients are not.
     """
-    slopes = [slope for bench in benches for slope in _judged(bench)]
+    slopes = [slope for analysis in analyses for slope in _judged(analysis)]
     quantities = ("value", *sorted({f"grad.{slope.name}" for slope in slopes}))
     reading = replace(reading, quantities=quantities)
     fit = Fit(reading.options, slopes)
@@ -59,25 +59,25 @@ def with_gradients(reading: Reading, benches: list[Bench]) -> list[Reading]:
         return []
     if worst <= 1:
         return [replace(reading, residual=max(reading.residual, worst))] if reading.ids else []
-    found = list(_explained(reading, slopes, benches))
+    found = list(_explained(reading, slopes, analyses))
     if found:
         return found[:2]
     unexplained = replace(reading, gradient=False)
     return [unexplained if reading.ids else _only(unexplained, (Option("value-right-gradient-wrong"),), slopes, 0.0)]
 
 
-def _judged(bench: Bench) -> Iterator[Slope]:
+def _judged(analysis: CaseAnalysis) -> Iterator[Slope]:
     """The finite gradients that the reference has too, and those of constants, of which it has none."""
-    probe, outcome = bench.probe, bench.observation.outcome
+    probe, outcome = analysis.probe, analysis.observation.outcome
     fixed = constants(probe)
     for name, got in outcome.grads.items():
         if name in outcome.unjudged or not np.all(np.isfinite(got)):
             continue
         if name in probe.grads and probe.bounds:
             if np.shape(got) == np.shape(probe.grads[name]):
-                yield Slope(bench, name, np.asarray(got, dtype=np.float64), False)
+                yield Slope(analysis, name, np.asarray(got, dtype=np.float64), False)
         elif name in fixed:
-            yield Slope(bench, name, np.asarray(got, dtype=np.float64), True)
+            yield Slope(analysis, name, np.asarray(got, dtype=np.float64), True)
 
 
 class Fit:
@@ -85,36 +85,38 @@ class Fit:
 
     def __init__(self, chosen: tuple[Option, ...], slopes: list[Slope]) -> None:
         self.chosen, self.slopes = chosen, slopes
-        self.knobs = {o.id: o.value for o in chosen}
+        self.deviations = {o.id: o.value for o in chosen}
         self._known: dict[Slope, Any] = {}
 
     def expected(self, slope: Slope) -> Any:
         """The gradient of the variant."""
-        if slope.constant and "constants-get-gradient" not in self.knobs:
+        if slope.constant and "constants-get-gradient" not in self.deviations:
             return np.zeros_like(slope.got)
         if slope not in self._known:
             if not self.chosen:
-                self._known[slope] = np.asarray(slope.bench.probe.grads[slope.name])
+                self._known[slope] = np.asarray(slope.analysis.probe.grads[slope.name])
             else:
                 self._known[slope] = np.asarray(self._variant(slope))
         return self._known[slope]
 
     def _variant(self, slope: Slope) -> Any:
-        bench = slope.bench
-        reduction, outer = bench.probe.reduction, self._outer(bench)
-        return forms.slope(bench.form, bench.inputs, self.knobs, slope.name, reduction, outer)
+        analysis = slope.analysis
+        reduction, outer = analysis.probe.reduction, self._outer(analysis)
+        return forms.slope(analysis.form, analysis.inputs, self.deviations, slope.name, reduction, outer)
 
-    def _outer(self, bench: Bench) -> Any:
+    def _outer(self, analysis: CaseAnalysis) -> Any:
         """The factor as a function of the inputs: it may hold the temperature."""
-        id = next((id for id in self.knobs if id in FACTORS), None)
+        id = next((id for id in self.deviations if id in FACTORS), None)
         if id is None:
-            constant = self.knobs.get("outer-factor-constant", 1.0)
+            constant = self.deviations.get("outer-factor-constant", 1.0)
             return None if constant == 1.0 else lambda inputs: constant
-        return lambda inputs: FACTORS[id](heat(inputs, self.knobs) if bench.warm else 1.0, bench.samples)
+        return lambda inputs: FACTORS[id](
+            temperature(inputs, self.deviations) if analysis.has_temperature else 1.0, analysis.samples
+        )
 
     def allowed(self, slope: Slope) -> Any:
         """How far the target may be from the variant."""
-        probe, bench = slope.bench.probe, slope.bench
+        probe, analysis = slope.analysis.probe, slope.analysis
         if slope.constant or probe.bounds is None:
             others = probe.bounds.grads.values() if probe.bounds and self.chosen else ()
             bound: Any = np.full_like(slope.got, max((float(np.max(b)) for b in others), default=0.0))
@@ -126,10 +128,10 @@ class Fit:
         size = float(np.max(np.abs(want), initial=0.0))
         plain = float(np.max(np.abs(probe.grads.get(slope.name, want)), initial=0.0))
         inner = tuple(o for o in self.chosen if o.axis not in ("gradient", "gradient-factor", "factor", "offset"))
-        rows = bench.rows(tuple(o for o in inner if o.axis != "reduction"))
+        rows = analysis.rows(tuple(o for o in inner if o.axis != "reduction"))
         growth = max(1.0, size / plain if plain > 0 else 1.0)
-        growth *= max(1.0, (1 + rows.size) / (1 + bench.rows(()).size))
-        own = 16 * bench.unit * (1 + rows.size) * (1 + rows.noise) * size
+        growth *= max(1.0, (1 + rows.size) / (1 + analysis.rows(()).size))
+        own = 16 * analysis.unit * (1 + rows.size) * (1 + rows.noise) * size
         return bound + growth * float(np.max(bound, initial=0.0)) * (growth > 1) + own
 
     def misfit(self, slope: Slope, factor: float = 1.0) -> float:
@@ -150,16 +152,16 @@ class Fit:
         return worst
 
 
-def _explained(reading: Reading, slopes: list[Slope], benches: list[Bench]) -> Iterator[Reading]:
+def _explained(reading: Reading, slopes: list[Slope], analyses: list[CaseAnalysis]) -> Iterator[Reading]:
     """Readings with one convention of the gradient, with a factor on it, or with both."""
     plain = Fit(reading.options, slopes)
     # The gradients that depart decide first.
     ordered = sorted(slopes, key=lambda s: -min(plain.misfit(s), 1e300))
-    ids = tuple(id for id in benches[0].form.conventions if id not in reading.ids)
+    ids = tuple(id for id in analyses[0].form.conventions if id not in reading.ids)
     listed = [o for o in options((*ids, "constants-get-gradient")) if o.axis == "gradient"]
     fits = [(o, Fit((*reading.options, o), ordered)) for o in listed if _meant(o, ordered)]
     for option, fit in fits:
-        worst = _after(fit, benches)
+        worst = _after(fit, analyses)
         if worst <= 1 and _surprising(fit, plain):
             yield _only(reading, (option,), slopes, worst)
     for scaled in _scaled(plain):
@@ -186,17 +188,17 @@ def _surprising(fit: Fit, plain: Fit) -> bool:
 def _meant(option: Option, slopes: list[Slope]) -> bool:
     if option.id != "constants-get-gradient":
         return True
-    loss = slopes[0].bench.probe.loss
+    loss = slopes[0].analysis.probe.loss
     free = {p.name for p in loss.parameters if isinstance(p, Array) and p.like not in ("mask", "weights")}
     return any(s.constant and np.any(s.got) for s in slopes) and all(s.name in free for s in slopes if s.constant)
 
 
-def _after(fit: Fit, benches: list[Bench]) -> float:
+def _after(fit: Fit, analyses: list[CaseAnalysis]) -> float:
     """The worst misfit of the gradients, and of the values where the convention moves them too."""
     worst = fit.worst()
     if worst <= 1 and fit.chosen[-1].id in ("gradient-clamped",):
         chosen = tuple(sorted(fit.chosen, key=lambda o: o.rank))
-        worst = max([worst, *(bench.misfit(*answer(bench, chosen)) for bench in benches)])
+        worst = max([worst, *(analysis.misfit(*answer(analysis, chosen)) for analysis in analyses)])
     return worst
 
 
@@ -235,15 +237,15 @@ def _ratio(fit: Fit, name: str) -> float | None:
 
 def _radial(fit: Fit, slope: Slope) -> float:
     """How far the gradient is from right but for a multiple of each row, in units of what is allowed."""
-    rows = slope.bench.inputs.get(slope.name)
+    rows = slope.analysis.inputs.get(slope.name)
     embedding = any(
-        isinstance(p, Array) and p.embedding and p.name == slope.name for p in slope.bench.probe.loss.parameters
+        isinstance(p, Array) and p.embedding and p.name == slope.name for p in slope.analysis.probe.loss.parameters
     )
     off = slope.got - fit.expected(slope)
     if slope.constant or not embedding or rows is None:
         return fit.misfit(slope)
     along = np.sum(off * rows, axis=-1, keepdims=True) / np.sum(rows * rows, axis=-1, keepdims=True)
-    room = 4 * fit.allowed(slope) + 16 * slope.bench.unit * np.abs(along * rows)
+    room = 4 * fit.allowed(slope) + 16 * slope.analysis.unit * np.abs(along * rows)
     return float(np.max(np.abs(off - along * rows) / (room + 1e-300), initial=0.0))
 
 
@@ -251,7 +253,7 @@ def _only(reading: Reading, added: tuple[Option, ...], slopes: list[Slope], wors
     """The reading with conventions of the gradient; without any of the value it counts the cases of the gradients."""
     chosen = (*reading.options, *added)
     told = ", ".join(t for t in (reading.detail, *(o.told for o in added)) if t)
-    wrong = {id(s.bench) for s in slopes if Fit(reading.options, [s]).worst() > 1}
+    wrong = {id(s.analysis) for s in slopes if Fit(reading.options, [s]).worst() > 1}
     return replace(
         reading, ids=tuple(o.id for o in chosen), options=chosen, detail=told, residual=max(reading.residual, worst),
         cases=reading.cases if reading.ids else len(wrong),

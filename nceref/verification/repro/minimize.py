@@ -10,7 +10,7 @@ import numpy as np
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.corpus.corpus import corpus, evaluate, rounded
-from nceref.verification.diagnosis.features import heat
+from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
 
@@ -119,12 +119,12 @@ def _size(probe: Probe) -> int:
 
 def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Small inputs in the order in which they are tried: temperature 1 and 1/2, then those of the failing cases."""
-    given = heat(template)
+    given = temperature_scalar(template)
     if given is None or settings.get(given[0]) is not None:
         return chain.from_iterable(_of_size(template, sizes, [{}], settings) for sizes in SIZES)
     name, sign = given[0], INVERSE_TEMPERATURES[given[0]]
     usual = [1.0, 2.0**sign]
-    failing = {h[1] for h in (heat(o.probe) for o in known) if h} - set(usual)
+    failing = {h[1] for h in (temperature_scalar(o.probe) for o in known) if h} - set(usual)
     # The coldest first: there most fails.
     later = sorted(failing, reverse=sign > 0)
     groups = [(SIZES, usual), (SIZES[1:], later)]

@@ -1,4 +1,4 @@
-"""The dense forms are a second witness: without a knob they are the reference, and every knob moves something."""
+"""The dense forms are a second witness: without deviations they are the reference; each deviation moves something."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from nceref import get_loss, registry
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import corpus
 from nceref.verification.dense import forms
-from nceref.verification.dense.scene import Dense, log_add, log_sum_exp
-from nceref.verification.diagnosis.case import Bench
+from nceref.verification.dense.batch import DenseFamily, log_add, log_sum_exp
+from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import VALUES, options
 from nceref.verification.records import Observation, Outcome
 
@@ -27,13 +27,13 @@ def of_bound(got, want, bound):
 
 
 @pytest.mark.parametrize(("name", "number"), SETTINGS)
-def test_without_knobs_the_value_is_that_of_the_reference(name, number):
+def test_without_deviations_the_value_is_that_of_the_reference(name, number):
     for probe in probes(name, number):
         assert of_bound(forms.value(probe, {}), probe.value, probe.bounds.value) <= 1, probe.id
 
 
 @pytest.mark.parametrize(("name", "number"), SETTINGS)
-def test_without_knobs_the_gradients_are_those_of_the_reference(name, number):
+def test_without_deviations_the_gradients_are_those_of_the_reference(name, number):
     for probe in probes(name, number):
         found = forms.gradients(probe, {}, tuple(probe.grads))
         for given, want in probe.grads.items():
@@ -55,7 +55,7 @@ def test_other_reductions_are_those_of_the_reference(reduction):
 
 
 def test_every_loss_has_one_dense_form():
-    found = registry.discover("nceref.verification.dense.losses", "DENSE", Dense)
+    found = registry.discover("nceref.verification.dense.losses", "DENSE", DenseFamily)
     served = [loss for form in found.values() for loss in form.losses]
     assert sorted(served) == sorted(LOSSES)
 
@@ -78,15 +78,15 @@ SELDOM = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_every_knob_of_the_value_moves_the_designed_case(name):
+def test_every_deviation_of_the_value_moves_the_designed_case(name):
     probe = probes(name)[0]
-    bench = Bench(Observation(probe, Outcome(value=probe.value)))
+    analysis = CaseAnalysis(Observation(probe, Outcome(value=probe.value)))
     still = {
         option.id
-        for option in options(bench.form.conventions)
-        if option.axis != "gradient" and not np.any(np.abs(bench.answer((option,))[0] - bench.reference) > 1e-9)
+        for option in options(analysis.form.conventions)
+        if option.axis != "gradient" and not np.any(np.abs(analysis.answer((option,))[0] - analysis.reference) > 1e-9)
     }
-    moved = {o.id for o in options(bench.form.conventions) if np.any(bench.answer((o,))[0] != bench.reference)}
+    moved = {o.id for o in options(analysis.form.conventions) if np.any(analysis.answer((o,))[0] != analysis.reference)}
     assert still - moved <= SELDOM
 
 
@@ -99,7 +99,9 @@ def test_a_detached_input_has_no_gradient():
 
 def test_a_detached_length_leaves_a_gradient_along_the_rows():
     probe = probes("nt_xent")[0]
-    plain, detached = (forms.gradients(probe, knobs, ("z1",))["z1"] for knobs in ({}, {"normalization-detached": None}))
+    plain, detached = (
+        forms.gradients(probe, deviations, ("z1",))["z1"] for deviations in ({}, {"normalization-detached": None})
+    )
     along = np.abs(np.sum(probe.inputs["z1"] * plain, axis=1)), np.abs(np.sum(probe.inputs["z1"] * detached, axis=1))
     assert np.max(along[0]) < 1e-12
     assert np.min(along[1]) > 1e-3

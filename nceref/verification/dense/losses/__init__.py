@@ -1,1 +1,1 @@
-"""Losses once more, as short dense NumPy in which every stage can be done otherwise: one file a kind of scene."""
+"""Losses once more, as short dense NumPy in which every stage can be done otherwise: one file a kind of batch."""

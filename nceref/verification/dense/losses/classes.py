@@ -4,80 +4,103 @@ import math
 
 import numpy as np
 
-from nceref.verification.dense.scene import Dense, Member, Scene, embed, real, similarities
+from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities
 from nceref.verification.dense.stages import contrast
-from nceref.verification.dense.temperatures import SCALES, TEMPERATURES, factor, heat
+from nceref.verification.dense.temperatures import (
+    SCALE_CONVENTIONS,
+    TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
+    temperature,
+)
 
 
-def _onehot(inputs, knobs, classes):
-    target = (np.asarray(inputs["target"]) + knobs.get("labels-shifted", 0)) % classes
+def _onehot(inputs, deviations, classes):
+    target = (np.asarray(inputs["target"]) + deviations.get("labels-shifted", 0)) % classes
     return np.eye(classes)[target]
 
 
-def _scored(logits, target, inputs, knobs):
+def _scored(logits, target, inputs, deviations):
     nobody = np.zeros(target.shape, dtype=bool)
-    return Scene(
-        logits, logits, ~nobody, target, nobody, form="sum", heat=heat(inputs, knobs), samples=len(target)
-    )  # fmt: skip
+    return DenseBatch(
+        logits,
+        logits,
+        ~nobody,
+        target,
+        nobody,
+        form="sum",
+        temperature=temperature(inputs, deviations),
+        samples=len(target),
+    )
 
 
-def _given(inputs, knobs):
+def _given(inputs, deviations):
     """Scores as they are, divided by the temperature, and a target that may be smoothed."""
-    x = real(inputs["logits"]) if "first-input-detached" in knobs else inputs["logits"]
+    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
     classes = x.shape[-1]
     share = inputs["label_smoothing"]
-    target = (1 - share) * _onehot(inputs, knobs, classes) + share / classes
-    return (_scored(x * factor(inputs, knobs), target, inputs, knobs),)
+    target = (1 - share) * _onehot(inputs, deviations, classes) + share / classes
+    return (_scored(x * inverse_temperature(inputs, deviations), target, inputs, deviations),)
 
 
-def _balanced(inputs, knobs):
+def _balanced(inputs, deviations):
     """The logarithm of the class counts is added to the scores."""
-    x = real(inputs["logits"]) if "first-input-detached" in knobs else inputs["logits"]
+    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
     counts = inputs["class_counts"][..., None, :]
-    prior = counts if "prior-without-log" in knobs else np.log(counts)
-    sign = 0 if "prior-missing" in knobs else -1 if "prior-subtracted" in knobs else 1
-    sign = factor(inputs, knobs) if "prior-divided-by-temperature" in knobs else sign
-    return (_scored(x * factor(inputs, knobs) + sign * prior, _onehot(inputs, knobs, x.shape[-1]), inputs, knobs),)
+    prior = counts if "prior-without-log" in deviations else np.log(counts)
+    sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
+    sign = inverse_temperature(inputs, deviations) if "prior-divided-by-temperature" in deviations else sign
+    return (
+        _scored(
+            x * inverse_temperature(inputs, deviations) + sign * prior,
+            _onehot(inputs, deviations, x.shape[-1]),
+            inputs,
+            deviations,
+        ),
+    )
 
 
-def _cosines(inputs, knobs):
-    unit = embed(inputs, {"first": "embeddings", "centers": "class_weights"}, knobs)
-    cosines = similarities(unit["first"], unit["centers"], knobs)
-    return cosines, _onehot(inputs, knobs, cosines.shape[-1])
+def _cosines(inputs, deviations):
+    unit = embed(inputs, {"first": "embeddings", "centers": "class_weights"}, deviations)
+    cosines = similarities(unit["first"], unit["centers"], deviations)
+    return cosines, _onehot(inputs, deviations, cosines.shape[-1])
 
 
-def _angular(inputs, knobs):
+def _angular(inputs, deviations):
     """The margin is added to the angle of the target."""
-    cosines, target = _cosines(inputs, knobs)
-    margin = _margin(inputs, knobs)
-    if {"margin-multiplied", "margin-not-scaled"} & {*knobs}:
-        return (_subtracted(cosines, target, margin, inputs, knobs),)
+    cosines, target = _cosines(inputs, deviations)
+    margin = _margin(inputs, deviations)
+    if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
+        return (_subtracted(cosines, target, margin, inputs, deviations),)
     sine = np.sqrt(1 - cosines * cosines)
     moved = cosines * np.cos(margin) - sine * np.sin(margin)
     if inputs["fallback"] == "linear":
         beyond = real(cosines) < np.cos(np.pi - margin)
         moved = np.where(beyond, cosines - margin * np.sin(margin), moved)
-    where = np.ones_like(target) if "margin-on-every-class" in knobs else target
-    return (_scored(np.where(where > 0, moved, cosines) * factor(inputs, knobs), target, inputs, knobs),)
+    where = np.ones_like(target) if "margin-on-every-class" in deviations else target
+    return (
+        _scored(
+            np.where(where > 0, moved, cosines) * inverse_temperature(inputs, deviations), target, inputs, deviations
+        ),
+    )
 
 
-def _margin(inputs, knobs):
-    margin = 0.0 if "margin-missing" in knobs else inputs["margin"]
-    margin = -margin if "margin-added" in knobs else margin
-    return math.radians(margin) if "margin-in-degrees" in knobs else margin
+def _margin(inputs, deviations):
+    margin = 0.0 if "margin-missing" in deviations else inputs["margin"]
+    margin = -margin if "margin-added" in deviations else margin
+    return math.radians(margin) if "margin-in-degrees" in deviations else margin
 
 
-def _lowered(inputs, knobs):
+def _lowered(inputs, deviations):
     """The margin is subtracted from the cosine of the target."""
-    cosines, target = _cosines(inputs, knobs)
-    return (_subtracted(cosines, target, _margin(inputs, knobs), inputs, knobs),)
+    cosines, target = _cosines(inputs, deviations)
+    return (_subtracted(cosines, target, _margin(inputs, deviations), inputs, deviations),)
 
 
-def _subtracted(cosines, target, margin, inputs, knobs):
-    where = np.ones_like(target) if "margin-on-every-class" in knobs else target
-    scale = factor(inputs, knobs)
-    logits = cosines * scale - margin * where * (1.0 if "margin-not-scaled" in knobs else scale)
-    return _scored(logits, target, inputs, knobs)
+def _subtracted(cosines, target, margin, inputs, deviations):
+    where = np.ones_like(target) if "margin-on-every-class" in deviations else target
+    scale = inverse_temperature(inputs, deviations)
+    logits = cosines * scale - margin * where * (1.0 if "margin-not-scaled" in deviations else scale)
+    return _scored(logits, target, inputs, deviations)
 
 
 _EVERY = (
@@ -91,18 +114,19 @@ _ROWS = (
     "label-smoothing", "epsilon-in-norm",
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
     "columns-normalized", "matrix-normalized", "similarity-clamped", "margin-missing", "margin-on-every-class",
-    "margin-added", "margin-not-scaled", *SCALES, "normalization-detached", "centers-detached", "gradient-clamped",
+    "margin-added", "margin-not-scaled", *SCALE_CONVENTIONS,
+    "normalization-detached", "centers-detached", "gradient-clamped",
 )  # fmt: skip
 _PRIOR = (
     "prior-missing", "prior-subtracted", "prior-without-log", "prior-divided-by-temperature", "label-smoothing",
 )  # fmt: skip
 
-DENSE = Dense(
+DENSE = DenseFamily(
     name="classes",
     losses={
-        "cross_entropy": Member(_given, contrast, (*_EVERY, *TEMPERATURES)),
-        "balanced_softmax": Member(_balanced, contrast, (*_EVERY, *TEMPERATURES, *_PRIOR)),
-        "arcface": Member(_angular, contrast, (*_EVERY, *_ROWS, "margin-in-degrees", "margin-multiplied")),
-        "cosface": Member(_lowered, contrast, (*_EVERY, *_ROWS)),
+        "cross_entropy": DenseForm(_given, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS)),
+        "balanced_softmax": DenseForm(_balanced, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS, *_PRIOR)),
+        "arcface": DenseForm(_angular, contrast, (*_EVERY, *_ROWS, "margin-in-degrees", "margin-multiplied")),
+        "cosface": DenseForm(_lowered, contrast, (*_EVERY, *_ROWS)),
     },
-)  # fmt: skip
+)

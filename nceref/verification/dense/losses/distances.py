@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.verification.dense.scene import Dense, Member, Rows, embed, log_sum_exp, real
+from nceref.verification.dense.batch import DenseFamily, DenseForm, DenseRows, embed, log_sum_exp, real
 
 
 def _power(squares, exponent):
@@ -11,67 +11,84 @@ def _power(squares, exponent):
     return np.where(apart, np.where(apart, squares, 1.0) ** (exponent / 2), 0.0)
 
 
-def _exponent(default, knobs):
-    return 1.0 if "distance-not-squared" in knobs else 2.0 if "distance-squared" in knobs else default
+def _exponent(default, deviations):
+    return 1.0 if "distance-not-squared" in deviations else 2.0 if "distance-squared" in deviations else default
 
 
-def _paired(inputs, knobs):
-    unit = embed(inputs, {"first": "x", "second": "y"}, knobs)
+def _paired(inputs, deviations):
+    unit = embed(inputs, {"first": "x", "second": "y"}, deviations)
     return unit["first"] - unit["second"], inputs["exponent"]
 
 
-def _paired_rows(arranged, knobs):
+def _paired_rows(arranged, deviations):
     between, exponent = arranged
-    rows = _power(np.sum(between * between, axis=-1), _exponent(exponent, knobs))
-    rows = rows / between.shape[-1] if "mean-over-dimensions" in knobs else rows
-    return Rows(rows, size=4.0 + float(np.max(np.abs(real(rows)))), samples=rows.shape[-1])
+    rows = _power(np.sum(between * between, axis=-1), _exponent(exponent, deviations))
+    rows = rows / between.shape[-1] if "mean-over-dimensions" in deviations else rows
+    return DenseRows(rows, size=4.0 + float(np.max(np.abs(real(rows)))), samples=rows.shape[-1])
 
 
-def _apart(inputs, knobs):
-    x = embed(inputs, {"first": "x"}, knobs)["first"]
+def _apart(inputs, deviations):
+    x = embed(inputs, {"first": "x"}, deviations)["first"]
     between = x[..., :, None, :] - x[..., None, :, :]
     off = ~np.eye(x.shape[-2], dtype=bool)
-    diagonal = inputs["include_diagonal"] or "diagonal-included" in knobs
+    diagonal = inputs["include_diagonal"] or "diagonal-included" in deviations
     t = {"temperature-missing": 1.0}.get(
-        next(iter(knobs), ""), inputs["t"] * knobs.get("temperature-off-by-a-factor", 1)
+        next(iter(deviations), ""), inputs["t"] * deviations.get("temperature-off-by-a-factor", 1)
     )
     return np.sum(between * between, axis=-1), off | diagonal, t
 
 
-def _potential(arranged, knobs):
+def _potential(arranged, deviations):
     """The logarithm of the mean potential, one number for all points."""
     squares, pairs, t = arranged
     n = len(pairs)
-    logits = -t * _power(squares, _exponent(2.0, knobs))
+    logits = -t * _power(squares, _exponent(2.0, deviations))
     flat = np.where(pairs, logits, -np.inf).reshape(*logits.shape[:-2], n * n)
     total = log_sum_exp(flat)
     # Pairs are counted once, i < j, unless the points themselves are among them.
     whole = bool(np.all(pairs))
-    count = np.log(np.sum(pairs)) if "sum-instead-of-mean" not in knobs else np.log(1 if whole else 2)
+    count = np.log(np.sum(pairs)) if "sum-instead-of-mean" not in deviations else np.log(1 if whole else 2)
     mean = total - count
-    if "epsilon-in-log" in knobs:
-        mean = np.log(np.exp(mean) + knobs["epsilon-in-log"][1])
-    value = np.exp(mean) if "logarithm-missing" in knobs else mean
-    return Rows(value[..., None], size=float(np.max(np.abs(real(logits)))), samples=n)
+    if "epsilon-in-log" in deviations:
+        mean = np.log(np.exp(mean) + deviations["epsilon-in-log"][1])
+    value = np.exp(mean) if "logarithm-missing" in deviations else mean
+    return DenseRows(value[..., None], size=float(np.max(np.abs(real(logits)))), samples=n)
 
 
 _EVERY = ("epsilon-in-norm",
           "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", "sum-instead-of-mean",
           "first-input-detached", "normalization-detached", "distance-not-squared")  # fmt: skip
 
-DENSE = Dense(
+DENSE = DenseFamily(
     name="distances",
     losses={
-        "alignment": Member(
-            _paired, _paired_rows,
-            (*_EVERY, "first-input-not-normalized", "second-input-not-normalized", "distance-squared", "keys-detached",
-             "mean-over-dimensions",
-             "mean-instead-of-sum", "divided-by-n-twice", "last-row-missing", "mean-over-nonzero-rows"),
+        "alignment": DenseForm(
+            _paired,
+            _paired_rows,
+            (
+                *_EVERY,
+                "first-input-not-normalized",
+                "second-input-not-normalized",
+                "distance-squared",
+                "keys-detached",
+                "mean-over-dimensions",
+                "mean-instead-of-sum",
+                "divided-by-n-twice",
+                "last-row-missing",
+                "mean-over-nonzero-rows",
+            ),
         ),
-        "uniformity": Member(
-            _apart, _potential,
-            (*_EVERY, "diagonal-included", "logarithm-missing", "epsilon-in-log", "temperature-missing",
-             "temperature-off-by-a-factor"),
+        "uniformity": DenseForm(
+            _apart,
+            _potential,
+            (
+                *_EVERY,
+                "diagonal-included",
+                "logarithm-missing",
+                "epsilon-in-log",
+                "temperature-missing",
+                "temperature-off-by-a-factor",
+            ),
         ),
     },
-)  # fmt: skip
+)

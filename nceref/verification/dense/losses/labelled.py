@@ -5,9 +5,23 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.dense.scene import Dense, Member, Scene, beside, embed, similarities, stack, transposed
+from nceref.verification.dense.batch import (
+    DenseBatch,
+    DenseFamily,
+    DenseForm,
+    beside,
+    embed,
+    similarities,
+    stack,
+    transposed,
+)
 from nceref.verification.dense.stages import contrast
-from nceref.verification.dense.temperatures import PLACES, TEMPERATURES, heat, tempered
+from nceref.verification.dense.temperatures import (
+    PARTIAL_TEMPERATURES,
+    TEMPERATURE_CONVENTIONS,
+    temperature,
+    tempered,
+)
 
 
 def _flat(x):
@@ -24,33 +38,43 @@ def _shape(inputs, views):
     return (x.shape[-3], x.shape[-2]) if views else (x.shape[-2], 1)
 
 
-def _samples(inputs, knobs):
+def _samples(inputs, deviations):
     """Anchors and candidates, with the weight of each as a positive."""
     views = inputs.get("views", 0)
     n, v = _shape(inputs, views)
     given = {**inputs, "embeddings": _flat(inputs["embeddings"]) if views else inputs["embeddings"]}
     given = {"queue": None, **given}
-    unit = embed(given, {"first": "embeddings", "queue": "queue"}, knobs)
+    unit = embed(given, {"first": "embeddings", "queue": "queue"}, deviations)
     z = unit["first"]
     anchors = z[..., :n, :] if inputs.get("anchor_mode") == "one" else z
     candidates = stack(z, unit["queue"]) if "queue" in unit else z
-    positives, extra, view = _positives(inputs, knobs, n, v, candidates.shape[-2])
+    positives, in_queue, view = _positives(inputs, deviations, n, v, candidates.shape[-2])
     rows = anchors.shape[-2]
     own = np.eye(rows, candidates.shape[-2], dtype=bool)
-    positives = _chosen(positives[:rows], own, knobs)
-    logits, numerator = tempered(similarities(anchors, candidates, knobs, positives), positives, inputs, knobs)
+    positives = _chosen(positives[:rows], own, deviations)
+    logits, numerator = tempered(
+        similarities(anchors, candidates, deviations, positives), positives, inputs, deviations
+    )
     weights = inputs.get("anchor_weights")
-    return Scene(
-        logits, numerator, ~own, positives, own, view=view[:rows], extra=extra[:rows], heat=heat(inputs, knobs),
-        anchor_weights=None if weights is None else np.tile(weights, rows // n), samples=n,
-        lonely=inputs.get("no_positive", "zero"),
-    )  # fmt: skip
+    return DenseBatch(
+        logits,
+        numerator,
+        ~own,
+        positives,
+        own,
+        same_view=view[:rows],
+        in_queue=in_queue[:rows],
+        temperature=temperature(inputs, deviations),
+        anchor_weights=None if weights is None else np.tile(weights, rows // n),
+        samples=n,
+        without_positive=inputs.get("no_positive", "zero"),
+    )
 
 
-def _positives(inputs, knobs, n, v, m):
+def _positives(inputs, deviations, n, v, m):
     """Weight of every pair of rows, itself included; which are of the queue, and which of the anchor's view."""
     place = np.arange(n * v)
-    sample = place // v if "views-interleaved" in knobs else place % n
+    sample = place // v if "views-interleaved" in deviations else place % n
     names = sample if inputs["labels"] is None else np.asarray(inputs["labels"])[sample]
     if m > n * v:
         names = np.concatenate([names, inputs["queue_labels"]])
@@ -58,76 +82,85 @@ def _positives(inputs, knobs, n, v, m):
     if inputs.get("mask") is not None:
         weights = np.asarray(inputs["mask"])[np.ix_(sample, sample)]
         weights = np.pad(weights, ((0, m - n * v), (0, m - n * v)))
-    weights = (weights > 0).astype(float) if "weights-missing" in knobs else weights
-    weights = np.roll(weights, knobs.get("labels-shifted", 0), axis=1)
+    weights = (weights > 0).astype(float) if "weights-missing" in deviations else weights
+    weights = np.roll(weights, deviations.get("labels-shifted", 0), axis=1)
     which = np.concatenate([place // n, np.full(m - n * v, v)])
     return weights, np.tile(np.arange(m) >= n * v, (m, 1)), which[:, None] == which
 
 
-def _chosen(weights, own, knobs):
+def _chosen(weights, own, deviations):
     """Which of the positives are used."""
-    if "self-counted-as-positive" not in knobs:
+    if "self-counted-as-positive" not in deviations:
         weights = np.where(own, 0.0, weights)
-    if "first-positive-only" in knobs:
+    if "first-positive-only" in deviations:
         weights = weights * (np.cumsum(weights > 0, axis=1) == 1)
     return weights
 
 
-def _outside(inputs, knobs):
+def _outside(inputs, deviations):
     """The mean over positives is outside of the logarithm."""
     base = inputs["base_temperature"]
-    factor: Any = 1.0 if base is None else heat(inputs, knobs) / base
+    factor: Any = 1.0 if base is None else temperature(inputs, deviations) / base
     factor = factor[..., 0] if np.ndim(factor) > 2 else factor
-    return (replace(_samples(inputs, knobs), form=inputs["form"], factor=factor),)
+    return (replace(_samples(inputs, deviations), form=inputs["form"], factor=factor),)
 
 
-def _inside(inputs, knobs):
-    return (replace(_samples(inputs, knobs), form="in"),)
+def _inside(inputs, deviations):
+    return (replace(_samples(inputs, deviations), form="in"),)
 
 
-def _with_centers(inputs, knobs):
+def _with_centers(inputs, deviations):
     """Class centers are candidates too, and the own one is a positive of weight 1; samples weigh alpha."""
-    scene = _samples(inputs, knobs)
-    n, alpha = scene.samples, 1.0 if "weights-missing" in knobs else inputs["alpha"]
+    batch = _samples(inputs, deviations)
+    n, alpha = batch.samples, 1.0 if "weights-missing" in deviations else inputs["alpha"]
     features = inputs["embeddings"] if inputs["center_features"] is None else inputs["center_features"]
-    centers = np.real(inputs["centers"]) if "centers-detached" in knobs else inputs["centers"]
-    if "centers-normalized" in knobs:
+    centers = np.real(inputs["centers"]) if "centers-detached" in deviations else inputs["centers"]
+    if "centers-normalized" in deviations:
         centers = centers / np.sqrt(np.sum(centers * centers, axis=-1, keepdims=True))
     logits = features @ transposed(centers)
-    logits = (logits / heat(inputs, knobs) if "temperature-on-centers" in knobs else logits) + _offset(inputs, knobs)
+    logits = (logits / temperature(inputs, deviations) if "temperature-on-centers" in deviations else logits) + _offset(
+        inputs, deviations
+    )
     c = logits.shape[-1]
     own_center = np.arange(c) == np.asarray(inputs["labels"])[:, None]
-    inside = np.concatenate([np.zeros_like(scene.candidates), np.ones((n, c), dtype=bool)], axis=1)
+    inside = np.concatenate([np.zeros_like(batch.candidates), np.ones((n, c), dtype=bool)], axis=1)
 
     def wider(mask, fill=False):
         return np.pad(mask, ((0, 0), (0, c)), constant_values=fill)
 
     return (
         replace(
-            scene, logits=beside(scene.logits, logits), numerator=beside(scene.numerator, logits), centers=inside,
-            candidates=wider(scene.candidates, True), own=wider(scene.own), extra=wider(scene.extra), view=None,
-            positives=np.concatenate([alpha * scene.positives, own_center], axis=1),
+            batch,
+            logits=beside(batch.logits, logits),
+            numerator=beside(batch.numerator, logits),
+            centers=inside,
+            candidates=wider(batch.candidates, True),
+            own=wider(batch.own),
+            in_queue=wider(batch.in_queue),
+            same_view=None,
+            positives=np.concatenate([alpha * batch.positives, own_center], axis=1),
             form="sum" if inputs["form"] == "sum" else "mean",
         ),
-    )  # fmt: skip
+    )
 
 
-def _offset(inputs, knobs):
+def _offset(inputs, deviations):
     """Log-prior and bias of the centers."""
     prior, bias = inputs["class_prior"], inputs["center_bias"]
     offset = 0.0
-    if prior is not None and "prior-missing" not in knobs:
-        offset = np.log(prior) if "prior-without-log" not in knobs else prior
-        offset = -offset if "prior-subtracted" in knobs else offset
-    if bias is not None and "bias-missing" not in knobs:
-        bias = np.real(bias) if "bias-detached" in knobs else bias
-        offset = offset + (-1 if "bias-subtracted" in knobs else 1) * bias[..., None, :]
+    if prior is not None and "prior-missing" not in deviations:
+        offset = np.log(prior) if "prior-without-log" not in deviations else prior
+        offset = -offset if "prior-subtracted" in deviations else offset
+    if bias is not None and "bias-missing" not in deviations:
+        bias = np.real(bias) if "bias-detached" in deviations else bias
+        offset = offset + (-1 if "bias-subtracted" in deviations else 1) * bias[..., None, :]
     return offset
 
 
 _EVERY = (
     "epsilon-in-norm", "candidates-detached",
-    "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", *TEMPERATURES, *PLACES,
+    "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", *TEMPERATURE_CONVENTIONS,
+    *PARTIAL_TEMPERATURES,
     "self-contrast-kept", "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks",
     "self-mask-shifted", "positive-dropped-from-denominator", "other-positives-dropped", "phantom-candidate",
     "a-negative-dropped", "labels-shifted", "first-positive-only", "self-counted-as-positive",
@@ -145,11 +178,11 @@ _CENTERS = ("centers-dropped", "centers-detached", "prior-missing", "prior-subtr
             "bias-missing", "bias-subtracted", "bias-detached",
             "centers-normalized", "temperature-on-centers")  # fmt: skip
 
-DENSE = Dense(
+DENSE = DenseFamily(
     name="labelled",
     losses={
-        "supcon_out": Member(_outside, contrast, (*_EVERY, *_VIEWS, *_QUEUE, *_FORMS)),
-        "supcon_in": Member(_inside, contrast, (*_EVERY, *_VIEWS, "sum-outside-log")),
-        "paco": Member(_with_centers, contrast, (*_EVERY, *_QUEUE, *_FORMS, *_CENTERS)),
+        "supcon_out": DenseForm(_outside, contrast, (*_EVERY, *_VIEWS, *_QUEUE, *_FORMS)),
+        "supcon_in": DenseForm(_inside, contrast, (*_EVERY, *_VIEWS, "sum-outside-log")),
+        "paco": DenseForm(_with_centers, contrast, (*_EVERY, *_QUEUE, *_FORMS, *_CENTERS)),
     },
-)  # fmt: skip
+)

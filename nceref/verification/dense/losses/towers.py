@@ -5,76 +5,93 @@ from dataclasses import replace
 
 import numpy as np
 
-from nceref.verification.dense.scene import Dense, Member, Scene, beside, embed, real, similarities
+from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, beside, embed, real, similarities
 from nceref.verification.dense.stages import contrast
-from nceref.verification.dense.temperatures import PLACES, SCALES, TEMPERATURES, heat, tempered
+from nceref.verification.dense.temperatures import (
+    PARTIAL_TEMPERATURES,
+    SCALE_CONVENTIONS,
+    TEMPERATURE_CONVENTIONS,
+    temperature,
+    tempered,
+)
 
 
-def _square(inputs, roles, knobs):
+def _square(inputs, roles, deviations):
     """All keys of the batch are candidates; both directions where they are asked for."""
-    unit = embed(inputs, roles, knobs)
+    unit = embed(inputs, roles, deviations)
     towers = unit["first"], unit["second"]
-    first = _one_way(*towers, inputs, knobs)
-    second = _one_way(*towers[::-1], inputs, knobs)
-    if "one-direction-only" in knobs:
+    first = _one_way(*towers, inputs, deviations)
+    second = _one_way(*towers[::-1], inputs, deviations)
+    if "one-direction-only" in deviations:
         return (first,)
-    if "other-direction-only" in knobs:
+    if "other-direction-only" in deviations:
         return (second,)
     return first, second
 
 
-def _one_way(anchors, keys, inputs, knobs):
+def _one_way(anchors, keys, inputs, deviations):
     n = anchors.shape[-2]
-    positives = np.eye(n)[(np.arange(n) + knobs.get("labels-shifted", 0)) % n]
-    s = similarities(anchors, keys, knobs, positives)
-    logits, numerator = tempered(s, positives, inputs, knobs)
+    positives = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
+    s = similarities(anchors, keys, deviations, positives)
+    logits, numerator = tempered(s, positives, inputs, deviations)
     nobody, everyone = np.zeros((n, n), dtype=bool), np.ones((n, n), dtype=bool)
-    return Scene(logits, numerator, everyone, positives, nobody, heat=heat(inputs, knobs), samples=n)
+    return DenseBatch(
+        logits, numerator, everyone, positives, nobody, temperature=temperature(inputs, deviations), samples=n
+    )
 
 
-def _queries(inputs, knobs):
+def _queries(inputs, deviations):
     if inputs["negatives"] is not None:
-        return _queued(inputs, {"first": "queries", "second": "keys", "queue": "negatives"}, knobs)
-    scenes = _square(inputs, {"first": "queries", "second": "keys"}, knobs)
-    return scenes if "both-directions-averaged" in knobs else scenes[:1]
+        return _queued(inputs, {"first": "queries", "second": "keys", "queue": "negatives"}, deviations)
+    batches = _square(inputs, {"first": "queries", "second": "keys"}, deviations)
+    return batches if "both-directions-averaged" in deviations else batches[:1]
 
 
-def _momentum(inputs, knobs):
-    return _queued(inputs, {"first": "queries", "second": "keys", "queue": "queue"}, knobs)
+def _momentum(inputs, deviations):
+    return _queued(inputs, {"first": "queries", "second": "keys", "queue": "queue"}, deviations)
 
 
-def _queued(inputs, roles, knobs):
+def _queued(inputs, roles, deviations):
     """Columns: the own key, the queue, and the other keys of the batch, which are no candidates."""
-    unit = embed(inputs, roles, knobs)
+    unit = embed(inputs, roles, deviations)
     q, k, queue = unit["first"], unit["second"], unit["queue"]
     n, m = q.shape[-2], queue.shape[-2]
     kind = np.repeat((0, 1, 2), (1, m, n))
-    own, extra, spare = (np.tile(kind == which, (n, 1)) for which in range(3))
-    spare[:, 1 + m :] &= ~np.eye(n, dtype=bool)
-    positives = np.tile(np.arange(1 + m + n) == knobs.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
+    own, in_queue, excluded = (np.tile(kind == which, (n, 1)) for which in range(3))
+    excluded[:, 1 + m :] &= ~np.eye(n, dtype=bool)
+    positives = np.tile(np.arange(1 + m + n) == deviations.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
     pair = np.sum(q * k, axis=-1)[..., None]
-    s = beside(pair, similarities(q, queue, knobs, np.zeros((n, m))), similarities(q, k, knobs, np.zeros((n, n))))
-    logits, numerator = tempered(s, positives, inputs, knobs)
+    s = beside(
+        pair, similarities(q, queue, deviations, np.zeros((n, m))), similarities(q, k, deviations, np.zeros((n, n)))
+    )
+    logits, numerator = tempered(s, positives, inputs, deviations)
     nobody = np.zeros_like(own)
     return (
-        Scene(
-            logits, numerator, own | extra, positives, nobody, extra=extra, spare=spare, heat=heat(inputs, knobs),
+        DenseBatch(
+            logits,
+            numerator,
+            own | in_queue,
+            positives,
+            nobody,
+            in_queue=in_queue,
+            excluded=excluded,
+            temperature=temperature(inputs, deviations),
             samples=n,
         ),
-    )  # fmt: skip
+    )
 
 
-def _hardest(inputs, knobs):
+def _hardest(inputs, deviations):
     """The own key and the most similar of the others, ties to the lower index."""
-    scenes = _square(inputs, {"first": "queries", "second": "keys"}, knobs)
-    scenes = scenes if "both-directions-averaged" in knobs else scenes[:1]
-    down = "count-rounded-down" in knobs
-    return tuple(replace(scene, candidates=_kept(scene, inputs["fraction"], down)) for scene in scenes)
+    batches = _square(inputs, {"first": "queries", "second": "keys"}, deviations)
+    batches = batches if "both-directions-averaged" in deviations else batches[:1]
+    down = "count-rounded-down" in deviations
+    return tuple(replace(batch, candidates=_kept(batch, inputs["fraction"], down)) for batch in batches)
 
 
-def _kept(scene, fraction, down):
+def _kept(batch, fraction, down):
     # All batch entries are the same point, apart from the step.
-    s = real(scene.logits).reshape(-1, *scene.logits.shape[-2:])[0]
+    s = real(batch.logits).reshape(-1, *batch.logits.shape[-2:])[0]
     n = len(s)
     count = (math.floor if down else math.ceil)(round(fraction * (n - 1), 9))
     count = min(n - 1, max(1, count))
@@ -84,8 +101,8 @@ def _kept(scene, fraction, down):
     return hard | np.eye(n, dtype=bool)
 
 
-def _symmetric(inputs, knobs):
-    return _square(inputs, {"first": "image", "second": "text"}, knobs)
+def _symmetric(inputs, deviations):
+    return _square(inputs, {"first": "image", "second": "text"}, deviations)
 
 
 _EVERY = (
@@ -98,26 +115,38 @@ _EVERY = (
     "temperature-detached", "positives-detached", "denominator-detached", "negatives-detached",
     "normalization-detached",
 )  # fmt: skip
-_WARM = (*_EVERY, *TEMPERATURES, *PLACES)
+_WARM = (*_EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
           "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
 
-DENSE = Dense(
+DENSE = DenseFamily(
     name="towers",
     losses={
-        "info_nce": Member(
-            _queries, contrast,
+        "info_nce": DenseForm(
+            _queries,
+            contrast,
             (*_WARM, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
         ),
-        "moco": Member(_momentum, contrast, (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped")),
-        "hard_contrastive": Member(
-            _hardest, contrast,
+        "moco": DenseForm(_momentum, contrast, (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped")),
+        "hard_contrastive": DenseForm(
+            _hardest,
+            contrast,
             (*_WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
         ),
-        "clip": Member(
-            _symmetric, contrast,
-            (*_EVERY, *SCALES, "one-direction-only", "other-direction-only", "directions-summed", "label-smoothing",
-             "a-negative-dropped", "keys-detached", "gradient-clamped"),
+        "clip": DenseForm(
+            _symmetric,
+            contrast,
+            (
+                *_EVERY,
+                *SCALE_CONVENTIONS,
+                "one-direction-only",
+                "other-direction-only",
+                "directions-summed",
+                "label-smoothing",
+                "a-negative-dropped",
+                "keys-detached",
+                "gradient-clamped",
+            ),
         ),
     },
-)  # fmt: skip
+)

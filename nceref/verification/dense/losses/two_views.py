@@ -4,67 +4,75 @@ from dataclasses import replace
 
 import numpy as np
 
-from nceref.verification.dense.scene import Dense, Member, Scene, embed, real, similarities, stack
+from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities, stack
 from nceref.verification.dense.stages import contrast
-from nceref.verification.dense.temperatures import PLACES, TEMPERATURES, factor, heat, tempered
+from nceref.verification.dense.temperatures import (
+    PARTIAL_TEMPERATURES,
+    TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
+    temperature,
+    tempered,
+)
 
 ROLES = {"first": "z1", "second": "z2"}
 
 
-def _views(inputs, knobs):
+def _views(inputs, deviations):
     """All rows against all rows; the positive is the other view of the sample."""
-    unit = embed(inputs, ROLES, knobs)
+    unit = embed(inputs, ROLES, deviations)
     z, n = stack(unit["first"], unit["second"]), unit["first"].shape[-2]
     rows = np.arange(2 * n)
-    partner = rows ^ 1 if "views-interleaved" in knobs else (rows + n) % (2 * n)
-    partner = (partner + knobs.get("labels-shifted", 0)) % (2 * n)
+    partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
+    partner = (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
-    s = similarities(z, z, knobs, positives)
-    if "other-view-detached" in knobs:
+    s = similarities(z, z, deviations, positives)
+    if "other-view-detached" in deviations:
         s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
-    logits, numerator = tempered(s, positives, inputs, knobs)
-    return s, Scene(logits, numerator, ~own, positives, own, view=view, heat=heat(inputs, knobs), samples=n)
+    logits, numerator = tempered(s, positives, inputs, deviations)
+    return s, DenseBatch(
+        logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n
+    )
 
 
-def _with_positive(inputs, knobs):
-    return (_views(inputs, knobs)[1],)
+def _with_positive(inputs, deviations):
+    return (_views(inputs, deviations)[1],)
 
 
-def _decoupled(inputs, knobs):
+def _decoupled(inputs, deviations):
     """The positive is outside of the denominator."""
-    scene = _views(inputs, knobs)[1]
-    return (replace(scene, candidates=scene.candidates & ~(scene.positives > 0)),)
+    batch = _views(inputs, deviations)[1]
+    return (replace(batch, candidates=batch.candidates & ~(batch.positives > 0)),)
 
 
-def _weighted(inputs, knobs):
+def _weighted(inputs, deviations):
     """Decoupled, with a weight on each positive that is largest where the views are far from each other."""
-    (scene,) = _decoupled(inputs, knobs)
-    if "weights-missing" in knobs:
-        return (scene,)
-    unit = embed(inputs, ROLES, knobs)
+    (batch,) = _decoupled(inputs, deviations)
+    if "weights-missing" in deviations:
+        return (batch,)
+    unit = embed(inputs, ROLES, deviations)
     closeness = np.sum(unit["first"] * unit["second"], axis=-1) / inputs["sigma"]
-    closeness = closeness if "weights-not-detached" in knobs else real(closeness)
+    closeness = closeness if "weights-not-detached" in deviations else real(closeness)
     mass = np.exp(closeness - np.max(real(closeness), axis=-1, keepdims=True))
-    pull = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
-    return (replace(scene, pull=np.concatenate([pull, pull], axis=-1)),)
+    weight = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
+    return (replace(batch, numerator_factor=np.concatenate([weight, weight], axis=-1)),)
 
 
-def _estimated(inputs, knobs):
+def _estimated(inputs, deviations):
     """The denominator holds an estimate of the true negatives."""
-    scene = _views(inputs, knobs)[1]
-    t = heat(inputs, knobs)
+    batch = _views(inputs, deviations)[1]
+    t = temperature(inputs, deviations)
     # The floor is the smallest sum that unit rows can have; a temperature that is not used is not used here either.
-    own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*knobs}
-    floor = -factor(inputs, knobs) if own else -1 / t
+    own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*deviations}
+    floor = -inverse_temperature(inputs, deviations) if own else -1 / t
     floor = floor[..., 0] if np.ndim(floor) > 2 else floor
-    return (replace(scene, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
+    return (replace(batch, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
 
 
 _EVERY = (
     "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
     "columns-normalized", "matrix-normalized", "epsilon-in-norm", "candidates-detached",
-    "other-view-detached", *TEMPERATURES, *PLACES, "self-contrast-kept",
+    "other-view-detached", *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES, "self-contrast-kept",
     "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks", "self-mask-shifted",
     "positive-counted-twice", "cross-view-only", "same-view-only", "phantom-candidate", "a-negative-dropped",
     "labels-shifted", "views-interleaved", "similarity-clamped", "epsilon-in-log", "value-saturates",
@@ -78,15 +86,15 @@ _OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negat
             "log-of-mean")  # fmt: skip
 _CORRECTED = ("correction-missing", "positive-dropped-from-denominator", "logarithm-missing", "log-of-mean")
 
-DENSE = Dense(
+DENSE = DenseFamily(
     name="two_views",
     losses={
-        "nt_xent": Member(_with_positive, contrast, (*_EVERY, *_PROBABILITY)),
-        "dcl": Member(_decoupled, contrast, (*_EVERY, *_OUTSIDE)),
-        "dclw": Member(_weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached")),
-        "debiased": Member(_estimated, contrast, (*_EVERY, *_CORRECTED)),
-        "hcl": Member(
+        "nt_xent": DenseForm(_with_positive, contrast, (*_EVERY, *_PROBABILITY)),
+        "dcl": DenseForm(_decoupled, contrast, (*_EVERY, *_OUTSIDE)),
+        "dclw": DenseForm(_weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached")),
+        "debiased": DenseForm(_estimated, contrast, (*_EVERY, *_CORRECTED)),
+        "hcl": DenseForm(
             _estimated, contrast, (*_EVERY, *_CORRECTED, "importance-weights-missing", "weights-detached")
         ),
     },
-)  # fmt: skip
+)

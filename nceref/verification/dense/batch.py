@@ -1,9 +1,9 @@
-"""What the dense form of a loss is made of: a scene of anchors and candidates, and the rows that come out of it.
+"""What the dense form of a loss is made of: a batch of anchors and candidates, and the rows that come out of it.
 
 The dense form is a second witness beside the reference, and the place where conventions differ: every stage looks at
-`knobs`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without knobs
-it is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex step: what
-decides, a maximum or a branch, goes by the real part, and a detached number is its real part.
+`deviations`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without
+deviations it is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex
+step: what decides, a maximum or a branch, goes by the real part, and a detached number is its real part.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 Array = Any
-Knobs = Mapping[str, Any]
+Deviations = Mapping[str, Any]
 
 DETACHED = {"first-input-detached": "first", "keys-detached": "second", "centers-detached": "centers"}
-UNSCALED = {"first-input-not-normalized": ("first",), "second-input-not-normalized": ("second", "centers"),
-            "queue-not-normalized": ("queue",)}  # fmt: skip
+UNSCALED = {
+    "first-input-not-normalized": ("first",),
+    "second-input-not-normalized": ("second", "centers"),
+    "queue-not-normalized": ("queue",),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class DenseBatch:
     """Anchors against candidates: one matrix, and who is who in it.
 
     Attributes
@@ -34,17 +37,17 @@ class Scene:
         Weight of each candidate as a positive.
     own : array, (n, m), bool
         The anchor itself.
-    view, extra, spare, centers : array, (n, m), bool
+    same_view, in_queue, excluded, centers : array, (n, m), bool
         Candidates of the anchor's own view; those of a queue; keys of the batch that are no candidates; class centers.
     form : str
         ``mean`` or ``sum`` over positives outside the logarithm, or ``in``: mean inside.
-    pull : array or 1
+    numerator_factor : array or 1
         Multiplies the positive of a row, (..., n).
-    factor, heat : array or 1
+    factor, temperature : array or 1
         Multiplies every row; the temperature.
     anchor_weights : array or None
         Weight of each row in the mean, (n,).
-    lonely : str
+    without_positive : str
         ``skip`` or ``zero``: what becomes of an anchor without a positive.
     samples : int
         The number of samples N.
@@ -57,22 +60,22 @@ class Scene:
     candidates: Array
     positives: Array
     own: Array
-    view: Array = None
-    extra: Array = None
-    spare: Array = None
+    same_view: Array = None
+    in_queue: Array = None
+    excluded: Array = None
     centers: Array = None
     form: str = "mean"
-    pull: Any = 1.0
+    numerator_factor: Any = 1.0
     factor: Any = 1.0
-    heat: Any = 1.0
+    temperature: Any = 1.0
     anchor_weights: Array = None
-    lonely: str = "zero"
+    without_positive: str = "zero"
     samples: int = 1
     estimate: tuple[Any, Any, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DenseRows:
     """Row losses, and what the mean needs.
 
     Attributes
@@ -105,30 +108,31 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Member:
-    """One loss in a kind of scene.
+class DenseForm:
+    """The dense form of one loss.
 
     Attributes
     ----------
     arrange : callable
-        ``arrange(inputs, knobs)``: all that is decided before the denominator; a tuple of scenes, one a direction.
+        ``arrange(inputs, deviations)``: all that is decided before the denominator; a tuple of
+        batches, one a direction.
     rows : callable
-        ``rows(arranged, knobs)``: the `Rows`.
+        ``rows(arranged, deviations)``: the `DenseRows`.
     conventions : tuple of str
         Ids of the conventions that mean something for this loss.
     """
 
-    arrange: Callable[[Mapping[str, Any], Knobs], Any]
-    rows: Callable[[Any, Knobs], Rows]
+    arrange: Callable[[Mapping[str, Any], Deviations], Any]
+    rows: Callable[[Any, Deviations], DenseRows]
     conventions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Dense:
-    """A kind of scene and the losses that are one."""
+class DenseFamily:
+    """A kind of batch, and the dense forms of the losses that are made of it."""
 
     name: str
-    losses: Mapping[str, Member]
+    losses: Mapping[str, DenseForm]
 
 
 def real(x: Array) -> Array:
@@ -172,19 +176,19 @@ def softplus(x: Array) -> Array:
     return log_add(np.zeros_like(real(x)), x)
 
 
-def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], knobs: Knobs) -> dict[str, Array]:
+def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], deviations: Deviations) -> dict[str, Array]:
     """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out."""
     given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
     for id, role in DETACHED.items():
-        if id in knobs and role in given:
+        if id in deviations and role in given:
             given[role] = real(given[role])
-    if inputs["normalize"] == "none" and "rows-normalized" not in knobs and not {*knobs} & {*_WHOLE}:
+    if inputs["normalize"] == "none" and "rows-normalized" not in deviations and not {*deviations} & {*_WHOLE}:
         return given
-    raw = {role for id, unscaled in UNSCALED.items() if id in knobs for role in unscaled}
-    if "rows-not-normalized" in knobs:
+    raw = {role for id, unscaled in UNSCALED.items() if id in deviations for role in unscaled}
+    if "rows-not-normalized" in deviations:
         return given
-    lengths = {role: _enlarged(x, knobs) for role, x in _lengths(given, knobs).items()}
-    fixed = real if "normalization-detached" in knobs else _same
+    lengths = {role: _enlarged(x, deviations) for role, x in _lengths(given, deviations).items()}
+    fixed = real if "normalization-detached" in deviations else _same
     # By the reciprocal, whose real part does not depend on whether the numbers are complex.
     return {role: x if role in raw else x * (1 / fixed(lengths[role])) for role, x in given.items()}
 
@@ -196,21 +200,21 @@ def _same(x: Array) -> Array:
     return x
 
 
-def _lengths(given: Mapping[str, Array], knobs: Knobs) -> dict[str, Array]:
+def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Array]:
     """What each input is divided by: the lengths of rows, of columns, or one length for all."""
     axes: Any = -1
     for id, over in zip(_WHOLE, (-2, (-2, -1)), strict=True):
-        if id in knobs:
+        if id in deviations:
             axes = over
-            if knobs[id] == "joint":
+            if deviations[id] == "joint":
                 length = _length(stack(*given.values()), axes)
                 return dict.fromkeys(given, length)
     return {role: _length(x, axes) for role, x in given.items()}
 
 
-def _enlarged(length: Array, knobs: Knobs) -> Array:
-    """A length with a small constant in it, where the knob says so."""
-    where, size = knobs.get("epsilon-in-norm", ("", 0.0))
+def _enlarged(length: Array, deviations: Deviations) -> Array:
+    """A length with a small constant in it, where a deviation says so."""
+    where, size = deviations.get("epsilon-in-norm", ("", 0.0))
     return length + size if where == "added" else np.sqrt(length * length + size) if where else length
 
 
@@ -218,19 +222,19 @@ def _length(x: Array, axes: Any) -> Array:
     return np.sqrt(np.sum(x * x, axis=axes, keepdims=True))
 
 
-def clamped(similarities: Array, knobs: Knobs) -> Array:
-    """Similarities, cut to a range where the knob says so."""
-    if "similarity-clamped" not in knobs:
+def clamped(similarities: Array, deviations: Deviations) -> Array:
+    """Similarities, cut to a range where a deviation says so."""
+    if "similarity-clamped" not in deviations:
         return similarities
-    low, high = knobs["similarity-clamped"]
+    low, high = deviations["similarity-clamped"]
     inside = (real(similarities) >= low) & (real(similarities) <= high)
     return np.where(inside, similarities, np.clip(real(similarities), low, high))
 
 
-def similarities(anchors: Array, candidates: Array, knobs: Knobs, positives: Array = None) -> Array:
-    """Inner products, (..., n, m); without a gradient to the rows of the negatives where the knob says so."""
-    candidates = real(candidates) if "candidates-detached" in knobs else candidates
+def similarities(anchors: Array, candidates: Array, deviations: Deviations, positives: Array = None) -> Array:
+    """Inner products, (..., n, m); without a gradient to the rows of the negatives where a deviation says so."""
+    candidates = real(candidates) if "candidates-detached" in deviations else candidates
     s = anchors @ transposed(candidates)
-    if "negatives-detached" in knobs and positives is not None:
+    if "negatives-detached" in deviations and positives is not None:
         s = np.where(positives > 0, s, anchors @ transposed(real(candidates)))
-    return clamped(s, knobs)
+    return clamped(s, deviations)
