@@ -2,9 +2,8 @@
 
 import importlib.util
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,85 +19,100 @@ from nceref.verification.targets.target import ResolvedTarget
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a framework's lines are written.
+    """The lines of a script that a framework writes in its own way, as templates.
+
+    ``{literal}`` and ``{dtype}`` make an input; ``{call}`` is the call of the target, ``{arguments}`` the inputs whose
+    gradients are compared, ``{by_name}`` these as entries of a dictionary, ``{names}`` as strings, ``{numbers}`` as
+    positions, and ``{returned}`` the names of all gradients that a target returns in order.
 
     Attributes
     ----------
-    start : callable
-        Dtype to imports, and the lines of settings that follow them.
-    array, scalar : callable
-        Literal and dtype to an input that is differentiated.
-    answer : callable
-        The call, and the names of the differentiated inputs, to the lines that set `value` and `grads`.
+    imports : tuple of str
+    array, scalar, labels : str
+        An input that is differentiated, and one that is not.
+    call : str
+        Sets `value`.
+    grads : str
+        Sets `grads`, by name, after the call.
+    number : str
+        Turns `value` into a NumPy number after that.
+    cast : str
+        Brings an object with arrays of its own into the dtype.
+    setup : mapping
+        Settings of the framework by dtype.
     """
 
-    start: Callable[[str], tuple[tuple[str, ...], ...]]
-    array: Callable[[str, str], str]
-    labels: Callable[[str], str]
-    scalar: Callable[[str, str], str]
-    answer: Callable[[str, list[str], list[str]], list[str]]
+    imports: tuple[str, ...]
+    array: str
+    scalar: str
+    labels: str
+    call: str
+    grads: str
+    number: str = ""
+    cast: str = ""
+    setup: Mapping[str, str] = field(default_factory=dict)
 
-
-_PICKED = "value = value['loss'] if isinstance(value, dict) else value"
-
-
-def _numpy_answer(call: str, wanted: list[str], names: list[str]) -> list[str]:
-    lines = [f"value = {call}", "value, grads = value if isinstance(value, tuple) else (value, None)"]
-    if wanted:
-        # A target may name its gradients by its own parameters, or leave them in order.
-        pairs = "".join(f"{name!r}, " for name in names)
-        lines += [f"grads = grads if isinstance(grads, dict) else dict(zip(({pairs}), grads))"]
-    return lines
-
-
-def _torch_answer(call: str, wanted: list[str], names: list[str]) -> list[str]:
-    lines = [f"value = {call}", _PICKED]
-    if wanted:
-        lines += ["value.sum().backward()"]
-        grads = ", ".join(f"{n!r}: torch.zeros_like({n}) if {n}.grad is None else {n}.grad" for n in wanted)
-        lines += [f"grads = {{{grads}}}"]
-    return [*lines, "value = value.detach().double().numpy() if isinstance(value, torch.Tensor) else value"]
-
-
-def _jax_answer(call: str, wanted: list[str], names: list[str]) -> list[str]:
-    arguments = ", ".join(wanted)
-    lines = ["", "", f"def answer({arguments}):", f"    value = {call}", f"    return {_PICKED[8:]}", "", ""]
-    lines += [f"value = np.asarray(answer({arguments}), dtype=np.float64)"]
-    if wanted:
-        numbers = ", ".join(map(str, range(len(wanted))))
-        lines += [
-            f"found = jax.grad(lambda *inputs: answer(*inputs).sum(), argnums=({numbers},))({arguments})",
-            f"grads = dict(zip(({', '.join(map(repr, wanted))},), found))",
-        ]
-    return lines
-
-
-_DOUBLE = 'jax.config.update("jax_enable_x64", True)'
 
 DIALECTS: Mapping[str, Dialect] = {
     "numpy": Dialect(
-        lambda dtype: ((),),
-        lambda literal, dtype: f"np.array({literal}, dtype=np.{dtype})",
-        lambda literal: f"np.array({literal})",
-        lambda literal, dtype: f"np.{dtype}({literal})",
-        _numpy_answer,
+        imports=(),
+        array="np.array({literal}, dtype=np.{dtype})",
+        scalar="np.{dtype}({literal})",
+        labels="np.array({literal})",
+        call="value = {call}\nvalue, grads = value if isinstance(value, tuple) else (value, None)",
+        # A target may name its gradients by its own parameters, or leave them in order.
+        grads="grads = grads if isinstance(grads, dict) else dict(zip(({returned}), grads))",
     ),
     "torch": Dialect(
-        lambda dtype: (("import torch",),),
-        lambda literal, dtype: f"torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
-        lambda literal: f"torch.tensor({literal})",
-        lambda literal, dtype: f"torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
-        _torch_answer,
+        imports=("import torch",),
+        array="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
+        scalar="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
+        labels="torch.tensor({literal})",
+        cast="f = f.to(torch.{dtype}) if isinstance(f, torch.nn.Module) else f",
+        call="value = {call}\nvalue = value['loss'] if isinstance(value, dict) else value",
+        grads="value.sum().backward()\n"
+        "grads = {{name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in {{{by_name}}}.items()}}\n"
+        "grads = {{name: grad.double().numpy() for name, grad in grads.items()}}",
+        number="value = value.detach().double().numpy() if isinstance(value, torch.Tensor) else value",
     ),
     "jax": Dialect(
-        lambda dtype: (("import jax", "import jax.numpy as jnp"), ("", _DOUBLE) if dtype == "float64" else ()),
-        lambda literal, dtype: f"jnp.array({literal}, dtype=jnp.{dtype})",
-        lambda literal: f"jnp.array({literal})",
-        lambda literal, dtype: f"jnp.array({literal}, dtype=jnp.{dtype})",
-        _jax_answer,
+        imports=("import jax", "import jax.numpy as jnp"),
+        setup={"float64": 'jax.config.update("jax_enable_x64", True)'},
+        array="jnp.array({literal}, dtype=jnp.{dtype})",
+        scalar="jnp.array({literal}, dtype=jnp.{dtype})",
+        labels="jnp.array({literal})",
+        call="def answer({arguments}):\n"
+        "    value = {call}\n"
+        "    return value['loss'] if isinstance(value, dict) else value\n\n\n"
+        "value = np.asarray(answer({arguments}), dtype=np.float64)",
+        grads="grads = jax.grad(lambda *inputs: answer(*inputs).sum(), argnums=({numbers}))({arguments})\n"
+        "grads = dict(zip(({names}), grads))",
     ),
 }
 """Frameworks by name."""
+
+DOCSTRING = '''"""{title}
+{inputs}.
+
+Exits with 1 while the numbers differ, with 0 when they agree.
+"""'''
+FROM_FILE = """path = {path!r}
+sys.path.insert(0, {folder!r})
+spec = importlib.util.spec_from_file_location({stem!r}, path)
+module = importlib.util.module_from_spec(spec)
+sys.modules[{stem!r}] = module
+spec.loader.exec_module(module)
+target = module.{name}"""
+FROM_MODULE = """module = importlib.import_module({module!r})
+target = module.{name}"""
+TO_FILL_IN = """# ==> PASTE OR IMPORT IT HERE: it was handed over as an object that no import leads to. <==
+target = ...  # {name}"""
+COMPARISON = """reference = {reference}
+bound = {bound}  # of rounding
+yours = np.asarray({yours}, dtype=np.float64).reshape(np.shape(reference))
+print("{label}reference", reference, " [nceref {version}, loss {loss}]")
+print("{label}yours", yours)
+differ = differ or not np.all(np.abs(yours - reference) <= bound)"""
 
 
 def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
@@ -118,31 +132,21 @@ def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     str
         Python source; it needs NumPy and the target's framework.
     """
-    dialect, wrong, used = DIALECTS[target.framework], _wrong(probe, outcome), _used(target, probe)
-    wanted = [name for name in wrong if name != VALUE]
-    loads, needed = _loading(target)
-    first, *settings = dialect.start(probe.dtype)
-    imports = {*needed, *_modules(target), *first, "import sys", "import numpy as np"}
-    lines = [
-        f'"""{_title(target, probe)}\n\nExits with 1 while the numbers differ, with 0 when they agree.\n"""',
-        "",
-        *sorted(imports, key=lambda line: (not line.startswith(STANDARD), line)),
-        *chain.from_iterable(settings),
-        "",
-        "# The target, loaded as it was given.",
-        *loads,
-        "",
-        "# The input.",
-        *(f"{name} = {_literal(probe, target, dialect, name)}" for name in used),
-        *([f"reduction = {probe.reduction!r}"] if target.has_reduction else []),
-        "",
-        f"f = {_constructed(target)}",
-        *_cast(target, probe),
-        *dialect.answer(_call(target, probe), wanted, [n for n in used if n in outcome.grads]),
-        "",
-        *_comparison(target, probe, wrong),
-    ]
-    return "\n".join(lines) + "\n"
+    dialect = DIALECTS[target.framework]
+    loading, needed = _loading(target)
+    imports = {*needed, *_modules(target), *dialect.imports, "import sys", "import numpy as np"}
+    wrong = _wrong(probe, outcome)
+    sections = (
+        DOCSTRING.format(title=_title(target, probe), inputs=_described(probe)),
+        "\n".join(sorted(imports, key=lambda line: (not line.startswith(STANDARD), line))),
+        dialect.setup.get(probe.dtype, ""),
+        f"# The target, loaded as it was given.\n{loading}",
+        f"# The input.\n{_inputs(target, probe, dialect)}",
+        _called(target, probe, outcome, [name for name in wrong if name != VALUE]),
+        "\n".join(["differ = False", *(_comparison(target, probe, name) for name in wrong)]),
+        "sys.exit(1 if differ else 0)",
+    )
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 STANDARD = ("import sys", "import importlib", "import functools", "import math")
@@ -152,19 +156,22 @@ STANDARD = ("import sys", "import importlib", "import functools", "import math")
 def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
     """The value if it is wrong, else the inputs whose gradient is."""
     observation = Observation(probe, outcome)
-    found = gaps(observation)
-    if not found[VALUE].right:
+    by_quantity = gaps(observation)
+    if not by_quantity[VALUE].right:
         return [VALUE]
-    wrong = [name for name, gap in found.items() if not gap.right]
+    wrong = [name for name, gap in by_quantity.items() if not gap.right]
     return list(dict.fromkeys([*wrong, *(n for n in not_finite(observation) if n in probe.grads)])) or [VALUE]
 
 
 def _title(target: ResolvedTarget, probe: Probe) -> str:
+    return f"A case on which {target.name} differs from the loss {probe.loss.name} of nceref {__version__}:"
+
+
+def _described(probe: Probe) -> str:
     given = [(p, probe.inputs[p.name]) for p in probe.loss.parameters if probe.inputs.get(p.name) is not None]
     parts = [f"{p.name} {np.shape(x)}" for p, x in given if isinstance(p, Array)]
     parts += [f"{p.name} {x:g}" for p, x in given if isinstance(p, Scalar)]
-    title = f"A case on which {target.name} differs from the loss {probe.loss.name} of nceref {__version__}:"
-    return f"{title}\n{', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _modules(target: ResolvedTarget) -> list[str]:
@@ -174,40 +181,22 @@ def _modules(target: ResolvedTarget) -> list[str]:
     return [f"import {path}" if short == path else f"import {path} as {short}" for short, path in paths.items()]
 
 
-def _loading(target: ResolvedTarget) -> tuple[list[str], list[str]]:
+def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
     """The lines that set `target`, and the imports that they need."""
-    place, _, name = target.text.rpartition(":")
+    address, _, name = target.text.rpartition(":")
     partial = ["import functools"] if target.init or _constructor(target) else []
-    if place.endswith(".py"):
-        stem = Path(place).stem
-        return [
-            f"path = {str(Path(place).absolute())!r}",
-            f"sys.path.insert(0, {str(Path(place).absolute().parent)!r})",
-            f"spec = importlib.util.spec_from_file_location({stem!r}, path)",
-            "module = importlib.util.module_from_spec(spec)",
-            f"sys.modules[{stem!r}] = module",
-            "spec.loader.exec_module(module)",
-            f"target = module.{name}",
-        ], ["import importlib.util", *partial]
-    if place:
-        return ['sys.path.insert(0, ".")', f"module = importlib.import_module({place!r})", f"target = module.{name}"], [
-            "import importlib",
-            *partial,
-        ]
-    found, needed = _of_object(target)
-    return found, [*needed, *partial]
-
-
-def _of_object(target: ResolvedTarget) -> tuple[list[str], list[str]]:
-    """The import of an object that was handed over, or a line to fill in."""
-    found = getattr(getattr(target.program, "__self__", None), "found", None)
-    module, name = getattr(found, "__module__", None), getattr(found, "__qualname__", "<none>")
+    if address.endswith(".py"):
+        path = Path(address).absolute()
+        lines = FROM_FILE.format(path=str(path), folder=str(path.parent), stem=path.stem, name=name)
+        return lines, ["import importlib.util", *partial]
+    if address:
+        lines = 'sys.path.insert(0, ".")\n' + FROM_MODULE.format(module=address, name=name)
+        return lines, ["import importlib", *partial]
+    thing = getattr(getattr(target.program, "__self__", None), "found", None)
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<none>")
     if module and module != "__main__" and "<" not in name and _importable(module):
-        return [f"module = importlib.import_module({module!r})", f"target = module.{name}"], ["import importlib"]
-    return [
-        "# ==> PASTE OR IMPORT IT HERE: it was handed over as an object that no import leads to. <==",
-        f"target = ...  # {target.name}",
-    ], []
+        return FROM_MODULE.format(module=module, name=name), ["import importlib", *partial]
+    return TO_FILL_IN.format(name=target.name), partial
 
 
 def _importable(module: str) -> bool:
@@ -225,6 +214,54 @@ def _constructor(target: ResolvedTarget) -> dict[str, str]:
     return {parameter: name for name, parameter in _CONSTRUCTED.findall(target.binding)}
 
 
+def _inputs(target: ResolvedTarget, probe: Probe, dialect: Dialect) -> str:
+    """Lines that set the inputs."""
+    lines = [f"{name} = {_literal(probe, target, dialect, name)}" for name in _used(target, probe)]
+    return "\n".join([*lines, *([f"reduction = {probe.reduction!r}"] if target.has_reduction else [])])
+
+
+def _used(target: ResolvedTarget, probe: Probe) -> list[str]:
+    """The inputs that the script has to set, in the order of declaration."""
+    taken = {*target.names.values(), *_constructor(target).values()}
+    return [p.name for p in probe.loss.parameters if p.name in taken and p.name in probe.inputs]
+
+
+def _literal(probe: Probe, target: ResolvedTarget, dialect: Dialect, name: str) -> str:
+    value = probe.inputs[name]
+    declared = next(p for p in probe.loss.parameters if p.name == name)
+    if value is None or isinstance(declared, Choice):
+        return repr(value)
+    if isinstance(declared, Array | Labels):
+        template = dialect.array if isinstance(declared, Array) else dialect.labels
+        return template.format(literal=np.asarray(value).tolist(), dtype=probe.dtype)
+    as_number = not isinstance(declared, Scalar) or declared.constant or name in target.floats
+    return repr(float(value)) if as_number else dialect.scalar.format(literal=float(value), dtype=probe.dtype)
+
+
+def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Sequence[str]) -> str:
+    """Lines that construct and call the target, and set `value` and `grads`."""
+    dialect = DIALECTS[target.framework]
+    entries = {
+        "dtype": probe.dtype,
+        "call": _call(target, probe),
+        "arguments": ", ".join(compared),
+        "by_name": ", ".join(f"{name!r}: {name}" for name in compared),
+        "names": _tuple(repr(name) for name in compared),
+        "numbers": _tuple(str(i) for i in range(len(compared))),
+        "returned": _tuple(repr(name) for name in _used(target, probe) if name in outcome.grads),
+    }
+    templates = (dialect.cast, dialect.call, dialect.grads if compared else "", dialect.number)
+    function = f"f = {_constructed(target)}"
+    # A function definition stands apart from what is around it.
+    gap = "\n\n\n" if dialect.call.startswith("def ") else "\n"
+    return gap.join([function, "\n".join(template.format(**entries) for template in templates if template)])
+
+
+def _tuple(entries: Any) -> str:
+    """The inside of a tuple, also of one."""
+    return "".join(f"{entry}, " for entry in entries).rstrip(" ")
+
+
 def _constructed(target: ResolvedTarget) -> str:
     """A class is constructed, with what every case gives its constructor; a function may have arguments set."""
     given = {**{n: repr(value) for n, value in target.init.items()}, **_constructor(target)}
@@ -233,58 +270,28 @@ def _constructed(target: ResolvedTarget) -> str:
     return f"target({arguments}) if isinstance(target, type) else {function}"
 
 
-def _used(target: ResolvedTarget, probe: Probe) -> list[str]:
-    """The inputs that the script has to set, in the order of declaration."""
-    wanted = {*target.names.values(), *_constructor(target).values()}
-    return [p.name for p in probe.loss.parameters if p.name in wanted and p.name in probe.inputs]
-
-
-def _literal(probe: Probe, target: ResolvedTarget, dialect: Dialect, name: str) -> str:
-    value = probe.inputs[name]
-    declared = next(p for p in probe.loss.parameters if p.name == name)
-    if value is None or isinstance(declared, Choice):
-        return repr(value)
-    if isinstance(declared, Labels):
-        return dialect.labels(repr(np.asarray(value).tolist()))
-    if isinstance(declared, Array):
-        return dialect.array(repr(np.asarray(value).tolist()), probe.dtype)
-    plain = not isinstance(declared, Scalar) or declared.constant or name in target.floats
-    return repr(float(value)) if plain else dialect.scalar(repr(float(value)), probe.dtype)
-
-
-def _cast(target: ResolvedTarget, probe: Probe) -> list[str]:
-    if target.framework != "torch":
-        return []
-    return [f"f = f.to(torch.{probe.dtype}) if isinstance(f, torch.nn.Module) else f"]
-
-
 def _call(target: ResolvedTarget, probe: Probe) -> str:
     if target.call:
         return target.call
     named = [f"{parameter}={name}" for parameter, name in target.names.items() if probe.inputs.get(name) is not None]
-    told = ["reduction=reduction"] if target.has_reduction and probe.reduction != "mean" else []
-    return f"f({', '.join([*named, *told])})"
+    reduction = ["reduction=reduction"] if target.has_reduction and probe.reduction != "mean" else []
+    return f"f({', '.join([*named, *reduction])})"
 
 
-def _comparison(target: ResolvedTarget, probe: Probe, wrong: list[str]) -> list[str]:
-    """Lines that print both and set the exit code."""
-    lines, bounds = ["differ = False"], probe.bounds
+def _comparison(target: ResolvedTarget, probe: Probe, name: str) -> str:
+    """Lines that print both numbers, or arrays, and notice a difference."""
+    bounds = probe.bounds
     assert bounds is not None
-    for name in wrong:
-        value = name == VALUE
-        want, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
-        label = "" if value else f"gradient of {name}, "
-        yours = "value" if value else f"grads[{_key(target, name)}]"
-        double = ".double()" if target.framework == "torch" and not value else ""
-        lines += [
-            f"reference = {_numbers(want)}",
-            f"bound = {_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(want)), 4)}  # of rounding",
-            f"yours = np.asarray({yours}{double}, dtype=np.float64).reshape(np.shape(reference))",
-            f'print("{label}reference", reference, " [nceref {__version__}, loss {probe.loss.name}]")',
-            f'print("{label}yours", yours)',
-            "differ = differ or not np.all(np.abs(yours - reference) <= bound)",
-        ]
-    return [*lines, "sys.exit(1 if differ else 0)"]
+    value = name == VALUE
+    want, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
+    return COMPARISON.format(
+        reference=_numbers(want),
+        bound=_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(want)), 4),
+        yours="value" if value else f"grads[{_key(target, name)}]",
+        label="" if value else f"gradient of {name}, ",
+        version=__version__,
+        loss=probe.loss.name,
+    )
 
 
 def _key(target: ResolvedTarget, name: str) -> str:
