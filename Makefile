@@ -9,13 +9,15 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers lint types prove score generate check bench peers audit experiments clean
+.PHONY: help tables test test-peers references references-check lint types prove score generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
 	@echo "make test      run the test suite"
 	@echo "make test-peers  install released packages and judge their losses"
+	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
+	@echo "make references  compute those whose formula or case has changed, and freeze them"
 	@echo "make check     check every loss against its formula and declared properties"
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make score     measure the verifier on the catalogue of known bugs"
@@ -45,7 +47,14 @@ test: $(VENV)/installed-test
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
-	$(BIN)/python -m pytest tests/verification/peers tests/verification/targets tests/test_readme.py tests/training/quadrants
+	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/test_readme.py tests/training/quadrants
+
+# What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes a twentieth.
+references-check: $(VENV)/installed-test
+	$(BIN)/python tests/checks/frozen_references.py check
+
+references: $(VENV)/installed-test
+	$(BIN)/python tests/checks/frozen_references.py write
 
 # Pages, records and figures of six seeds each; takes three minutes.
 experiments: $(VENV)/installed-dev
