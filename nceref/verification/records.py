@@ -124,31 +124,6 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Convention:
-    """One way in which implementations differ: an entry of the closed list.
-
-    Attributes
-    ----------
-    id : str
-        Kebab-case words that say what is different.
-    axis : str
-        Two conventions of one axis exclude each other.
-    phrase : str
-        Completes "the reference with ...".
-    fix : str
-        What to change to get the reference; an imperative sentence.
-    threads : tuple of str
-        Public threads in which it was seen, as ``owner/repository#number``.
-    """
-
-    id: str
-    axis: str
-    phrase: str
-    fix: str
-    threads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Diagnosis:
     """An explanation: one convention or several at once, their ids joined by ``+``."""
 

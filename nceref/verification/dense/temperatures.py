@@ -1,29 +1,14 @@
 """Which number multiplies the similarities: the temperature or the logit scale, and all that is made of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.dense.batch import Array, Deviations, real
 
-_FACTORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "temperature-multiplied": lambda t, v: t,
-    "temperature-exponentiated": lambda t, v: np.exp(t),
-    "temperature-missing": lambda t, v: 1.0,
-    "temperature-squared": lambda t, v: 1 / (t * t),
-    "temperature-square-root": lambda t, v: 1 / np.sqrt(t),
-    "temperature-ignored": lambda t, v: 1 / v,
-    "temperature-off-by-a-factor": lambda t, v: 1 / (v * t),
-    "temperature-after-softmax": lambda t, v: 1.0,
-    "temperature-clamped": lambda t, v: np.where(real(t) < v, 1 / v, 1 / t),
-    "epsilon-in-temperature": lambda t, v: 1 / (t + v),
-    "scale-divides": lambda t, v: t,
-    "scale-exponentiated": lambda t, v: np.exp(1 / t),
-    "scale-without-exponential": lambda t, v: -np.log(t),
-    "scale-missing": lambda t, v: 1.0,
-    "scale-clamped": lambda t, v: np.where(real(1 / t) > v, v, 1 / t),
-}
+_FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "temperature" and c.factor}
 """What multiplies the similarities, from the temperature (or the inverse of the scale) and a setting."""
 TEMPERATURE_CONVENTIONS = tuple(id for id in _FACTORS if "temperature" in id)
 SCALE_CONVENTIONS = (

@@ -9,6 +9,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
+from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.dense.batch import DenseRows
 from nceref.verification.dense.forms import member, prepared
 from nceref.verification.dense.stages import reduced
@@ -27,18 +28,7 @@ LITTLE = 1e-3
 """Relative error of a value that products in 10 bits have left."""
 Array = Any
 
-FACTORS: Mapping[str, Callable[[Any, int], Any]] = {
-    "outer-factor-2": lambda t, n: 2.0,
-    "outer-factor-half": lambda t, n: 0.5,
-    "outer-factor-temperature": lambda t, n: t,
-    "outer-factor-2-temperature": lambda t, n: 2 * t,
-    "outer-factor-inverse-temperature": lambda t, n: 1 / t,
-    "outer-factor-temperature-over-base": lambda t, n: t / 0.07,
-    "outer-factor-n": lambda t, n: float(n),
-    "log-base-2": lambda t, n: 1 / math.log(2),
-    "log-base-10": lambda t, n: 1 / math.log(10),
-    "sign-flipped": lambda t, n: -1.0,
-}
+FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "factor" and c.factor}
 """What may multiply the result, from the temperature (the inverse of a scale) and the number of samples."""
 _SIZES: Mapping[str, Callable[[int], float]] = {
     "log N": lambda n: n, "log 2N": lambda n: 2 * n, "log(2N - 1)": lambda n: 2 * n - 1, "log(N - 1)": lambda n: n - 1,
