@@ -87,7 +87,7 @@ def _probes(
     algorithm: str,
     fixed: tuple[tuple[str, float], ...],
 ) -> tuple[Probe, ...]:
-    made = _inputs(loss, dict(settings), suite, dtype, seed, dict(fixed))
+    made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed))
     probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
     return tuple(probe for probe in probes if _has_meaning(probe))
 
@@ -127,10 +127,13 @@ def _variant(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **settings}
 
 
-def _inputs(
+def designed_inputs(
     loss: Loss, settings: Mapping[str, Any], suite: str, dtype: str, seed: int, fixed: Mapping[str, float]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Ids and inputs; with a fixed temperature, or none at all, every geometry comes once."""
+    """Ids and inputs of a suite, without their references; parameters as for `corpus`.
+
+    With a fixed temperature, or none at all, every geometry comes once.
+    """
     hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
     asked = {**settings, **fixed}
     free = [name for name in hot if name not in asked]

@@ -12,7 +12,7 @@ from nceref.engine.passes import evaluate as evaluate_pass
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus import corpus as module
-from nceref.verification.corpus.corpus import corpus, evaluate, rounded
+from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate, rounded
 from nceref.verification.corpus.geometries import EVERY, PLACES, SUITES
 from nceref.verification.records import Probe
 
@@ -21,14 +21,20 @@ def probes(name, settings=None, **more):
     return corpus(get_loss(name).declaration, settings or {}, **more)
 
 
+def inputs(name, suite, settings=None, dtype="float64", fixed=None):
+    """Inputs by id, without their references: most of the time goes into these."""
+    made = list(designed_inputs(get_loss(name).declaration, settings or {}, suite, dtype, 0, fixed or {}))
+    assert len({id for id, _ in made}) == len(made)
+    return dict(made)
+
+
 def by_id(name, id, settings=None, **more):
     return next(p for p in probes(name, settings, **more) if p.id == id)
 
 
 @pytest.mark.parametrize("suite", ["quick", "standard"])
 def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
-    ids = [p.id for p in probes(loss_name, suite=suite)]
-    assert len(set(ids)) == len(ids)
+    ids = list(inputs(loss_name, suite))
     assert ids[0].split("-")[0] == "designed"
     # Without a temperature, a geometry comes once.
     least = {"quick": 10, "standard": 15} if ids[0] == "designed" else {"quick": 12, "standard": 38}
@@ -36,24 +42,24 @@ def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
 
 
 def test_the_full_suite_has_every_geometry_and_two_sizes():
-    ids = [p.id for p in probes("supcon_out", suite="full")]
-    assert len(set(ids)) == len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
+    ids = list(inputs("supcon_out", "full"))
+    assert len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
     assert {id.removeprefix("large-").rpartition("-")[0] for id in ids} == set(PLACES)
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_is_warm_cold_steep_and_biased(suite):
-    temperatures = {p.inputs["temperature"] for p in probes("nt_xent", suite=suite)}
-    assert {0.3, 0.07, 0.001} <= temperatures
-    assert 100.0 in {p.inputs["logit_scale"] for p in probes("clip", suite=suite)}
-    assert min(abs(p.inputs["logit_bias"]) for p in probes("siglip", suite=suite)) >= 5
-    assert len({p.inputs["logit_bias"] for p in probes("siglip", suite=suite)}) > 2
+    of = {name: inputs(name, suite).values() for name in ("nt_xent", "clip", "siglip")}
+    assert {0.3, 0.07, 0.001} <= {x["temperature"] for x in of["nt_xent"]}
+    assert 100.0 in {x["logit_scale"] for x in of["clip"]}
+    assert min(abs(x["logit_bias"]) for x in of["siglip"]) >= 5
+    assert len({x["logit_bias"] for x in of["siglip"]}) > 2
 
 
 def test_the_designed_batch_is_five_by_three_and_has_no_symmetry(loss_name):
-    inputs = probes(loss_name, suite="quick")[0].inputs
-    floats = [x for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim == 2]
-    assert any(x.shape[0] == 5 for x in inputs.values() if isinstance(x, np.ndarray))
+    first = next(iter(inputs(loss_name, "quick").values()))
+    floats = [x for x in first.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim == 2]
+    assert any(x.shape[0] == 5 for x in first.values() if isinstance(x, np.ndarray))
     for x in floats:
         lengths = np.linalg.norm(x, axis=1)
         assert len(np.unique(x)) == x.size
@@ -68,7 +74,7 @@ def test_sizes_differ_from_one_another_and_between_probes():
 
 
 def test_classes_are_of_unequal_size_and_some_have_three_members():
-    counts = [np.unique(p.inputs["labels"], return_counts=True)[1] for p in probes("supcon_out", suite="quick")]
+    counts = [np.unique(x["labels"], return_counts=True)[1] for x in inputs("supcon_out", "quick").values()]
     assert any(len(set(c.tolist())) > 1 and max(c) == 3 for c in counts)
 
 
@@ -95,8 +101,8 @@ def test_the_same_call_gives_the_same_probes_and_another_seed_others():
 
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_inputs_are_numbers_of_the_format(loss_name, dtype):
-    for probe in probes(loss_name, suite="quick", dtype=dtype):
-        for x in probe.inputs.values():
+    for case in inputs(loss_name, "quick", dtype=dtype).values():
+        for x in case.values():
             assert np.array_equal(rounded(x, dtype), x)
             assert not isinstance(x, np.ndarray) or not x.flags.writeable
 
@@ -132,11 +138,11 @@ def test_what_the_reference_refuses_is_skipped_in_its_words():
 @pytest.mark.parametrize("policy", ["skip", "zero"])
 @pytest.mark.parametrize("by", ["labels", "mask"])
 def test_a_lonely_anchor_is_judged_under_a_policy(policy, by):
-    probe = by_id("supcon_out", "lonely-0.3", {by: ..., "no_positive": policy}, suite="quick")
+    case = inputs("supcon_out", "quick", {by: ..., "no_positive": policy})["lonely-0.3"]
+    probe = evaluate(get_loss("supcon_out").declaration, case)
     assert not probe.skip
     assert np.isfinite(probe.value)
-    rows = by_id("supcon_out", "lonely-0.3", {by: ..., "no_positive": policy}, suite="quick", reduction="none").value
-    assert rows[0] == 0
+    assert evaluate(get_loss("supcon_out").declaration, case, reduction="none").value[0] == 0
 
 
 def test_on_a_kink_the_value_is_judged_and_the_gradients_are_not():
@@ -147,28 +153,31 @@ def test_on_a_kink_the_value_is_judged_and_the_gradients_are_not():
 
 
 def test_settings_choose_what_is_given():
-    queued = probes("supcon_out", {"labels": ..., "queue": ..., "queue_labels": ..., "form": "sum"}, suite="quick")[0]
-    assert {"queue", "queue_labels", "labels"} <= set(queued.inputs)
-    assert queued.inputs["form"] == "sum"
-    views = probes("supcon_out", {"embeddings": "views"}, suite="quick")[0]
-    assert views.inputs["embeddings"].ndim == 3
-    assert "labels" not in views.inputs
+    def first(settings):
+        return inputs("supcon_out", "quick", settings)["designed-0.3"]
+
+    queued = first({"labels": ..., "queue": ..., "queue_labels": ..., "form": "sum"})
+    assert {"queue", "queue_labels", "labels"} <= set(queued)
+    assert queued["form"] == "sum"
+    views = first({"embeddings": "views"})
+    assert views["embeddings"].ndim == 3
+    assert "labels" not in views
     # A policy alone leaves the arrays of the first variant.
-    assert "labels" in probes("supcon_out", {"no_positive": "zero"}, suite="quick")[0].inputs
+    assert "labels" in first({"no_positive": "zero"})
 
 
 def test_without_normalization_rows_stay_raw_unless_the_loss_refuses_them():
-    raw = probes("nt_xent", {"normalize": "none"}, suite="quick")[0]
-    assert np.max(np.linalg.norm(raw.inputs["z1"], axis=1)) > 1
-    short = probes("arcface", {"normalize": "none"}, suite="quick")[0]
-    assert not short.skip
-    assert np.max(np.linalg.norm(short.inputs["embeddings"], axis=1)) < 1
+    raw = inputs("nt_xent", "quick", {"normalize": "none"})["designed-0.3"]
+    assert np.max(np.linalg.norm(raw["z1"], axis=1)) > 1
+    short = inputs("arcface", "quick", {"normalize": "none"})["designed-0.3"]
+    assert not evaluate(get_loss("arcface").declaration, short).skip
+    assert np.max(np.linalg.norm(short["embeddings"], axis=1)) < 1
 
 
 def test_a_fixed_scalar_is_the_same_everywhere_and_no_probe_comes_twice():
-    fixed = probes("nt_xent", suite="standard", fixed={"temperature": 0.07}, dtype="bfloat16")
-    assert {p.inputs["temperature"] for p in fixed} == {0.07}
-    assert len({p.id for p in fixed}) == len(fixed) == len({id.split("-")[0] for id in (p.id for p in fixed)})
+    fixed = inputs("nt_xent", "standard", fixed={"temperature": 0.07}, dtype="bfloat16")
+    assert {x["temperature"] for x in fixed.values()} == {0.07}
+    assert len(fixed) == len({id.split("-")[0] for id in fixed})
     margins = probes("arcface", suite="quick", fixed={"margin": 0.25, "scale": 30.0})
     assert {(p.inputs["margin"], p.inputs["scale"]) for p in margins} == {(0.25, 30.0)}
 
@@ -183,30 +192,32 @@ VARIED = [
 @pytest.mark.parametrize("suite", ["quick", "standard"])
 @pytest.mark.parametrize(("name", "scalar"), VARIED)
 def test_a_hyperparameter_that_is_not_asked_for_varies_after_the_first_probe(name, scalar, suite):
-    found = [p for p in probes(name, suite=suite) if not p.skip]
+    # Of the quick suite, the cases that are judged; of the longer one, all.
+    made = inputs(name, suite)
+    skipped = {p.id for p in probes(name, suite="quick") if p.skip} if suite == "quick" else {}
+    values = [x[scalar] for id, x in made.items() if id not in skipped]
     declared = next(p for p in get_loss(name).declaration.parameters if p.name == scalar)
     usual = get_loss(name).declaration.variants[0].get(scalar, declared.default)
     usual = np.mean(declared.typical) if usual is ... else usual
-    assert found[0].inputs[scalar] == usual
-    others = {p.inputs[scalar] for p in found} - {usual}
-    assert len(others) == 3
+    assert values[0] == usual
+    others = [x for x in values if x != usual]
+    assert len(set(others)) == 3
     assert all(declared.typical[0] < x < declared.typical[1] for x in others)
-    hot = [p for p in found if p.inputs[scalar] != usual]
-    assert len(hot) >= len(found) // 3
-    asked = probes(name, {scalar: 0.25}, suite=suite), probes(name, suite=suite, fixed={scalar: 0.25})
-    assert {p.inputs[scalar] for each in asked for p in each} == {0.25}
+    assert len(others) >= len(values) // 3
+    chosen = inputs(name, suite, {scalar: 0.25}), inputs(name, suite, fixed={scalar: 0.25})
+    assert {x[scalar] for each in chosen for x in each.values()} == {0.25}
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_loss_without_a_temperature_meets_every_share_in_every_suite(suite):
-    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite)}) == 4
-    assert len({p.inputs["exponent"] for p in probes("alignment", suite=suite, dtype="float32")}) == 4
+    for dtype in ("float64", "float32"):
+        assert len({x["exponent"] for x in inputs("alignment", suite, dtype=dtype).values()}) == 4
 
 
 def test_each_temperature_of_the_full_suite_meets_several_margins():
     met = {}
-    for probe in probes("cosface", suite="full"):
-        met.setdefault(probe.inputs["scale"], set()).add(probe.inputs["margin"])
+    for case in inputs("cosface", "full").values():
+        met.setdefault(case["scale"], set()).add(case["margin"])
     assert min(map(len, met.values())) == 4
 
 
@@ -228,8 +239,8 @@ def test_a_target_that_ignores_a_scalar_that_it_takes_differs_and_one_that_takes
 
 
 def test_a_batch_that_only_a_policy_gives_a_value_is_not_judged():
-    assert "single" not in {p.id.split("-")[0] for p in probes("simple")}
-    assert "single-0.3" in {p.id for p in probes("info_nce")}
+    assert "single" not in {p.id.split("-")[0] for p in probes("simple", suite="quick")}
+    assert "single-0.3" in {p.id for p in probes("info_nce", suite="quick")}
 
 
 def test_rows_and_sums_belong_to_the_mean():
