@@ -13,7 +13,7 @@ from nceref.cli.common import echo_json, show
 def claims(ids: tuple[str, ...], verdict: str | None, source: str | None, as_json: bool) -> None:
     """List the claims of the sources with their verdicts, or show all about each ID.
 
-    The verdicts are those that `nceref prove` derived.
+    The verdicts are those that `nceref prove` derives; numbers and counterexamples of an ID are computed now.
     """
     from nceref.cli import claims_page
     from nceref.output.pages import joined

@@ -20,9 +20,8 @@ _COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "gre
 
 
 def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
-    """The verdicts that `prove` derived last, by id."""
-    stored = prove.derived()
-    return {claim.id: stored.get(claim.id, {}).get("verdict") or UNPROVED for claim in shown}
+    """The verdict of each claim by id: the one that it states, which `nceref prove` and the tests derive."""
+    return {claim.id: claim.expected.value for claim in shown}
 
 
 def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[Claim]:
@@ -34,7 +33,7 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
         If there is no such id, verdict, or source, or no claim with all of it.
     """
     shown = prove.chosen(ids)
-    words = [*(one.value for one in Verdict), UNPROVED]
+    words = [one.value for one in Verdict]
     if wanted is not None and wanted.casefold() not in words:
         msg = f"no verdict is called {wanted!r}; there are {', '.join(repr(word) for word in words)}"
         raise InputError(msg)
@@ -42,8 +41,7 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     if source is not None and not any(source.casefold() in one.casefold() for one in known):
         msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
         raise InputError(msg)
-    derived = verdicts(shown)
-    shown = [claim for claim in shown if wanted is None or derived[claim.id] == wanted.casefold()]
+    shown = [claim for claim in shown if wanted is None or claim.expected == wanted.casefold()]
     shown = [claim for claim in shown if source is None or source.casefold() in claim.source.casefold()]
     if not shown:
         msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
@@ -52,9 +50,8 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
 
 
 def record(claim: Claim) -> dict[str, Any]:
-    """A claim for programs, with what `prove` derived last."""
-    numbers = prove.cells(claim)
-    stored = prove.stored(claim, numbers)
+    """A claim for programs; its numbers and its counterexample are computed now, its evidence is that of `prove`."""
+    computed, cells = prove.judged(claim)
     return {
         "id": claim.id,
         "title": claim.title,
@@ -64,33 +61,45 @@ def record(claim: Claim) -> dict[str, Any]:
         "repaired": claim.repaired,
         "latex": claim.latex,
         "formula": claim.formula,
-        "verdict": stored["verdict"],
-        "evidence": stored["evidence"],
-        "published": [value.published for value in numbers],
-        "computed": stored["computed"],
-        "cells": stored["cells"],
-        "counterexample": stored["counterexample"],
+        "verdict": claim.expected.value,
+        "evidence": dict.fromkeys(claim.evidence(), True),
+        "published": [value.published for value in prove.cells(claim)],
+        "computed": [_digits(x) for x in computed],
+        "cells": [cell.value for cell in cells],
+        "counterexample": _counterexample(claim),
         "missing": claim.no_evidence,
     }
+
+
+def _digits(x: Any) -> str | None:
+    """Twelve digits: what is beyond may differ from one machine to the next."""
+    if x is None:
+        return None
+    return ", ".join(f"{entry:.12g}" for entry in x) if isinstance(x, tuple) else f"{x:.12g}"
+
+
+def _counterexample(claim: Claim) -> str:
+    counter = prove.counter(claim)
+    return "" if counter is None else counter.shown
 
 
 def overview(shown: Sequence[Claim]) -> Page:
     """List claims by chapter: id, evidence, verdict, title; then what the marks mean and how many of each verdict."""
     page = Page()
-    derived = verdicts(shown)
-    label, widest = max(map(len, derived)), max(map(len, derived.values()))
+    by_id = verdicts(shown)
+    label, widest = max(map(len, by_id)), max(map(len, by_id.values()))
     for chapter in prove.chapters():
-        own = [claim for claim in chapter.claims if claim.id in derived]
+        own = [claim for claim in chapter.claims if claim.id in by_id]
         if own:
             page.print(chapter.title, style="bold")
         for claim in own:
-            verdict = derived[claim.id]
+            verdict = by_id[claim.id]
             line, styles = (
                 (claim.id, marks(claim), verdict, claim.title),
                 ("", "dim", _COLORS.get(verdict, "yellow"), ""),
             )
             page.grid([line], label, 3, widest, styles=styles, indent=GAP)
-    page.print(f"\n{tally(derived)}")
+    page.print(f"\n{tally(by_id)}")
     page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
     return page
 
@@ -100,27 +109,25 @@ def marks(claim: Claim) -> str:
     return "".join(mark if kind in claim.evidence() else " " for kind, mark in _MARKS.items())
 
 
-def tally(derived: Mapping[str, str]) -> str:
+def tally(by_id: Mapping[str, str]) -> str:
     """How many claims have which verdict."""
-    counts = Counter(derived.values())
-    words = [*(one.value for one in Verdict), UNPROVED]
-    listed = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return f"{len(derived)} claim{'s' * (len(derived) != 1)}" + (f": {listed}" if listed else "")
+    counts = Counter(by_id.values())
+    listed = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    return f"{len(by_id)} claim{'s' * (len(by_id) != 1)}: {listed}"
 
 
 def page_of(claim: Claim) -> Page:
     """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
     page = Page()
     page.print(f"{claim.id}  {claim.title}", style="bold")
-    values = prove.cells(claim)
-    stored = prove.stored(claim, values)
+    computed, cells = prove.judged(claim)
     lines = [
         ("source", f"{claim.source}, {claim.place}"),
         ("published", claim.published),
-        ("verdict", stored["verdict"] + (f" (it needs {claim.repair})" if claim.repaired else "")),
+        ("verdict", claim.expected + (f" (it needs {claim.repair})" if claim.repaired else "")),
         ("holds", claim.repaired),
-        ("evidence", ", ".join(f"{k} {'holds' if held else 'FAILS'}" for k, held in stored["evidence"].items())),
-        ("against it", stored["counterexample"]),
+        ("evidence", f"{', '.join(kinds)} (nceref prove {claim.id} runs it)" if (kinds := claim.evidence()) else ""),
+        ("against it", _counterexample(claim)),
         ("missing", claim.no_evidence),
     ]
     page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
@@ -130,10 +137,12 @@ def page_of(claim: Claim) -> Page:
             # As it is, in one line: it is there to be copied.
             page.print(f"    {content}", wrap=False)
     page.grid(_meanings(claim), 10, styles=("dim", "dim"), indent=2 * GAP)
-    numbers = list(zip(values, stored["computed"], stored["cells"], strict=True))
-    if numbers:
+    rows = [
+        (value.what, value.published, _digits(number) or "-", cell)
+        for value, number, cell in zip(prove.cells(claim), computed, cells, strict=True)
+    ]
+    if rows:
         page.print("\n  published and computed", style="dim")
-        rows = [(value.what, value.published, "-" if c is None else c, found) for value, c, found in numbers]
         widths = [max(len(row[i]) for row in rows) for i in (1, 2)]
         page.grid(rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=GAP)
     return page
@@ -145,21 +154,21 @@ def _meanings(claim: Claim) -> list[tuple[str, str]]:
     return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
 
 
-def proofs_page(found: Sequence[Proof]) -> Page:
+def proofs_page(shown: Sequence[Proof]) -> Page:
     """One line a claim with the seconds of each kind of evidence; under it, what did not hold; then the totals."""
     page = Page()
-    label = max(len(proof.claim.id) for proof in found)
-    for proof in found:
-        found_verdict = UNPROVED if proof.derived is None else proof.derived.value
+    label = max(len(proof.claim.id) for proof in shown)
+    for proof in shown:
+        derived = UNPROVED if proof.derived is None else proof.derived.value
         times = "  ".join(f"{_MARKS[e.kind]} {e.seconds:.2f} s" for e in proof.evidence if e.kind in _MARKS)
         style = "green" if proof.as_expected else "red"
-        page.grid([(proof.claim.id, found_verdict, times)], label, 24, styles=("", style, "dim"))
+        page.grid([(proof.claim.id, derived, times)], label, 24, styles=("", style, "dim"))
         for finding in _findings(proof):
             page.grid([("", finding)], label, styles=("", "red"))
-    sums = {kind: sum(e.seconds for p in found for e in p.evidence if e.kind == kind) for kind in _MARKS}
+    sums = {kind: sum(e.seconds for p in shown for e in p.evidence if e.kind == kind) for kind in _MARKS}
     page.print("\nTogether: " + ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in sums.items()))
-    failed = sum(not proof.as_expected for proof in found)
-    page.print(f"{len(found) - failed} of {len(found)} verdicts are as expected")
+    failed = sum(not proof.as_expected for proof in shown)
+    page.print(f"{len(shown) - failed} of {len(shown)} verdicts are as expected")
     return page
 
 
@@ -170,7 +179,7 @@ def _findings(proof: Proof) -> list[str]:
     return [*([f"expected {proof.claim.expected.value}: {proof.reason}"] if wrong else []), *proof.surprises]
 
 
-def proof_record(found: Sequence[Proof]) -> dict[str, Any]:
+def proof_record(shown: Sequence[Proof]) -> dict[str, Any]:
     """Proofs for programs: per claim and kind what held and the seconds; the totals per kind."""
     kinds = (*_MARKS, "counterexample")
     return {
@@ -183,13 +192,13 @@ def proof_record(found: Sequence[Proof]) -> dict[str, Any]:
                 "evidence": {e.kind: {"held": e.held, "seconds": round(e.seconds, 4)} for e in proof.evidence},
                 "findings": _findings(proof),
             }
-            for proof in found
+            for proof in shown
         ],
         "totals": {
             kind: {
-                "held": sum(e.held for p in found for e in p.evidence if e.kind == kind),
-                "run": sum(e.kind == kind for p in found for e in p.evidence),
-                "seconds": round(sum(e.seconds for p in found for e in p.evidence if e.kind == kind), 3),
+                "held": sum(e.held for p in shown for e in p.evidence if e.kind == kind),
+                "run": sum(e.kind == kind for p in shown for e in p.evidence),
+                "seconds": round(sum(e.seconds for p in shown for e in p.evidence if e.kind == kind), 3),
             }
             for kind in kinds
         },

@@ -12,8 +12,7 @@ from nceref.cli.common import FINDING, echo_json, show
 def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> None:
     """Run the evidence of all claims, or of each ID, and derive the verdicts.
 
-    The verdicts are stored for `nceref claims`. The exit status is 1 if evidence does not hold, or if a verdict is not
-    the one that the claim states.
+    The exit status is 1 if evidence does not hold, or if a verdict is not the one that the claim states.
     """
     from nceref.cli import claims_page
     from nceref.output.terminal import progress
@@ -27,8 +26,5 @@ def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> Non
         echo_json(claims_page.proof_record(proofs))
     else:
         show(claims_page.proofs_page(proofs))
-    unwritten = proving.try_to_write(proofs)
-    if unwritten:
-        click.echo(unwritten, err=True)
     if not all(proof.as_expected for proof in proofs):
         context.exit(FINDING)

@@ -10,20 +10,16 @@
 Published numbers have verdicts of their own (see `verdicts`); the worst of all is the verdict of the claim.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
 from multiprocessing import get_context
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from nceref.engine.settings import thread_count
-from nceref.errors import InputError
-from nceref.output import files
 from nceref.registry import choose, discover
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
@@ -32,7 +28,6 @@ from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
 DRAWS = 24
 """Random instances for each formula."""
-DERIVED = Path(__file__).parent / "claims" / "derived.json"
 _BY_REPAIR = {Repair.REPLACED: Verdict.WRONG, Repair.WORDING: Verdict.IMPRECISE, Repair.CONDITION: Verdict.CONDITIONAL}
 
 
@@ -122,7 +117,8 @@ def run(claim: Claim, kind: str) -> Evidence:
     """One kind of evidence; "counterexample" is one of them."""
     start = perf_counter()
     held, shown = _run(claim, kind)
-    return Evidence(claim.id, kind, held, perf_counter() - start, shown)
+    # Evidence that compares arrays ends in a NumPy bool, which JSON does not have.
+    return Evidence(claim.id, kind, bool(held), perf_counter() - start, shown)
 
 
 def _run(claim: Claim, kind: str) -> tuple[bool, str]:
@@ -133,7 +129,7 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
         return (True, "") if found is None else (found.breaks, found.shown)
     how, rng = claim.evidence()[kind], np.random.default_rng(0)
     if callable(how):
-        return bool(how(rng) if kind == "property" else how()), ""
+        return how(rng) if kind == "property" else how(), ""
     here, text = scenario(claim.scenario), claim.formula if how is True else how
     if kind == "symbolic":
         held = evaluate(text, claim.scenario, here.symbols(), Symbolic())
@@ -147,12 +143,13 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
     return True, ""
 
 
-def _numbers(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
-    found = []
+def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
+    """Compute the published numbers of a claim, those of its table first, and the verdict on each."""
+    compared = []
     for value in cells(claim):
         computed = None if value.computed is None else value.computed()
-        found.append(Cell(value.published, computed, None if value.single is None else value.single()))
-    return tuple(cell.computed for cell in found), tuple(map(verdict, found))
+        compared.append(Cell(value.published, computed, None if value.single is None else value.single()))
+    return tuple(cell.computed for cell in compared), tuple(map(verdict, compared))
 
 
 def _row_name(row: Mapping[str, Any]) -> str:
@@ -199,8 +196,8 @@ def _control(claim: Claim) -> list[str]:
 
 def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
     """What follows from the evidence and the numbers of a claim."""
-    computed, found = _numbers(claim)
-    return Proof(claim, tuple(evidence), computed, found, *derive(claim, evidence, found))
+    computed, verdicts = judged(claim)
+    return Proof(claim, tuple(evidence), computed, verdicts, *derive(claim, evidence, verdicts))
 
 
 def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
@@ -233,64 +230,3 @@ def _one_thread() -> None:
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
-
-
-def record(proof: Proof) -> dict[str, Any]:
-    """What is written down of a proof: nothing that changes from run to run."""
-    return {
-        "verdict": None if proof.derived is None else proof.derived.value,
-        "evidence": {piece.kind: piece.held for piece in proof.evidence if piece.kind != "counterexample"},
-        "computed": [_text(x) for x in proof.computed],
-        "cells": [cell.value for cell in proof.cells],
-        "counterexample": next((p.shown for p in proof.evidence if p.kind == "counterexample"), ""),
-    }
-
-
-def _text(x: Any) -> str | None:
-    """Twelve digits: what is beyond may differ from one machine to the next."""
-    if x is None:
-        return None
-    return ", ".join(f"{entry:.12g}" for entry in x) if isinstance(x, tuple) else f"{x:.12g}"
-
-
-def write(proofs: Sequence[Proof], path: Path = DERIVED) -> None:
-    """Write the derived verdicts, those of claims that were not run now stay; half a file is never seen."""
-    found = {**derived(path), **{p.claim.id: record(p) for p in proofs}}
-    ordered = {one: found[one] for one in claims() if one in found}
-    files.replace(path, (json.dumps(ordered, ensure_ascii=False, indent=1) + "\n").encode())
-
-
-def try_to_write(proofs: Sequence[Proof]) -> str:
-    """Store the verdicts where that changes something and can be done; otherwise a sentence that says why not."""
-    known = derived()
-    if all(known.get(p.claim.id) == record(p) for p in proofs):
-        return ""
-    try:
-        write(proofs)
-    except OSError as error:
-        return f"The verdicts could not be stored in {DERIVED}: {error.strerror}."
-    return ""
-
-
-def stored(claim: Claim, numbers: Sequence[Value]) -> dict[str, Any]:
-    """What `prove` derived last of a claim with these published numbers.
-
-    Raises
-    ------
-    InputError
-        If it was never proved, or changed its numbers since.
-    """
-    found: dict[str, Any] | None = derived().get(claim.id)
-    if found is None or len(found["cells"]) != len(numbers):
-        msg = f"{claim.id} has no derived verdict yet; run `nceref prove {claim.id}`"
-        raise InputError(msg)
-    return found
-
-
-def derived(path: Path = DERIVED) -> dict[str, Any]:
-    """The verdicts that `prove` derived last; none where there is no such file, or a damaged one."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
