@@ -2,6 +2,8 @@
 
 import ast
 import graphlib
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,103 @@ def test_functions_are_short(path):
 def test_every_loss_has_its_hand_worked_example():
     tests = {path.stem.removeprefix("test_") for path in (Path(__file__).parent / "family").glob("test_*.py")}
     assert tests == set(nceref.all_losses())
+
+
+_STILL_DOUBLE = {"Reading", "Factor", "Symbolic", "Finding", "Batch"}
+
+
+def test_class_names_are_unique():
+    classes = defaultdict(set)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].add(module(path))
+    assert {name: where for name, where in classes.items() if len(where) > 1 and name not in _STILL_DOUBLE} == {}
+
+
+BANNED = re.compile(
+    "found|told|asked|noted|said|lonely|telling|endless|spoken|heats?|scenes?|knobs?|worlds?|sightings?|canary|canaries|"
+    "allowances?|asks?|tells?|knows?|wants?|fly|flies|says"
+)
+"""Words of our own, and what programs do not do; CONTRIBUTING.md has the words that stand for them."""
+PYTHONS_OWN = {"FileNotFoundError", "ModuleNotFoundError", "PackageNotFoundError"}
+_STILL_BANNED_IN = {
+    "benchmarks",
+    "nceref",
+    "nceref/cli",
+    "nceref/engine",
+    "nceref/exact",
+    "nceref/experiments",
+    "nceref/output",
+    "nceref/theory",
+    "nceref/theory/claims",
+    "nceref/theory/figures",
+    "nceref/theory/scenarios",
+    "nceref/theory/tables",
+    "nceref/training",
+    "nceref/training/quadrants",
+    "nceref/verification",
+    "nceref/verification/corpus",
+    "nceref/verification/dense",
+    "nceref/verification/dense/losses",
+    "nceref/verification/diagnosis",
+    "nceref/verification/peers",
+    "nceref/verification/repro",
+    "nceref/verification/targets",
+    "tests",
+    "tests/cli",
+    "tests/engine",
+    "tests/exact",
+    "tests/experiments",
+    "tests/family",
+    "tests/output",
+    "tests/theory",
+    "tests/training",
+    "tests/training/quadrants",
+    "tests/verification",
+    "tests/verification/bugs",
+    "tests/verification/dense",
+    "tests/verification/diagnosis",
+    "tests/verification/peers",
+    "tests/verification/repro",
+    "tests/verification/targets",
+}
+
+
+def is_sentence(node):
+    """Whether a function's name is one: a test, or a known bug, whose id is its name."""
+    return node.name.startswith("test_") or any("bug(" in ast.unparse(by) for by in node.decorator_list)
+
+
+def identifiers(tree):
+    """Names of variables, attributes, parameters, functions and classes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() if is_sentence(node):
+                continue
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.arg(arg=str(name)) | ast.keyword(arg=str(name)):
+                yield name
+
+
+def banned_words(tree):
+    """Identifiers in which one of the words is a word."""
+    parts = {name: re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name) for name in set(identifiers(tree)) - PYTHONS_OWN}
+    return {name for name, words in parts.items() if any(BANNED.fullmatch(word.lower()) for word in words)}
+
+
+def test_names_are_those_of_the_field():
+    folders = (ROOT, ROOT.parent / "benchmarks", Path(__file__).parent)
+    names = defaultdict(set)
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        where = path.parent.relative_to(ROOT.parent).as_posix()
+        names[where] |= banned_words(ast.parse(path.read_text(encoding="utf-8")))
+    assert {where: words for where, words in names.items() if words and where not in _STILL_BANNED_IN} == {}
+
+
+def test_a_banned_word_is_seen_wherever_a_name_stands():
+    for source in ("found = 1", "x.told", "def f(asked): ...", "def _endless(): ...", "class Scene: ...", "f(knobs=1)"):
+        assert banned_words(ast.parse(source)), source
+    for source in ("profound = 1", "FileNotFoundError", "def test_is_found(): ...", "'found'", "foundation.x"):
+        assert not banned_words(ast.parse(source)), source

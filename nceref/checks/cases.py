@@ -110,12 +110,12 @@ def cases(
         Size of every letter of a shape, where the geometry does not set it.
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
-    hot = temperatures if scalars & INVERSE_TEMPERATURES.keys() else (1.0,)
+    applied = temperatures if scalars & INVERSE_TEMPERATURES.keys() else (1.0,)
     for geometry in geometries:
         for number, variant in enumerate(loss.variants[:variants]):
             if not _sensible(loss, geometry, variant):
                 continue
-            for temperature in hot:
+            for temperature in applied:
                 rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
                 inputs = arguments(loss, GEOMETRIES[geometry], variant, temperature, sizes, rng)
                 yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
@@ -150,7 +150,7 @@ def arguments(
     geometry : tuple
         RowGenerator, sizes and arguments of its own.
     variant : mapping
-        Arguments that are asked for: a value, ``...`` for a generated array, or "views".
+        Arguments that must be given: a value, ``...`` for a generated array, or "views".
     temperature : float
         Of the similarities; a scale gets its inverse.
     sizes : mapping
@@ -162,24 +162,24 @@ def arguments(
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
-    heat = {name: at_temperature(name, temperature) for name in INVERSE_TEMPERATURES}
-    wanted = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
-    labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in wanted if isinstance(p, Labels)}
+    scales = {name: at_temperature(name, temperature) for name in INVERSE_TEMPERATURES}
+    given = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
+    labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in given if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra
-    twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in wanted if isinstance(p, Labels)}, centered, rng)
+    twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in given if isinstance(p, Labels)}, centered, rng)
     out: dict[str, Any] = {}
-    for p in wanted:
-        asked = variant.get(p.name)
+    for p in given:
+        requested = variant.get(p.name)
         if isinstance(p, Array):
-            out[p.name] = _array(p, asked, sizes, rows, twins, rng).astype(dtype).astype(np.float64)
+            out[p.name] = _array(p, requested, sizes, rows, twins, rng).astype(dtype).astype(np.float64)
         elif isinstance(p, Labels):
             out[p.name] = labels[p.name]
-        elif p.name in heat:
-            out[p.name] = float(dtype(heat[p.name]))
-        elif isinstance(p, Scalar) and asked is None and p.default is ...:
+        elif p.name in scales:
+            out[p.name] = float(dtype(scales[p.name]))
+        elif isinstance(p, Scalar) and requested is None and p.default is ...:
             out[p.name] = float(dtype(np.mean(p.typical)))
-        elif asked is not None or p.name in extra:
-            out[p.name] = extra.get(p.name, asked)
+        elif requested is not None or p.name in extra:
+            out[p.name] = extra.get(p.name, requested)
     return out
 
 
@@ -202,9 +202,9 @@ class _Twins:
 
 
 def _array(
-    p: Array, asked: Any, sizes: Mapping[str, int], rows: RowGenerator, twins: _Twins, rng: np.random.Generator
+    p: Array, requested: Any, sizes: Mapping[str, int], rows: RowGenerator, twins: _Twins, rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    letters = p.alternative if asked == "views" and p.alternative else p.shape
+    letters = p.alternative if requested == "views" and p.alternative else p.shape
     shape = tuple(sizes[letter] for letter in letters)
     kinds: dict[str, Callable[[], Any]] = {
         "embedding": lambda: rows(rng, shape, twins.of(p, shape)),

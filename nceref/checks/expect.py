@@ -217,11 +217,11 @@ def _refuse_missing(loss: Loss, missing: set[str]) -> None:
     if not missing:
         return
     scalars = {p.name: p for p in loss.parameters if isinstance(p, Scalar)}
-    wanted, options = [], []
+    needed, options = [], []
     for name in sorted(missing, key=_order):
-        wanted.append(f"`{name}` ({COUNTS[name][1] if name in COUNTS else domain(scalars[name])})")
+        needed.append(f"`{name}` ({COUNTS[name][1] if name in COUNTS else domain(scalars[name])})")
         options.append(option(name, COUNTS[name][2] if name in COUNTS else scalars[name].typical[0]))
-    msg = f"{loss.name} needs {' and '.join(wanted)}; give, for example, {' '.join(options)}"
+    msg = f"{loss.name} needs {' and '.join(needed)}; give, for example, {' '.join(options)}"
     raise InputError(msg)
 
 

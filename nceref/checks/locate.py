@@ -38,12 +38,12 @@ class Location:
     possible: bool = True
 
 
-def locate(found: ExpectedReadings, value: str) -> Location:
+def locate(expected: ExpectedReadings, value: str) -> Location:
     """Say which situation a value is, or which ones it lies between.
 
     Parameters
     ----------
-    found : ExpectedReadings
+    expected : ExpectedReadings
     value : str
         A number as it is printed in a log: its digits say how precisely it is known.
 
@@ -57,17 +57,17 @@ def locate(found: ExpectedReadings, value: str) -> Location:
         If `value` is no finite number.
     """
     x = _decimal(value)
-    known = [r for r in found.readings if r.value is not None]
+    known = [r for r in expected.readings if r.value is not None]
     digits = {r.situation: shared_digits(x, r.value or 0.0) for r in known}
     best = max(digits.values(), default=0)
     enough = max(_LEAST, min(_SAME, _precision(x)))
     same = [r for r in known if x == Decimal(repr(r.value)) or digits[r.situation] == best >= enough]
     if same:
-        return Location(float(x), tuple(_equal(found, value, same, best)))
-    multiples = tuple(_multiples(found, x))
-    if outside := _outside(found, value, known):
+        return Location(float(x), tuple(_equal(expected, value, same, best)))
+    multiples = tuple(_multiples(expected, x))
+    if outside := _outside(expected, value, known):
         return Location(float(x), (*multiples, *outside), possible=False)
-    return Location(float(x), multiples or (_between(found, value, known),))
+    return Location(float(x), multiples or (_between(expected, value, known),))
 
 
 def shared_digits(x: Decimal, value: float) -> int:
@@ -97,14 +97,14 @@ def _precision(x: Decimal) -> int:
     return len(x.as_tuple().digits)
 
 
-def _equal(found: ExpectedReadings, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
+def _equal(expected: ExpectedReadings, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
     yield f"{value} is {_named(same)}, {f'to {digits} digits' if digits >= _LEAST else 'exactly'}."
     situations = [r.situation for r in same]
     if {"chance", "optimum"} <= set(situations):
         yield f"chance and optimum: {_BOTH}."
         situations = [s for s in situations if s not in ("chance", "optimum")]
     yield from (f"{situation}: {ADVICE[situation]}." for situation in situations)
-    if {r.situation for r in same} >= _ORIGIN and _without_dim(found):
+    if {r.situation for r in same} >= _ORIGIN and _without_dim(expected):
         yield "In D dimensions random rows read more than equal ones: --dim tells chance from collapse."
 
 
@@ -114,11 +114,11 @@ def _named(readings: Sequence[Reading]) -> str:
     return " and ".join(f"{' and '.join(r.situation for r in group)} ({group[0].value:.7g})" for group in groups)
 
 
-def _without_dim(found: ExpectedReadings) -> bool:
-    return found.settings.get("dim", 0) is None
+def _without_dim(expected: ExpectedReadings) -> bool:
+    return expected.settings.get("dim", 0) is None
 
 
-def _outside(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
+def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
     """Sentences if no batch reads the value, by more than float32 or the digits printed may round."""
     x, slack = float(value), _rounding(value, known)
     values = {r.situation: r.value for r in known if r.value is not None}
@@ -127,7 +127,7 @@ def _outside(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> t
         below = reading.situation == "lower bound" and x < limit - slack
         if below or (reading.situation == "upper bound" and x > limit + slack):
             side = "below" if below else "above"
-            cure = "another reduction, or rows that are not of length 1" if found.normalized else "another reduction"
+            cure = "another reduction, or rows that are not of length 1" if expected.normalized else "another reduction"
             return (f"{value} is {side} the {_named([reading])}: another loss, {cure}.", *_zero(value))
     optimum = values.get("optimum")
     if optimum is not None and x < optimum - slack and values.get("chance") != optimum:
@@ -159,7 +159,7 @@ def _where(value: str, known: Sequence[Reading]) -> str:
     return f"lies between {' and '.join(ends)}" if len(ends) == 2 else f"is {'above' if below else 'below'} {ends[0]}"
 
 
-def _between(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> str:
+def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> str:
     """Where the value lies and what that means; blame is laid only on what random rows do not read."""
     x = float(value)
     values = {r.situation: r.value for r in known if r.value is not None}
@@ -167,12 +167,12 @@ def _between(found: ExpectedReadings, value: str, known: Sequence[Reading]) -> s
     meaning = ""
     if above & {"optimum", "lower bound"} and not below & _ORIGIN:
         meaning = _near_the_optimum(values)
-    elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in found.readings):
+    elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in expected.readings):
         meaning = "less than equal rows; --dim will tell what random rows read"
     elif above & _ORIGIN:
         meaning = "between random rows and equal ones" if below & _ORIGIN else _LEARNED
     elif below & _ORIGIN:
-        meaning = _above_all(found, x, values.get("chance"))
+        meaning = _above_all(expected, x, values.get("chance"))
     return f"{value} {_where(value, known)}{f': {meaning}' if meaning else ''}."
 
 
@@ -185,15 +185,15 @@ def _near_the_optimum(values: Mapping[str, float]) -> str:
     return "as low as it gets, as far as the digits tell"
 
 
-def _above_all(found: ExpectedReadings, x: float, chance: float | None) -> str:
+def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:
     """What it means to read more than random and equal rows do."""
     if chance is None:
         return "more than equal rows; random rows may read that too, and what they read is not known for these sizes"
-    if _without_dim(found):
+    if _without_dim(expected):
         return "more than equal rows; random rows may read that in few dimensions, which --dim will tell"
-    if not found.normalized:
+    if not expected.normalized:
         return "more than equal scores read: large random ones do, and so do wrong targets or a flipped sign"
-    if x <= chance + _scatter(found.settings):
+    if x <= chance + _scatter(expected.settings):
         return "about chance: batches of random rows scatter that much"
     return "worse than guessing; look for a wrong positive, shuffled pairs or a flipped sign"
 
@@ -204,21 +204,21 @@ def _scatter(settings: Mapping[str, Any]) -> float:
     return float(_SCATTER * scale / math.sqrt(settings.get("dim") or 1) / math.sqrt(settings.get("n") or 1))
 
 
-def _multiples(found: ExpectedReadings, x: Decimal) -> Iterator[str]:
+def _multiples(expected: ExpectedReadings, x: Decimal) -> Iterator[str]:
     """Conventions under which the value is a named one after all."""
-    known = [r for r in found.readings if r.value and not r.situation.endswith("bound")]
+    known = [r for r in expected.readings if r.value and not r.situation.endswith("bound")]
     for value, group in groupby(known, key=lambda r: r.value or 0.0):
         named = _named(list(group))
-        for factor, words in _conventions(found).items():
+        for factor, words in _conventions(expected).items():
             if shared_digits(x, factor * value) > _SAME:
                 yield f"{x} is {words.format(named)}."
 
 
-def _conventions(found: ExpectedReadings) -> dict[float, str]:
+def _conventions(expected: ExpectedReadings) -> dict[float, str]:
     """Factors between implementations of what is called the same loss, and how they come about."""
     out = {2.0: "twice {}: two directions are added, not averaged", 0.5: "half of {}", 1 / math.log(2): "{} in bits"}
-    n, scale = found.settings.get("n"), found.settings.get("logit_scale")
-    t = 1 / scale if scale else found.settings.get("temperature")
+    n, scale = expected.settings.get("n"), expected.settings.get("logit_scale")
+    t = 1 / scale if scale else expected.settings.get("temperature")
     if n:
         sums = {count: f"{count} times {{}}: a sum over rows, not a mean" for count in (n, 2 * n)}
         out |= {**sums, 1 / n: f"{{}} divided by {n}: divided by N once too often"}

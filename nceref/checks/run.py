@@ -83,9 +83,9 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
             return FormulaComparison(np.inf, np.inf, f"gradient of {name}")
         if name in truth:
             pairs[name] = (grad, truth[name], allowed.grads[name])
-    errors = {name: np.abs(np.asarray(got, dtype=np.float64) - want) for name, (got, want, _) in pairs.items()}
+    errors = {name: np.abs(np.asarray(got, dtype=np.float64) - right) for name, (got, right, _) in pairs.items()}
     of_bound = {name: float(np.max(errors[name] / pairs[name][2])) for name in pairs}
-    sizes = {name: float(np.max(np.abs(want))) for name, (_, want, _) in pairs.items()}
+    sizes = {name: float(np.max(np.abs(right))) for name, (_, right, _) in pairs.items()}
     room = 4096 * float(np.finfo(dtype).eps)
     sharp = [name for name in pairs if np.max(pairs[name][2]) <= room * sizes[name]]
     worst = max(of_bound, key=lambda name: of_bound[name])
@@ -131,13 +131,13 @@ def check_loss(loss: Loss) -> Iterator[CheckResult]:
 
 
 def _formula(loss: Loss) -> Iterator[CheckResult]:
-    found = list(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
-    truths = [reference(loss, case) for case in found]
+    members = list(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
+    truths = [reference(loss, case) for case in members]
     for dtype in (np.float64, np.float32):
-        outcomes = [compare(loss, case, dtype, truth) for case, truth in zip(found, truths, strict=True)]
-        worst = max(range(len(found)), key=lambda i: outcomes[i].of_bound)
+        outcomes = [compare(loss, case, dtype, truth) for case, truth in zip(members, truths, strict=True)]
+        worst = max(range(len(members)), key=lambda i: outcomes[i].of_bound)
         detail = f"worst relative error {max(o.relative for o in outcomes):.1e} where well conditioned; " + (
-            f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {found[worst].name}]"
+            f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {members[worst].name}]"
         )
         status = "pass" if outcomes[worst].of_bound <= 1 else "fail"
         yield CheckResult(loss.name, f"formula {np.dtype(dtype).name}", status, detail)

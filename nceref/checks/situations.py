@@ -25,7 +25,7 @@ class Sizes:
     scaled : bool
         Whether the loss has a logit scale: then `temperature` is 1 / `logit_scale`.
     read : set of str
-        Names of the values that were asked for, there or not.
+        Names of the values that were looked up, there or not.
     reasons : list of str
         Why a situation does not arise.
     """
@@ -45,7 +45,7 @@ class Sizes:
 
     @property
     def missing(self) -> set[str]:
-        """Names that were asked for and are not there; nothing computed from them means anything."""
+        """Names that were looked up and are not there; nothing computed from them means anything."""
         return self.read - self.values.keys()
 
     def absent(self, reason: str) -> None:
@@ -175,7 +175,7 @@ class Sizes:
     def uniform(self, t: float) -> float | None:
         """Log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t for independent uniform u, v (WI-3). None without D."""
         if self.dim is None:
-            return None  # and `dim` is recorded as asked for
+            return None  # and `dim` is recorded as looked up
         return log_0f1(self.dim / 2, t * t) - 2 * t
 
     def paco_bound(self) -> float:

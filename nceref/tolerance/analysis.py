@@ -113,7 +113,7 @@ class Analysis:
     """One walk through a plan in float64, dense, with an error beside every number.
 
     The stages are called in order: `fold`, `apply_head`, `vjp`, `finish`. Between two of them a caller may widen what
-    the last one found (see `implementation_bounds`).
+    the last one left (see `implementation_bounds`).
     """
 
     def __init__(self, plan: Plan, fmt: RoundingFormat, reduction: str = "mean") -> None:
@@ -172,8 +172,8 @@ class Analysis:
                 change = np.maximum(before[0], change)
                 by_slope = {other: np.maximum(before[1][other], move) for other, move in by_slope.items()}
             largest[key] = change, by_slope
-        for key, found in largest.items():
-            yield key, *found
+        for key, (change, by_slope) in largest.items():
+            yield key, change, by_slope
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
@@ -192,8 +192,9 @@ class Analysis:
         self.blocks = []
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
             own = {name: term for name, term in comparison.terms.items() if name in self.slopes}
-            found = block_slopes(own, s, ds, self.stats, self.errors, self.slopes, self.slope_errors, self.fmt)
-            self.blocks.append(found)
+            self.blocks.append(
+                block_slopes(own, s, ds, self.stats, self.errors, self.slopes, self.slope_errors, self.fmt)
+            )
 
     def finish(self) -> None:
         """The value and the gradients of the inputs."""

@@ -148,14 +148,14 @@ class _Direction:
 
     def swapped(self, terms: list[Any]) -> Array:
         """The size of pairs that rounding may take into a pattern of the largest logits, or push out of it."""
-        found = np.zeros(self.s.shape, dtype=bool)
+        unsure = np.zeros(self.s.shape, dtype=bool)
         for term in (t for t in terms if t.pattern.whole_rows):
             kept = pattern(term, oriented(term, self.s))[0]
             edge = np.min(np.where(kept, self.s, np.inf), axis=1, keepdims=True)
             near = np.abs(self.s - edge) <= 2 * np.max(self.ds, axis=1, keepdims=True)
             dropped = np.any(near & ~np.isfinite(self.own), axis=1, keepdims=True)
-            found = found | (near & dropped)
-        return np.where(found, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
+            unsure = unsure | (near & dropped)
+        return np.where(unsure, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
 
     def at_the_maximum(self, total: Array, fmt: RoundingFormat) -> Array:
         """What the slopes of a row add up to, at its largest logit."""

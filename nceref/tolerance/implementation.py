@@ -112,59 +112,59 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     plan = bound.plan
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
-        found = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
-        shift = _walk(found, bound.arguments)
-        terms = _terms(found, shift, reference)
-        grads = {name: grad + reference.grads[name] for name, grad in found.grads.items()}
-        beyond = _beyond(found, run.storage.largest)
+        analysis = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
+        shift = _walk(analysis, bound.arguments)
+        terms = _terms(analysis, shift, reference)
+        grads = {name: grad + reference.grads[name] for name, grad in analysis.grads.items()}
+        beyond = _beyond(analysis, run.storage.largest)
     value = np.inf if "" in beyond else sum(terms.values())
     grads = {name: np.full_like(g, np.inf) if {"", name} & beyond else g for name, g in grads.items()}
     return Bounds(value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, terms)
 
 
-def _walk(found: Analysis, arguments: Mapping[str, Any]) -> Array:
+def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
     """Go through the stages, each widened by what a textbook program may lose there; what rows lose to the shift."""
-    if not (found.fmt.textbook and any(map(exponentiates, found.plan.comparisons))):
-        return np.zeros_like(found.run().rows)
-    found.fold()
+    if not (analysis.fmt.textbook and any(map(exponentiates, analysis.plan.comparisons))):
+        return np.zeros_like(analysis.run().rows)
+    analysis.fold()
     # Distances of pairs are no logits; all other comparisons have the same anchors, and are one row of logits.
-    parts = [(i, c) for i, c in enumerate(found.plan.comparisons) if not isinstance(c.logits, PairedDistance)]
-    peak = _peak(found, parts)
+    parts = [(i, c) for i, c in enumerate(analysis.plan.comparisons) if not isinstance(c.logits, PairedDistance)]
+    peak = _peak(analysis, parts)
     count = sum(max(c.logits.shape) for _, c in parts)
     for i, comparison in parts:
         for name, term in comparison.terms.items():
-            lost = shift_error(term, found.stats[name], peak, max(found.logits[i][0].shape), found.fmt)
-            found.errors[name] = found.errors[name] + lost
-    found.apply_head()
-    weights = found.weights if found.weights.shape == peak.shape else np.full_like(peak, np.max(found.weights))
-    sensitivity = _sensitivity(found, weights)
-    lost = 4 * found.fmt.u * peak + found.fmt.gamma(found.fmt.ratio * count + 6)
-    relative = np.expm1(np.minimum(2 * _spread(found, parts) + lost, LARGE))
-    for name in set(found.slopes) - set(found.stats):
+            lost = shift_error(term, analysis.stats[name], peak, max(analysis.logits[i][0].shape), analysis.fmt)
+            analysis.errors[name] = analysis.errors[name] + lost
+    analysis.apply_head()
+    weights = analysis.weights if analysis.weights.shape == peak.shape else np.full_like(peak, np.max(analysis.weights))
+    sensitivity = _sensitivity(analysis, weights)
+    lost = 4 * analysis.fmt.u * peak + analysis.fmt.gamma(analysis.fmt.ratio * count + 6)
+    relative = np.expm1(np.minimum(2 * _spread(analysis, parts) + lost, LARGE))
+    for name in set(analysis.slopes) - set(analysis.stats):
         # What multiplies the logits is at most that much of the largest.
         extra = np.sum(weights * sensitivity * (lost + relative * peak)) / abs(arguments[name])
-        found.slope_errors[name] = found.slope_errors[name] + extra
-    found.vjp()
-    _widen_slopes(found, parts, relative, lost, weights * sensitivity)
-    found.finish()
-    return _like_rows(sensitivity * lost, found.rows)
+        analysis.slope_errors[name] = analysis.slope_errors[name] + extra
+    analysis.vjp()
+    _widen_slopes(analysis, parts, relative, lost, weights * sensitivity)
+    analysis.finish()
+    return _like_rows(sensitivity * lost, analysis.rows)
 
 
 Parts = list[tuple[int, Comparison]]
 
 
-def _peak(found: Analysis, parts: Parts) -> Array:
+def _peak(analysis: Analysis, parts: Parts) -> Array:
     """The largest logit of each anchor, masked ones and those of its column included where columns are reduced."""
-    peaks = [np.max(np.abs(found.logits[i][0]), axis=1) for i, _ in parts]
-    peaks += [np.max(np.abs(found.logits[i][0]), axis=0) for i, c in parts if _by_column(c)]
-    return np.max(peaks, axis=0) + found.plan.constant
+    peaks = [np.max(np.abs(analysis.logits[i][0]), axis=1) for i, _ in parts]
+    peaks += [np.max(np.abs(analysis.logits[i][0]), axis=0) for i, c in parts if _by_column(c)]
+    return np.max(peaks, axis=0) + analysis.plan.constant
 
 
-def _spread(found: Analysis, parts: Parts) -> Array:
+def _spread(analysis: Analysis, parts: Parts) -> Array:
     """The largest error of a logit that takes part, by anchor."""
     spreads = []
     for i, comparison in parts:
-        s, ds = found.logits[i]
+        s, ds = analysis.logits[i]
         seen = np.where(covered(comparison, s), ds, 0.0)
         spreads.append(np.max(seen, axis=1))
         spreads += [np.max(seen, axis=0)] if _by_column(comparison) else []
@@ -176,17 +176,17 @@ def _by_column(comparison: Comparison) -> bool:
     return any(term.along == "columns" for term in comparison.terms.values())
 
 
-def _sensitivity(found: Analysis, weights: Array) -> Array:
+def _sensitivity(analysis: Analysis, weights: Array) -> Array:
     """How far a row moves with a logit when it is evaluated term by term: at least 1.
 
     The slopes tell, those at even odds too: where the positive wins, they hide what cancels.
     """
-    sums = {n for c in found.plan.comparisons for n, t in c.terms.items() if isinstance(t.statistic, LogSumExp)}
-    positive = [n for n in found.stats if n not in sums and found.stats[n].shape == weights.shape]
-    even = {n: found.stats[positive[0]] if n in sums and positive else x for n, x in found.stats.items()}
+    sums = {n for c in analysis.plan.comparisons for n, t in c.terms.items() if isinstance(t.statistic, LogSumExp)}
+    positive = [n for n in analysis.stats if n not in sums and analysis.stats[n].shape == weights.shape]
+    even = {n: analysis.stats[positive[0]] if n in sums and positive else x for n, x in analysis.stats.items()}
     largest = np.ones_like(weights)
-    for slopes in (found.slopes, found.head_at(even)[1]):
-        for name in set(slopes) & set(found.stats):
+    for slopes in (analysis.slopes, analysis.head_at(even)[1]):
+        for name in set(slopes) & set(analysis.stats):
             size = np.abs(slopes[name]).reshape(len(slopes[name]), -1).max(axis=1)
             if size.shape == weights.shape:
                 part = size / np.where(weights > 0, weights, np.inf)
@@ -194,14 +194,14 @@ def _sensitivity(found: Analysis, weights: Array) -> Array:
     return largest
 
 
-def _widen_slopes(found: Analysis, parts: Parts, relative: Array, lost: Array, load: Array) -> None:
+def _widen_slopes(analysis: Analysis, parts: Parts, relative: Array, lost: Array, load: Array) -> None:
     """Put the errors of a program that subtracts 1 from a probability in place of those of one that does not."""
-    fmt = found.fmt
+    fmt = analysis.fmt
     # However the logits were rounded, their probabilities add up to 1 but for what the log-sum-exp lost.
     total = load * (np.expm1(np.minimum(lost, LARGE)) + 4 * fmt.u)
     for i, comparison in parts:
-        g, dg = found.blocks[i]
-        found.blocks[i] = g, shifted_slopes(comparison, (*found.logits[i], dg), relative, load, total, fmt)
+        g, dg = analysis.blocks[i]
+        analysis.blocks[i] = g, shifted_slopes(comparison, (*analysis.logits[i], dg), relative, load, total, fmt)
 
 
 def _like_rows(x: Array, rows: Array) -> Array:
@@ -211,42 +211,44 @@ def _like_rows(x: Array, rows: Array) -> Array:
     return np.full_like(rows, np.max(x)) if rows.shape[-1:] != x.shape else np.broadcast_to(x, rows.shape)
 
 
-def _terms(found: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
+def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
     """What the bound of the value is made of; by row where there is no reduction."""
-    whole = found.reduction != "none"
-    weights, size = found.weights, found.weights * np.abs(found.rows)
-    dots = np.zeros_like(found.rows)
-    for name, share in _share_of_dots(found).items():
-        dots = dots + share * found.moved[name]
-    head = 8 * found.fmt.u * np.abs(found.rows)
+    whole = analysis.reduction != "none"
+    weights, size = analysis.weights, analysis.weights * np.abs(analysis.rows)
+    dots = np.zeros_like(analysis.rows)
+    for name, share in _share_of_dots(analysis).items():
+        dots = dots + share * analysis.moved[name]
+    head = 8 * analysis.fmt.u * np.abs(analysis.rows)
     by_row = {
         "dot products": weights * dots,
-        "statistics": weights * (found.row_errors - head - dots),
+        "statistics": weights * (analysis.row_errors - head - dots),
         "shift": weights * shift,
         "head": weights * head,
-        "reduction": (found.summing(found.rows.size) if whole else found.summing(0)) * size,
-        "underflow": 4 * found.fmt.tiny * np.maximum(weights, 0 * weights + 1 / max(weights.size, 1)),
+        "reduction": (analysis.summing(analysis.rows.size) if whole else analysis.summing(0)) * size,
+        "underflow": 4 * analysis.fmt.tiny * np.maximum(weights, 0 * weights + 1 / max(weights.size, 1)),
         "reference": reference.weights * reference.row_errors + reference.summing(size.size) * size,
     }
     return {name: float(np.sum(x)) for name, x in by_row.items()} if whole else by_row
 
 
-def _share_of_dots(found: Analysis) -> dict[str, float]:
+def _share_of_dots(analysis: Analysis) -> dict[str, float]:
     """Of the error of each statistic, the part that came with the logits."""
     shares = {}
-    for comparison, (s, ds) in zip(found.plan.comparisons, found.logits, strict=True):
+    for comparison, (s, ds) in zip(analysis.plan.comparisons, analysis.logits, strict=True):
         for name, term in comparison.terms.items():
-            errors = np.sum(finite(found.errors[name]))
-            own = np.sum(finite(statistic(term, s, 0 * ds, found.fmt)[1]))
-            full = np.sum(finite(statistic(term, s, ds, found.fmt)[1]))
+            errors = np.sum(finite(analysis.errors[name]))
+            own = np.sum(finite(statistic(term, s, 0 * ds, analysis.fmt)[1]))
+            full = np.sum(finite(statistic(term, s, ds, analysis.fmt)[1]))
             shares[name] = float((full - own) / errors) if errors > 0 else 0.0
     return shares
 
 
-def _beyond(found: Analysis, largest: float) -> set[str]:
+def _beyond(analysis: Analysis, largest: float) -> set[str]:
     """Inputs whose gradients may leave the range on the way; the empty name where already the value may."""
-    logits = [(c.logits, np.max(np.abs(s))) for c, (s, _) in zip(found.plan.comparisons, found.logits, strict=True)]
-    if max(max(peak for _, peak in logits), np.sum(found.weights * np.abs(found.rows))) > largest / 2:
+    logits = [
+        (c.logits, np.max(np.abs(s))) for c, (s, _) in zip(analysis.plan.comparisons, analysis.logits, strict=True)
+    ]
+    if max(max(peak for _, peak in logits), np.sum(analysis.weights * np.abs(analysis.rows))) > largest / 2:
         return {""}
     steep = {
         name
@@ -254,4 +256,4 @@ def _beyond(found: Analysis, largest: float) -> set[str]:
         for name, by in x.factor.slopes.items()
         if peak * abs(by) / x.factor.value > largest / 2
     }
-    return steep | {name for name, size in found.sizes.items() if np.max(size) > largest / 4}
+    return steep | {name for name, size in analysis.sizes.items() if np.max(size) > largest / 4}

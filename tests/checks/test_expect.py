@@ -42,8 +42,8 @@ def sizes(name):
 
 
 def values(name):
-    found = expected_readings(name, sizes(name)).readings
-    return {r.situation: r.value for r in found if r.value is not None}
+    readings = expected_readings(name, sizes(name)).readings
+    return {r.situation: r.value for r in readings if r.value is not None}
 
 
 def inputs(name, embedding):
@@ -85,11 +85,11 @@ def test_every_expectation_of_every_loss_is_a_number_or_does_not_arise(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_readings_rise_and_lie_within_the_bounds(name):
-    found = [r.value for r in expected_readings(name, sizes(name)).readings if r.value is not None]
-    assert found == sorted(found)
+    rising = [r.value for r in expected_readings(name, sizes(name)).readings if r.value is not None]
+    assert rising == sorted(rising)
     known = values(name)
-    assert min(known.values()) == known.get("lower bound", min(found))
-    assert max(known.values()) == known.get("upper bound", max(found))
+    assert known.get("lower bound", rising[0]) == rising[0]
+    assert known.get("upper bound", rising[-1]) == rising[-1]
 
 
 @pytest.mark.parametrize(("temperature", "printed"), [(0.07, "3.0128e-04"), (0.5, "4.24106e+00")])
@@ -184,8 +184,8 @@ WITH_DIM = [n for n, loss in ALL.items() if any(e.dim for e in loss.declaration.
 def test_random_rows_read_chance_on_average(name):
     # 400 independent batches: their mean lies within 4 standard errors, which are small enough to tell D = 8 from none.
     rng = np.random.default_rng(0)
-    found = [ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D)))) for _ in range(400)]
-    mean, error = np.mean(found), np.std(found, ddof=1) / sqrt(len(found))
+    drawn = [ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D)))) for _ in range(400)]
+    mean, error = np.mean(drawn), np.std(drawn, ddof=1) / sqrt(len(drawn))
     assert abs(mean - values(name)["chance"]) <= 4 * error
     without = expected_readings(name, {k: v for k, v in sizes(name).items() if k != "dim"})
     assert mean > next(r.value for r in without.readings if r.situation == "chance") + 4 * error
@@ -234,8 +234,8 @@ def test_conventions_follow_from_the_declaration(name, given, conventions):
 
 
 def test_what_only_dim_brings_into_play_may_be_given_without_it():
-    found = expected_readings("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
-    assert dict(found.settings) == {"n": 64, "dim": None, "views": 1}
+    expected = expected_readings("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
+    assert dict(expected.settings) == {"n": 64, "dim": None, "views": 1}
 
 
 def test_simplex_does_not_fit_into_few_dimensions():
@@ -254,9 +254,9 @@ def test_logit_scale_is_one_over_the_temperature():
 
 
 def test_defaults_are_named_and_what_was_given_is_not():
-    found = expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": "3"})
-    assert found.defaults == {"views", "dim"}
-    assert dict(found.settings) == {"n": 30, "dim": None, "classes": 3, "views": 1, "temperature": 0.1}
+    expected = expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": "3"})
+    assert expected.defaults == {"views", "dim"}
+    assert dict(expected.settings) == {"n": 30, "dim": None, "classes": 3, "views": 1, "temperature": 0.1}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def edited(function, edit):
     other = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
     other.__module__, other.__qualname__ = function.__module__, function.__qualname__
     original = frozen_references.inspect.getsource
-    return other, lambda asked: edit(original(function)) if asked is other else original(asked)
+    return other, lambda x: edit(original(function)) if x is other else original(x)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def run():
     ],
 )
 def test_a_reading_is_placed(run, value, expected):
-    place = locate(run, value)
-    assert expected in place.sentences[0] + place.sentences[-1]
-    assert place.possible == (value not in {"-0.5", "99", "3193.0", "1e-5"})
+    location = locate(run, value)
+    assert expected in location.sentences[0] + location.sentences[-1]
+    assert location.possible == (value not in {"-0.5", "99", "3193.0", "1e-5"})
 
 
 @pytest.mark.parametrize(("value", "possible"), [("0", False), ("0.0000", False), ("0.00", True), ("0.0003", True)])
@@ -56,12 +56,12 @@ def test_one_digit_is_no_match_unless_the_values_are_equal(run):
 
 
 def test_chance_and_optimum_in_one_are_said_once():
-    found = expected_readings("uniformity", {"n": 256, "dim": 64})
-    sentences = locate(found, "-3.9").sentences
+    expected = expected_readings("uniformity", {"n": 256, "dim": 64})
+    sentences = locate(expected, "-3.9").sentences
     assert sentences[0] == "-3.9 is optimum and chance (-3.875236), to 2 digits."
     assert sentences[1:] == ("chance and optimum: independent random rows read this, and no law of the rows does better"
                              " in the mean.",)  # fmt: skip
-    undercut = locate(found, "-3.95")
+    undercut = locate(expected, "-3.95")
     assert undercut.possible
     assert "a finite batch may read a little less" in undercut.sentences[0]
 
@@ -101,9 +101,9 @@ def test_random_rows_are_accused_of_nothing(name, dim):
     known += [expected_readings(name, {**given, **scalars, "dim": dim})] if "dim" in known[0].settings else []
     for _ in range(20):
         value = get_loss(name)(*inputs(rng, dim), **scalars)
-        for place in (locate(found, f"{value:.5g}") for found in known):
-            assert place.possible
-            assert not any(word in " ".join(place.sentences) for word in ("worse", "shuffled", "flipped"))
+        for location in (locate(expected, f"{value:.5g}") for expected in known):
+            assert location.possible
+            assert not any(word in " ".join(location.sentences) for word in ("worse", "shuffled", "flipped"))
 
 
 def test_a_flipped_sign_is_called_worse_than_guessing_once_dim_is_known():

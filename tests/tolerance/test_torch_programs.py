@@ -33,9 +33,9 @@ def run(name, how, probe):
         weights = weights / weights[weights > 0].min()
     weighted = rows * weights.to(rows.dtype)
     value = weighted if probe.reduction == "none" else weighted.sum()
-    found = torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+    slopes = torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
     grads = {
-        k: np.zeros(leaves[k].shape) if g is None else g.double().numpy() for k, g in zip(leaves, found, strict=True)
+        k: np.zeros(leaves[k].shape) if g is None else g.double().numpy() for k, g in zip(leaves, slopes, strict=True)
     }
     return value.detach().double().numpy(), grads
 
@@ -67,11 +67,11 @@ def judged(name, dtype, suite="quick", settings=None, reduction="mean"):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_textbook_programs_stay_within_the_bound_and_not_far_below(loss_name, dtype):
-    found = list(judged(loss_name, dtype))
-    worst = max((max(share.values()), probe.id, how, share) for probe, how, share in found)
+    outcomes = list(judged(loss_name, dtype))
+    worst = max((max(share.values()), probe.id, how, share) for probe, how, share in outcomes)
     assert worst[0] <= 1, worst
     # Where a program meets the exact number, the share is 0; a bound that is 10^4 times too large has a smaller median.
-    assert np.median([s for *_, share in found for s in share.values() if s > 0]) > 1e-4
+    assert np.median([s for *_, share in outcomes for s in share.values() if s > 0]) > 1e-4
     assert worst[0] > 1e-3
 
 
