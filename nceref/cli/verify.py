@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from nceref.cli.common import echo_json, show
 
@@ -76,7 +77,7 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
         raise click.UsageError(msg)
     _check_files(given)
     if everything:
-        context.exit(_audit(given))
+        context.exit(_audit(context, given))
     context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
 
 
@@ -146,13 +147,17 @@ def _list(target: str | None, given: dict[str, Any]) -> int:
     return 0
 
 
-def _audit(given: dict[str, Any]) -> int:
-    one = ("loss", "init", "call", "settings", "framework", "cases", "list_cases", "expected_failures", "repro_file")
-    named = [name for name in one if given[name]]
-    if named:
-        msg = f"--all takes --suite, --dtype, --checkout and --json; leave out --{named[0].removesuffix('s')}"
-        raise click.UsageError(msg)
+_OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file"}
+
+
+def _audit(context: click.Context, given: dict[str, Any]) -> int:
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in _OF_AUDIT and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"--all takes --suite, --dtype, --checkout and --json; leave out {option.opts[0]}"
+            raise click.UsageError(msg)
     from nceref.cli.options import pairs
+    from nceref.output.files import json_text, write_text
     from nceref.output.terminal import progress
     from nceref.verification.peers import audit
 
@@ -163,8 +168,10 @@ def _audit(given: dict[str, Any]) -> int:
             checkouts=pairs("--checkout", given["checkout"]),
             on_progress=on_progress,
         )
-    if given["json_file"]:
+    if given["json_file"] == "-":
         echo_json(audit.record(rows))
     else:
         show(audit.page_of(rows))
+    if given["json_file"] not in (None, "-"):
+        write_text(given["json_file"], json_text(audit.record(rows)))
     return audit.exit_code(rows)

@@ -1,0 +1,298 @@
+"""Every command with every option and every format runs: no traceback, JSON without NaN, the keys that were promised.
+
+The options are read from the commands, so one without an example fails here. What the numbers mean is tested elsewhere.
+"""
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import click
+import pytest
+
+from nceref import cli
+from nceref.cli import experiment_page
+from nceref.experiments.samples import long_tail, synthetic
+from nceref.experiments.setting import Training
+from nceref.losses import get_loss
+from nceref.verification import identify, verifier
+from nceref.verification.peers import audit, peer
+from nceref.verification.report import Report
+
+TARGETS = """
+import numpy as np
+
+
+def loss(logits, target, temperature=1.0):
+    s = logits / temperature
+    top = s.max(axis=1, keepdims=True)
+    return np.mean(np.log(np.exp(s - top).sum(axis=1)) + top[:, 0] - s[np.arange(len(s)), target])
+
+
+class Doubled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, logits, target, temperature=1.0):
+        return self.factor * loss(logits, target, temperature)
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call: the words after ``nceref``, its exit status, and for each object in its JSON the keys.
+
+    `json` is the file that holds the JSON, or - for standard output; ``[]`` in a path is the first entry of a list.
+    """
+
+    words: str
+    status: int = 0
+    json: str = ""
+    keys: dict[str, str] = field(default_factory=dict)
+
+
+REPORT = {
+    "": "diagnosis, environment, exit_code, loss, reason, results, settings, target, verdict",
+    "results[]": "bits, bound, case, error, id, quantity, status, why",
+    "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
+}
+TALLY = "among, killed, named, total"
+EVIDENCE = "held, run, seconds"
+EXAMPLES = (
+    Example("check alignment"),
+    Example("check alignment --json", json="-", keys={"[]": "check, detail, loss, status"}),
+    Example("claims"),
+    Example("claims wl-6 PC-19"),
+    Example(
+        "claims --verdict wrong --source 003 --json",
+        json="-",
+        keys={
+            "[]": "cells, computed, counterexample, evidence, formula, id, latex, missing, place, published, "
+            "repaired, source, "
+            "statement, title, verdict"
+        },
+    ),
+    Example("derive"),
+    Example("derive nce-optimum --text"),
+    Example("derive nce-optimum --latex --out made.tex"),
+    Example("expect --loss nt_xent --n 256 --temperature 0.07 --dim 8 --value 6.2364"),
+    Example("expect --loss nt_xent --n 256 --temperature 0.07 --value=-1", 1),
+    Example(
+        "expect --loss siglip --n 8 --set logit_scale=10 --set logit_bias=-10 --value 3 --json",
+        json="-",
+        keys={
+            "": "conventions, defaults, loss, readings, settings, sign, value",
+            "readings[]": "because, formula, needs_dim, situation, value",
+            "settings": "dim, logit_bias, logit_scale, n",
+        },
+    ),
+    Example("experiment"),
+    Example("experiment long-tail --seeds 1 --first-seed 7 --json made.json --out made", json="made.json"),
+    Example(
+        "experiment long-tail --seeds 1 --json -",
+        json="-",
+        keys={
+            "": "about, claims, class counts, command, curves, figure, measures, name, published, rule, "
+            "seeds, statements, title, "
+            "values",
+            "statements[]": "contrasts, margin, source, text, verdict",
+            "statements[].contrasts[]": "half of the interval, mean, measure, weights",
+            "published": "rows, source",
+        },
+    ),
+    Example("figures --list"),
+    Example("figures sphere-force --out made"),
+    Example("figures sphere-force --out made --check"),
+    Example("identify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60"),
+    Example(
+        "identify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
+        json="-",
+        keys={"[]": "diagnosis, loss, reason, target, verdict"},
+    ),
+    Example("losses"),
+    Example("losses --latex"),
+    Example("losses nt_xent"),
+    Example(
+        "losses --json",
+        json="-",
+        keys={
+            "[]": "formula, gradient, inputs, kinks, latex, name, notes, properties, relations, rows, sign, "
+            "sources, summary",
+            "[].inputs[]": "gradient, kind, meaning, name, shapes",
+            "[].sources[]": "place, read, work",
+        },
+    ),
+    Example("mutants"),
+    Example("mutants nt-xent-own-logit-kept"),
+    Example(
+        "mutants --json",
+        json="-",
+        keys={"[]": "also, dtypes, group, id, losses, named, seen, sentence, settings, source, thread"},
+    ),
+    Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
+    Example(
+        "mutants score nt-xent-own-logit-kept --dtype float64 --json",
+        json="-",
+        keys={
+            "": "by_dtype, correct_variants, false_alarms, met, trials",
+            "by_dtype.float64": "all, held-out, pairs, tuning",
+            "by_dtype.float64.all": TALLY,
+            "trials[]": "among, dtype, errors, expected, group, id, killed, loss, named, reason, right, "
+            "said, seconds, verdict",
+        },
+    ),
+    Example("plot-limits --out made"),
+    Example("prove IS-8"),
+    # The counterexample of this claim is decided by NumPy.
+    Example(
+        "prove PC-12 --json",
+        json="-",
+        keys={
+            "": "claims, totals",
+            "claims[]": "evidence, expected, findings, held, id, verdict",
+            "claims[].evidence": "counterexample, numeric, property, symbolic",
+            "claims[].evidence.counterexample": "held, seconds",
+            "totals": "counterexample, numeric, property, symbolic",
+            "totals.symbolic": EVIDENCE,
+        },
+    ),
+    Example("quadrants --seed 3 --steps 3 --dtype float64 --temperature 0.2 --confounder --save made.npz"),
+    Example("quadrants --resume made.npz"),
+    Example("quadrants --steps 3 --temperature 0.2 --out made --animate 0.2 --json made.json", json="made.json"),
+    Example(
+        "quadrants --steps 3 --temperature 0.2 --json -",
+        json="-",
+        keys={
+            "": "W1, W2, confounder, done, dtype, runs, samples, seed, steps",
+            "runs[]": "W1, W2, comparable_until, features, growth, rate, statistics, stopped, temperature, "
+            "weights_at_500",
+            "runs[].growth[]": "apart, step",
+            "runs[].statistics": "alignment, cosine_between, cosine_within, loss_first, loss_last, neighbor_accuracy, "
+            "positive_on_top, radius, square_distance, std, uniformity",
+        },
+    ),
+    Example("tables --list"),
+    Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
+    Example("tables paco-optimum --format text"),
+    Example("tables paco-optimum --format markdown"),
+    Example("tables paco-optimum --format csv --out made"),
+    Example(
+        "tables paco-optimum --format json",
+        json="-",
+        keys={"[]": "columns, name, rows, source, title", "[].rows[].alpha K": "computed, published, verdict"},
+    ),
+    Example("verify --conventions"),
+    Example("verify targets.py:loss --loss cross_entropy --suite full --dtype float32 --list-cases"),
+    Example(
+        "verify targets.py:loss --loss cross_entropy --call f(logits,target,temperature) --framework numpy --device cpu"
+        " --algorithm log1p --seed 1 --timeout 60 --case seven-0.5 --explain --json -",
+        json="-",
+        keys=REPORT | {"": f"bounds, {REPORT['']}"},
+    ),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --case seven-0.5 --require-grad --junit -", 1),
+    Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --set factor=outer-factor-2 --suite quick"),
+    Example(
+        "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --json made.json"
+        " --junit made.xml --repro made.py",
+        1,
+        json="made.json",
+        keys=REPORT | {"diagnosis[]": "fix, id, sentence, threads"},
+    ),
+    Example(
+        "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt"
+    ),
+    Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
+    Example(
+        "verify --all --json made.json --checkout supcontrast=.",
+        json="made.json",
+        keys={
+            "": "exit_code, rows",
+            "rows[]": "cases, diagnosis, dtype, failed, loss, peer, status, target, verdict, version, why",
+        },
+    ),
+)
+
+
+def words_of(example):
+    return example.words.split()
+
+
+def parsed(example):
+    """The command of an example, and which of its parameters were given."""
+    name, *words = words_of(example)
+    command = cli.nceref.get_command(click.Context(cli.nceref), name)
+    context = command.make_context(name, words)
+    given = click.core.ParameterSource.COMMANDLINE
+    return name, {key: value for key, value in context.params.items() if context.get_parameter_source(key) is given}
+
+
+def test_every_option_and_every_format_has_an_example():
+    used = {}
+    for example in EXAMPLES:
+        name, given = parsed(example)
+        used.setdefault(name, []).append(given)
+    missing = []
+    for name in cli.COMMANDS:
+        command = cli.nceref.get_command(click.Context(cli.nceref), name)
+        for option in command.params:
+            values = [given[option.name] for given in used.get(name, ()) if option.name in given]
+            wanted = [option.flag_value] if isinstance(getattr(option, "flag_value", None), str) else []
+            if "--format" in option.opts:
+                wanted += option.type.choices
+            missing += [(name, option.opts[0], "")] * (not values)
+            missing += [(name, option.opts[0], value) for value in wanted if value not in values]
+    assert missing == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder for all examples: what one writes, the next may read."""
+    folder = tmp_path_factory.mktemp("every_option")
+    (folder / "targets.py").write_text(TARGETS)
+    (folder / "known.txt").write_text("*/value  it returns twice the mean\n")
+    (folder / "losses.py").write_text("")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(folder, monkeypatch):
+    """Small sizes: one experiment on little data, two losses to be identified as, one peer that is always right."""
+    monkeypatch.chdir(folder)
+    study = experiment_page.experiments()["long-tail"]
+    more = {k: v for k, v in study.run.keywords.items() if k not in ("data", "training")}
+    more |= {"data": few_samples, "training": Training((32, 16, 8), 4, 6, 1e-3)}
+    short = replace(study, run=partial(study.run.func, **more))
+    monkeypatch.setattr(experiment_page, "experiments", lambda: {"long-tail": short})
+    monkeypatch.setattr(identify, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
+    monkeypatch.setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
+
+
+def few_samples(seed):
+    return synthetic(seed, long_tail(4, 40, 4), latent=3, test=6)
+
+
+def refused(constant):
+    pytest.fail(f"{constant} is no JSON")
+
+
+def at(content, path):
+    """The entry at a path such as ``rows[].0``: a number stands for a place among the values."""
+    for part in filter(None, path.replace("[]", ".[]").split(".")):
+        content = content[0] if part == "[]" else content[part]
+    return content
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.words[:60])
+def test_it_runs(run, folder, example, monkeypatch):
+    if "--all" in words_of(example):
+        agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
+        monkeypatch.setattr(verifier, "verify", lambda *target, **options: agrees)
+    status, out, err = run(*words_of(example))
+    assert (status, "Traceback" in err) == (example.status, False), out + err
+    assert out or " --out " in example.words
+    if not example.json:
+        return
+    text = out if example.json == "-" else (folder / example.json).read_text(encoding="utf-8")
+    content = json.loads(text, parse_constant=refused)
+    for path, keys in example.keys.items():
+        assert set(at(content, path)) == set(keys.split(", ")), path
