@@ -1,114 +1,93 @@
-"""What must hold between losses and within one, exactly: declared relations, and the identities of the literature."""
+"""What must hold between answers of the target itself, whatever the reference says."""
+
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from nceref import all_losses, losses
-from nceref.checks import run
-from nceref.engine.heads import softplus
-from nceref.tolerance import bounds, close
+from nceref import get_loss
+from nceref.losses import LossFunction
+from nceref.verification.corpus.corpus import corpus, evaluate
+from nceref.verification.invariances import check_invariances
+from nceref.verification.records import Observation, Outcome
 
-EPS = float(np.finfo(np.float64).eps)
-RELATIONS = [(name, relation) for name, loss in all_losses().items() for relation in loss.declaration.relations]
-
-
-@pytest.mark.parametrize(("name", "relation"), RELATIONS, ids=[f"{n}: {r.statement}" for n, r in RELATIONS])
-@pytest.mark.parametrize("seed", range(5))
-def test_declared_relation_holds(name, relation, seed):
-    left, right = relation.sides(losses, np.random.default_rng(seed))
-    if relation.kind == "<=":
-        assert np.all(np.asarray(left) <= np.asarray(right))
-    else:
-        assert close(left, right, scale=1.0, ulps=64)
+LOSS = get_loss("nt_xent").declaration
+PROBE = corpus(LOSS, {}, suite="quick")[0]
 
 
-def test_a_relation_that_does_not_hold_fails_by_name():
-    from nceref.spec import Relation
-
-    wrong = Relation("dcl", "NT-Xent is DCL", lambda losses, rng: (1.0, 2.0))
-    result = run._relation(losses.nt_xent.declaration, wrong)
-    assert (result.status, result.check) == ("fail", "relation to dcl")
+def right(probe=PROBE):
+    return Outcome(probe.value, dict(probe.grads))
 
 
-def views(n=5, d=4, seed=0):
-    return np.random.default_rng(seed).standard_normal((2, n, d))
+def reference(probe):
+    value, grads = LossFunction(probe.loss).value_and_grad(**probe.inputs)
+    return Outcome(value, grads)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
-@pytest.mark.parametrize("seed", range(3))
-def test_nt_xent_is_homogeneous_in_rows_and_temperature(temperature, seed):
-    """<z, dL/dz> = -2 T dL/dT without normalization."""
-    z1, z2 = views(seed=seed)
-    arguments = {"temperature": temperature, "normalize": "none"}
-    _, grad = losses.nt_xent.value_and_grad(z1, z2, **arguments)
-    room = bounds(losses.nt_xent, z1, z2, **arguments).grads
-    left = np.sum(z1 * grad["z1"]) + np.sum(z2 * grad["z2"])
-    slack = np.sum(np.abs(z1) * room["z1"]) + np.sum(np.abs(z2) * room["z2"])
-    assert abs(left + 2 * temperature * grad["temperature"]) <= slack + 2 * temperature * room["temperature"]
+@pytest.mark.parametrize("name", ["nt_xent", "clip", "supcon_out", "siglip", "moco", "uniformity"])
+def test_identities_hold_for_the_reference(name):
+    loss = get_loss(name).declaration
+    observations = [Observation(p, reference(p) if not p.skip else Outcome()) for p in corpus(loss, {}, suite="quick")]
+    found = list(check_invariances(observations, reference))
+    assert {r.status for r in found} == {"pass"}
+    assert "identity.closed-form" in {r.quantity for r in found}
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
-def test_nt_xent_row_is_softplus_of_the_dcl_row(temperature):
-    z1, z2 = views()
-    dcl = losses.dcl(z1, z2, temperature=temperature, reduction="none")
-    nt_xent = losses.nt_xent(z1, z2, temperature=temperature, reduction="none")
-    assert close(nt_xent, softplus(dcl), scale=1.0)
+def test_each_identity_sees_what_it_is_made_for():
+    observations = [Observation(p, reference(p) if not p.skip else Outcome()) for p in corpus(LOSS, {}, suite="quick")]
+
+    def failing(change):
+        changed = lambda probe: change(reference(probe), probe)  # noqa: E731
+        moved = [Observation(o.probe, changed(o.probe) if not o.probe.skip else o.outcome) for o in observations]
+        return {r.quantity.removeprefix("identity.") for r in check_invariances(moved, changed) if r.status == "fail"}
+
+    assert "scale" in failing(lambda o, p: replace(o, value=o.value + 1e-3 * p.inputs["z1"][0, 0] ** 2))
+    assert "permutation" in failing(
+        lambda o, p: replace(
+            o,
+            value=o.value + 1e-6 * np.sign(p.inputs["z1"][0, 0]) * np.abs(p.inputs["z1"][0, 0] / p.inputs["z1"][0, 1]),
+        )
+    )
+    assert "closed-form" in failing(lambda o, p: replace(o, value=1.5 * o.value))
+    radial = failing(lambda o, p: replace(o, grads={**o.grads, "z1": o.grads["z1"] + 1e-6 * p.inputs["z1"]}))
+    assert radial == {"radial"}
 
 
-@pytest.mark.parametrize("n", [2, 3, 17])
-def test_equal_rows_give_the_log_of_the_number_of_candidates(n):
-    x = np.ones((n, 3))
-    arguments = {"temperature": 0.1}
-    assert close(losses.nt_xent(x, x, **arguments), np.log(2 * n - 1))
-    assert close(losses.dcl(x, x, **arguments), np.log(2 * n - 2), scale=10.0)
-    assert close(losses.info_nce(x, x, **arguments), np.log(n))
-    assert close(losses.clip(x, x, logit_scale=10.0), np.log(n))
-    assert close(losses.supcon_out(x, np.arange(n) % 1, **arguments), np.log(n - 1), scale=10.0)
+def test_without_normalization_the_temperature_identity_is_asked():
+    probe = evaluate(LOSS, {**PROBE.inputs, "normalize": "none"})
+    [found] = [
+        r
+        for r in check_invariances([Observation(probe, reference(probe))], reference)
+        if r.quantity == "identity.temperature"
+    ]
+    assert found.status == "pass"
+    cold = reference(probe)
+    cold = replace(cold, grads={**cold.grads, "temperature": 1.01 * cold.grads["temperature"]})
+    [found] = [
+        r for r in check_invariances([Observation(probe, cold)], reference) if r.quantity == "identity.temperature"
+    ]
+    assert found.status == "fail"
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_l_in_is_at_most_l_out_row_by_row(seed):
-    rng = np.random.default_rng(seed)
-    z, labels = rng.standard_normal((9, 3)), rng.permutation(np.arange(9) % 3)
-    for temperature in (1.0, 0.1, 0.01):
-        inside = losses.supcon_in(z, labels, temperature=temperature, reduction="none")
-        outside = losses.supcon_out(z, labels, temperature=temperature, reduction="none")
-        assert np.all(inside <= outside + 64 * EPS / temperature)
+def asked_of(name, inputs=None, dtype="float64", reduction="mean"):
+    """Names of the identities that are asked of a right program."""
+    probes = corpus(get_loss(name).declaration, inputs or {}, suite="quick", dtype=dtype, reduction=reduction)
+    observed = [Observation(p, right(p)) for p in probes if not p.skip]
+    return {
+        r.quantity.removeprefix("identity.") for r in check_invariances(observed, lambda probe: Outcome(math.inf, {}))
+    }
 
 
-@pytest.mark.parametrize("labels", [[0, 0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 2, 2, 2, 2, 2], [0] * 8, list(range(8))])
-def test_paco_decomposes_exactly_for_any_label_distribution(labels):
-    rng = np.random.default_rng(0)
-    z, centers = rng.standard_normal((8, 3)), rng.standard_normal((8, 3))
-    for alpha in (0.0, 0.05, 1.0):
-        arguments = {"alpha": alpha, "temperature": 0.2}
-        parts = losses.paco.decompose(z, labels, centers, **arguments)
-        total = parts["L_sup"] + alpha * parts["L_supcon"] + parts["L_extra"]
-        assert close(losses.paco(z, labels, centers, **arguments), total, scale=10.0)
+def test_an_identity_is_asked_where_the_loss_declares_it_and_not_where_a_wide_bound_hides_that_it_is_broken():
+    for dtype in ("float64", "float32", "bfloat16", "float16"):
+        assert asked_of("paco", dtype=dtype) == {"permutation"}
+        assert "scale" not in asked_of("clip", {"normalize": "none"}, dtype, "sum")
+        assert {"scale", "views", "permutation", "closed-form", "radial"} <= asked_of("clip", dtype=dtype)
 
 
-def test_a_loss_without_parts_says_who_has_some():
-    with pytest.raises(ValueError, match="declares no decomposition; these do: paco"):
-        losses.nt_xent.decompose(*views(), temperature=0.1)
-
-
-def test_uniformity_with_the_diagonal_follows_from_the_one_without():
-    x = np.random.default_rng(0).standard_normal((7, 3))
-    for t in (0.5, 2.0, 8.0):
-        without = losses.uniformity(x, t=t)
-        want = np.log((7 * 6 * np.exp(without) + 7) / 49)
-        assert close(losses.uniformity(x, t=t, include_diagonal=True), want, scale=1.0)
-
-
-def test_uniformity_does_not_see_where_the_points_are():
-    x = np.random.default_rng(0).integers(0, 8, (6, 3)).astype(float)
-    near = losses.uniformity(x, normalize="none", t=0.125)
-    assert losses.uniformity(x + 2.0**40, normalize="none", t=0.125) == near
-
-
-def test_in_batch_and_explicit_negatives_agree_for_one_query():
-    rng = np.random.default_rng(0)
-    q, k = rng.standard_normal((1, 3)), rng.standard_normal((4, 3))
-    explicit = losses.info_nce(q, k[:1], k[1:], temperature=0.2)
-    want = losses.info_nce(np.tile(q, (4, 1)), k, temperature=0.2, reduction="none")[0]
-    assert close(explicit, want, scale=1.0)
+def test_an_infinite_answer_to_a_moved_input_is_a_failure_and_no_accident():
+    observed = [Observation(PROBE, right())]
+    found = {r.quantity: r for r in check_invariances(observed, lambda probe: Outcome(math.inf, {}))}
+    assert found["identity.scale"].status == "fail"
+    assert found["identity.scale"].bits == 0

@@ -1,0 +1,128 @@
+"""`nceref verify`: options, files, exit statuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from nceref.cli import nceref as cli
+from nceref.verification.targets import runner
+
+PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
+
+
+def run(*words):
+    return CliRunner().invoke(cli, ["verify", *words])
+
+
+def unwrapped(found):
+    """The output on one line: where its lines break depends on how long the path of the target is."""
+    return " ".join(found.output.split())
+
+
+def test_the_command_prints_writes_and_exits(tmp_path):
+    files = {name: tmp_path / name for name in ("r.json", "r.xml", "r.py")}
+    found = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--suite", "quick", "--json", str(files["r.json"]),
+                "--junit", str(files["r.xml"]), "--repro", str(files["r.py"]))  # fmt: skip
+    assert found.exit_code == 1, found.output
+    assert "outer-factor-2" in found.output
+    assert max(map(len, found.output.splitlines())) <= 80
+    assert json.loads(files["r.json"].read_text())["exit_code"] == 1
+    ET.parse(files["r.xml"])
+    again = subprocess.run([sys.executable, files["r.py"]], capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "reference" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["with_gradients"], 0, "CONFORMS"),
+        (["exits"], 4, "bye"),
+        (["dies"], 1, "7"),
+        (["hangs", "--timeout", "3"], 1, "3 s (--timeout)"),
+        (["missing"], 4, "missing"),
+        (["no_temperature"], 4, "--set temperature"),
+        (["info_nce", "--set", "nonsense"], 2, "NAME=VALUE"),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else None,
+)
+def test_the_command_runs_targets_in_a_child(words, code, said):
+    name, *options = words
+    found = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", *options)
+    assert found.exit_code == code, found.output
+    assert said in unwrapped(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict", "cases"),
+    [
+        ("info_nce --require-grad", "value-only", 15),
+        ("info_nce --case designed-0.3", "value-only", 1),
+        ("doubled --set factor=outer-factor-2", "value-only", 15),
+        ("InfoNCE --init temperature=0.2", "value-only", 10),
+        ("info_nce --call f(queries,keys,temperature)", "value-only", 15),
+        ("no_temperature --set temperature=0.5", "value-only", 10),
+        # Its rounding errors are those of a textbook program.
+        ("with_gradients --dtype float32 --algorithm log1p --seed 1", "differs", 15),
+    ],
+)
+def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases):
+    """In this process: which targets need one of their own is another test's concern."""
+    name, *options = words.split()
+    monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, **more: in_process(text, loss, **more))
+    in_process = runner.in_process
+    found = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
+    record = json.loads(found.output)
+    assert record["verdict"] == verdict
+    wrong = verdict == "differs" or "--require-grad" in options
+    assert found.exit_code == record["exit_code"] == wrong
+    assert len({r["case"] for r in record["results"] if r["quantity"] == "value.finite"}) == cases
+    given = dict(zip(options[::2], options[1::2], strict=False))
+    shown = {f"--{key}": record["environment"][key] for key in ("dtype", "algorithm", "seed")}
+    assert {key: str(x) for key, x in shown.items()}.items() >= {k: v for k, v in given.items() if k in shown}.items()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--all", "--case", "x"], "leave out --case"),
+        ([f"{PLAIN}:info_nce", "--loss", "info_nce", "--json", "/"], "--json must name a file"),
+        ([], "give one TARGET, or --all"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, said):
+    found = run(*words)
+    assert found.exit_code == 2
+    assert said in unwrapped(found)
+
+
+def test_the_conventions_are_listed():
+    found = run("--conventions")
+    assert found.exit_code == 0
+    assert all(id in found.output for id in ("self-contrast-kept", "outer-factor-2", "keys-detached"))
+
+
+def test_cases_are_listed_with_what_is_in_them():
+    found = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--list-cases")
+    assert found.exit_code == 0
+    assert "designed-0.3" in found.output
+    assert "skipped:" in found.output
+
+
+def test_explain_shows_what_the_bounds_are_made_of():
+    found = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain")
+    assert "reduction" in found.output
+    assert "shift" in found.output
+
+
+def test_a_file_of_expected_failures_needs_reasons(tmp_path):
+    path = tmp_path / "known.txt"
+    path.write_text("*/value  it is twice the loss\nno-reason\n")
+    found = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
+    assert found.exit_code == 2
+    assert "'no-reason' has no reason" in unwrapped(found)

@@ -1,0 +1,54 @@
+"""Which loss of the family a target is."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import nceref
+from nceref.cli import nceref as cli
+from nceref.verification import identify
+from nceref.verification.report import Report
+
+PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
+
+
+def unwrapped(found):
+    """The output on one line: where its lines break depends on how long the path of the target is."""
+    return " ".join(found.output.split())
+
+
+@pytest.fixture
+def few_losses(monkeypatch):
+    """Identify tries three losses, one of which has other inputs, instead of all."""
+    some = {name: nceref.get_loss(name) for name in ("alignment", "uniformity", "info_nce")}
+    monkeypatch.setattr(identify, "all_losses", lambda: some)
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_identify_says_why_nothing_could_be_run():
+    found = CliRunner().invoke(cli, ["identify", f"{PLAIN}:raises"])
+    assert found.exit_code == 4
+    assert "no such luck" in unwrapped(found)
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_identify_names_the_loss_and_the_difference():
+    found = CliRunner().invoke(cli, ["identify", f"{PLAIN}:doubled"])
+    assert found.exit_code == 1, found.output
+    assert "it is info_nce with outer-factor-2" in unwrapped(found)
+    assert CliRunner().invoke(cli, ["identify", f"{PLAIN}:info_nce"]).exit_code == 0
+
+
+def test_identify_tries_every_loss_whose_inputs_fit(monkeypatch):
+    tried = []
+
+    def verify_with(target, loss, **options):
+        tried.append(loss)
+        return Report(target, loss, "conforms" if loss == "clip" else "differs", loss != "clip", "")
+
+    monkeypatch.setattr(identify, "verify_with", verify_with)
+    found = identify.candidates("anything.py:f")
+    assert tried == list(nceref.all_losses())
+    assert len(found) == len(tried)
+    assert (found[0].loss, found[0].report.ok) == ("clip", True)

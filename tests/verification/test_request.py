@@ -1,0 +1,39 @@
+"""What a caller asked for that does not exist is refused, with what to do."""
+
+import numpy as np
+import pytest
+from targets import plain
+
+import nceref
+from nceref.errors import InputError
+
+QUICK = {"loss": "info_nce", "suite": "quick"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"loss": "info_nec"}, "did you mean 'info_nce'"),
+        ({"loss": None}, "`loss` must name the reference"),
+        ({"suite": "fast"}, "`suite` must be one of"),
+        ({"dtype": "float8"}, "`dtype` must be one of"),
+        ({"case": "designed-0.4"}, "no case named"),
+        ({"normalize": "l1"}, "`normalize` must be one of"),
+        ({"margin": 0.2}, "`margin` is no convention of info_nce"),
+        ({"factor": "outer-factor-3"}, "no convention of the axis factor"),
+        ({"reduction": "median"}, "`reduction`"),
+        ({"temperature": "cold"}, "`temperature` must be a number"),
+        ({"dtype": "bfloat16"}, "bfloat16"),
+        ({"framework": "keras"}, "`framework` must be one of"),
+        ({"seed": -1}, "`seed` must be"),
+        ({"timeout": "x"}, "`timeout` must be"),
+        ({"expected_failures": ["a"]}, "`expected_failures` must map"),
+    ],
+)
+def test_wrong_usage_is_an_error_that_says_what_to_do(options, said):
+    with pytest.raises(InputError, match=said.replace("(", r"\(")):
+        nceref.verify(plain.with_gradients, **{**QUICK, **options})
+
+
+def test_dtypes_of_numpy_are_known():
+    assert nceref.verify(plain.with_gradients, dtype=np.float32, **QUICK).environment["dtype"] == "float32"

@@ -1,0 +1,34 @@
+"""Wrong answers that every run must reject, and cases that could not see them."""
+
+from dataclasses import replace
+
+from nceref import get_loss
+from nceref.verification.corpus.corpus import corpus
+from nceref.verification.records import Observation, Outcome
+from nceref.verification.self_test import WRONG_ANSWERS, run_self_test
+
+LOSS = get_loss("nt_xent").declaration
+PROBE = corpus(LOSS, {}, suite="quick")[0]
+
+
+def right(probe=PROBE):
+    return Outcome(probe.value, dict(probe.grads))
+
+
+def as_outcome(probe, answer):
+    return Outcome(*answer)
+
+
+def test_every_canary_is_caught_on_the_path_that_judges_and_survives_on_one_that_does_not():
+    observations = [Observation(p, right(p)) for p in corpus(LOSS, {}, suite="quick")]
+    assert {t.result for t in run_self_test(observations, as_outcome)} == {"caught"}
+    assert len(run_self_test(observations, as_outcome)) == len(WRONG_ANSWERS)
+    assert {t.result for t in run_self_test(observations, lambda probe, answer: right(probe))} == {"survived"}
+
+
+def test_cases_that_could_not_see_a_canary_say_so():
+    bounds = replace(PROBE.bounds, value=1e3, grads={n: 1e3 + 0 * g for n, g in PROBE.grads.items()})
+    vague = replace(PROBE, bounds=bounds)
+    found = {t.wrong_answer.name: t.result for t in run_self_test([Observation(vague, right(vague))], as_outcome)}
+    assert found.pop("a NaN") == "caught"
+    assert set(found.values()) == {"unseen"}
