@@ -146,16 +146,7 @@ def reference(
     value(loss, inputs, probe)
     # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
     precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
-    previous: dict[str, Any] | None = None
-    for _ in range(6):
-        current = _at_precision(loss, inputs, system, precision, gradients)
-        if previous is not None:
-            settled = _settled(previous, current, precision // 2, digits)
-            if settled is not None:
-                return settled
-        previous, precision = current, 2 * precision
-    msg = f"the formula of {loss.name} does not settle at {precision // 2} digits on these inputs; they lie on a kink"
-    raise InputError(msg)
+    return _converged(loss.name, lambda p: _at_precision(loss, inputs, system, p, gradients), precision, digits)
 
 
 def _declared(loss: Any) -> Loss:
@@ -190,6 +181,19 @@ def as_floats(node: Any) -> Any:
 
         return np.array([as_floats(x) for x in node])
     return float(_middle(node))
+
+
+def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, digits: int) -> dict[str, Any]:
+    """What `at` returns at the first of doubled precisions that agrees with the one before to `digits` digits."""
+    coarse = at(precision)
+    for _ in range(5):
+        fine = at(2 * precision)
+        settled = _settled(coarse, fine, precision, digits)
+        if settled is not None:
+            return settled
+        coarse, precision = fine, 2 * precision
+    msg = f"the formula of {name} does not settle at {precision} digits on these inputs; they lie on a kink"
+    raise InputError(msg)
 
 
 def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digits: int) -> dict[str, Any] | None:
@@ -241,7 +245,7 @@ class Symbolic:
 
     def __init__(self, declaration: Any, *arrays: Any, by: tuple[str, ...], **named: Any) -> None:
         loss = _declared(declaration)
-        self.numbers = Symbols()
+        self.name, self.numbers = loss.name, Symbols()
         self.point, self.symbols = self.numbers.point, {}
         given = arguments(loss, self.numbers, bind(loss, arrays, named))
         for name in by:
@@ -265,5 +269,19 @@ class Symbolic:
         return _map(lambda x: self._value.diff(x).xreplace(self.numbers.constants), self.symbols[name])
 
     def at_point(self, expression: Any) -> Any:
-        """A float for an expression, or nested lists of expressions, at the given arguments."""
-        return _map(lambda x: float(x.evalf(30, subs=self.point)), expression)
+        """A float for an expression, or nested lists of expressions, at the given arguments.
+
+        Precision doubles until 30 digits settle. Subexpressions are computed once: a gradient repeats those of the
+        value, and `evalf` would go through each of them again.
+        """
+        import mpmath
+
+        leaves = [_get(expression, index) for index in _indices(expression)]
+        compiled = self.numbers.sympy.lambdify(list(self.point), leaves, modules="mpmath", cse=True)
+
+        def at(digits: int) -> dict[str, Any]:
+            with mpmath.workdps(digits):
+                return {"leaves": [mpmath.mpf(x) for x in compiled(*map(mpmath.mpf, self.point.values()))]}
+
+        values = iter(_converged(self.name, at, 60, 30)["leaves"])
+        return _map(lambda _: float(next(values)), expression)
