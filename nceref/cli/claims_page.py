@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.output.pages import GAP, Page
-from nceref.theory import prove
+from nceref.theory import derivation, prove
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
 from nceref.theory.statements import scenario
@@ -66,6 +66,7 @@ def record(claim: Claim) -> dict[str, Any]:
         "published": [value.published for value in prove.cells(claim)],
         "computed": [_digits(x) for x in computed],
         "cells": [cell.value for cell in cells],
+        "derivation": claim.derivation,
         "counterexample": _counterexample(claim),
         "missing": claim.no_evidence,
     }
@@ -81,6 +82,13 @@ def _digits(x: Any) -> str | None:
 def _counterexample(claim: Claim) -> str:
     counter = prove.counter(claim)
     return "" if counter is None else counter.shown
+
+
+def _derivation(claim: Claim) -> str:
+    """The derivation that proves the claim with symbols, and the command that prints it."""
+    if not claim.derivation:
+        return ""
+    return f"{derivation.get(claim.derivation).title} (nceref derive {claim.derivation})"
 
 
 def overview(shown: Sequence[Claim]) -> Page:
@@ -127,6 +135,7 @@ def page_of(claim: Claim) -> Page:
         ("verdict", claim.expected + (f" (it needs {claim.repair})" if claim.repaired else "")),
         ("holds", claim.repaired),
         ("evidence", f"{', '.join(kinds)} (nceref prove {claim.id} runs it)" if (kinds := claim.evidence()) else ""),
+        ("derived in", _derivation(claim)),
         ("against it", _counterexample(claim)),
         ("missing", claim.no_evidence),
     ]

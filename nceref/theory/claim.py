@@ -77,6 +77,9 @@ class Claim:
         How many cells of the table get which verdict.
     total : str
         What the published numbers that nobody can compute here add up to: a slip in one of them is seen.
+    derivation : str
+        A derivation of `nceref.theory.derivations` whose steps prove the statement with symbols. It is the symbolic
+        evidence, or, beside `symbolic`, a part of it.
     symbolic, numeric, random : bool or str or callable
         Evidence: True evaluates the formula with symbols, with 50 digits on the fixed instances of the scenario, or on
         random instances; a text does so with another formula. A callable does it its own way: `symbolic()`,
@@ -102,6 +105,7 @@ class Claim:
     table: str = ""
     cells: Mapping[Verdict, int] = field(default_factory=dict)
     total: str = ""
+    derivation: str = ""
     symbolic: bool | str | Callable[[], bool] = False
     numeric: bool | str | Callable[[], bool] = False
     random: bool | str | Callable[[Any], bool] = False
@@ -109,7 +113,7 @@ class Claim:
 
     def evidence(self) -> dict[str, Any]:
         """The kinds of evidence that there are, in order."""
-        kinds = {"symbolic": self.symbolic, "numeric": self.numeric, "property": self.random}
+        kinds = {"symbolic": self.symbolic or bool(self.derivation), "numeric": self.numeric, "property": self.random}
         return {kind: how for kind, how in kinds.items() if how is not False}
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from textwrap import indent, wrap
 from typing import Any
 
@@ -36,8 +37,9 @@ def get(name: str) -> Derivation:
     return pick("derivation", name, topics(), "nceref derive")
 
 
+@cache
 def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
-    """Build the chain and check all of it; returned with what was checked of each step.
+    """Build the chain and check all of it, once a process; returned with what was checked of each step.
 
     Raises
     ------

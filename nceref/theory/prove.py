@@ -15,12 +15,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
+from itertools import chain
 from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
 
 from nceref.engine.settings import thread_count
+from nceref.errors import DeclarationError
 from nceref.registry import choose, discover
+from nceref.theory import derivation
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
 from nceref.theory.table import Cell, Table
@@ -127,6 +130,10 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
     if kind == "counterexample":
         found = counter(claim)
         return (True, "") if found is None else (found.breaks, found.shown)
+    if kind == "symbolic" and claim.derivation:
+        broken = _broken(claim.derivation)
+        if broken or not claim.symbolic:
+            return not broken, broken
     how, rng = claim.evidence()[kind], np.random.default_rng(0)
     if callable(how):
         return how(rng) if kind == "property" else how(), ""
@@ -141,6 +148,15 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
         if not held.holds:
             return False, f"{held.shown}, at {dict(base)}"
     return True, ""
+
+
+def _broken(topic: str) -> str:
+    """What does not follow in a derivation; nothing if all of its steps do."""
+    try:
+        derivation.follow(derivation.get(topic))
+    except DeclarationError as error:
+        return str(error)
+    return ""
 
 
 def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
@@ -210,19 +226,28 @@ def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
     ]
 
 
-def _by_id(task: tuple[str, str]) -> Evidence:
-    return run(claims()[task[0]], task[1])
+def _groups(todo: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """What follows from one derivation is run by one process, which checks its steps once."""
+    groups: dict[object, list[tuple[str, str]]] = {}
+    for one, kind in todo:
+        topic = claims()[one].derivation if kind == "symbolic" else ""
+        groups.setdefault(topic or (one, kind), []).append((one, kind))
+    return list(groups.values())
+
+
+def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:
+    return [run(claims()[one], kind) for one, kind in group]
 
 
 def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
-    """All evidence, in order; in several processes where there is much of it."""
+    """Run all evidence, that of one derivation together; in several processes where there is much of it."""
     todo = tasks(chosen)
     processes = thread_count() if len(todo) > 12 else 1
     if processes == 1:
-        yield from map(_by_id, todo)
+        yield from chain.from_iterable(map(_run_group, _groups(todo)))
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-        yield from pool.map(_by_id, todo)
+        yield from chain.from_iterable(pool.map(_run_group, _groups(todo)))
 
 
 def _one_thread() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nceref import InputError
-from nceref.theory import prove, statements
+from nceref.theory import derivation, prove, statements
+from nceref.theory.chain import equal
 from nceref.theory.claim import Counter, Repair, Value
 from nceref.theory.verdicts import Verdict, printed_numbers
 
@@ -142,6 +143,39 @@ def test_evidence_is_a_python_bool_also_where_arrays_are_compared(kind):
     claim = replace(CLAIMS["IS-1"], symbolic=lambda: truth, numeric=lambda: truth, random=lambda rng: truth,
                     counterexample=lambda: Counter("shown", truth))  # fmt: skip
     assert prove.run(claim, kind).held is True
+
+
+def test_every_derivation_proves_a_claim_and_claims_name_no_other():
+    named = {claim.derivation for claim in CLAIMS.values() if claim.derivation}
+    assert named == set(derivation.topics())
+
+
+def test_a_derivation_with_a_step_that_does_not_follow_proves_nothing(monkeypatch):
+    sound = derivation.get("paco-extra")
+
+    def steps():
+        chain = sound.steps()
+        first = chain.steps[0]
+        return replace(chain, steps=(replace(first, relation=equal(first.relation.lhs, -first.relation.rhs)),))
+
+    monkeypatch.setattr(derivation, "get", lambda topic: replace(sound, steps=steps))
+    evidence = prove.run(CLAIMS["PC-9"], "symbolic")
+    assert not evidence.held
+    assert "step 1" in evidence.shown
+    assert prove.derive(CLAIMS["PC-9"], [evidence], ())[0] is None
+
+
+def test_a_claim_with_a_derivation_may_have_symbolic_evidence_of_its_own():
+    assert prove.run(CLAIMS["BS-1"], "symbolic").held
+    assert not prove.run(replace(CLAIMS["BS-1"], symbolic="sum(P_counts) == 2"), "symbolic").held
+
+
+def test_evidence_from_one_derivation_is_run_together():
+    named = [one for one, claim in CLAIMS.items() if claim.derivation == "supcon-in-out"]
+    assert len(named) > 1
+    groups = prove._groups(prove.tasks(list(CLAIMS.values())))
+    assert [(one, "symbolic") for one in named] in groups
+    assert sum(map(len, groups)) == len(prove.tasks(list(CLAIMS.values())))
 
 
 def test_a_repair_without_a_counterexample_proves_nothing():

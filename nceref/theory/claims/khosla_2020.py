@@ -155,7 +155,7 @@ CHAPTER = Chapter(
             formula="L_out == -sum(log(exp(x / t) / (sum(exp(y / t) for y in s_p) + sum(exp(y / t) for y in s_n)))"
             " for x in s_p) / K",
             scenario="positives",
-            symbolic=True,
+            derivation="supcon-in-out",
             numeric=True,
             random=_code_is_the_scaled_formula,
         ),
@@ -188,7 +188,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="L_in <= L_out == L_in - sum(log(K * x) for x in X_in) / K <= L_in + range_p**2 / (8 * t**2)",
             scenario="positives",
-            symbolic="L_out == L_in - sum(log(K * x) for x in X_in) / K",
+            derivation="supcon-in-out",
             numeric=True,
             random=True,
         ),

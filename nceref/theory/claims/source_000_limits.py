@@ -1,7 +1,6 @@
 """Source 000, second half: the temperature between its two ends, where it goes to 0 and where it goes to infinity."""
 
 from nceref.theory.claim import Chapter, Claim, Counter, Repair
-from nceref.theory.scenarios import limits
 from nceref.theory.verdicts import Verdict
 
 SOURCE = "source 000; Wang & Liu 2021"
@@ -17,10 +16,57 @@ DEFAULTS = {
 
 
 def _a_constant_is_lost():
-    found = limits.at_zero()
-    tied, even = found["hard and tied, L - a / tau"][0], found["tied with the positive, L"][0]
+    """Two hardest negatives, by a above the positive or level with it, and one that is lower by c."""
+    import sympy
+
+    t, a, c = sympy.symbols("tau a c", positive=True)
+    lower = sympy.exp(-c / t)
+    left = sympy.log(1 + 2 * sympy.exp(a / t) + lower) - a / t, sympy.log(1 + 2 + lower)
+    tied, even = (sympy.limit(x, t, 0, "+") for x in left)
     shown = f"two hardest negatives: L - gap / tau tends to {tied}; gap 0, two of them: L tends to {even}; neither is 0"
     return Counter(shown, tied != 0 != even)
+
+
+def _entropy_and_its_ends():
+    """The derivative of H = log Z - E / tau; and log 3, 0 and log 2 (two tied) as limits for three negatives."""
+    import sympy
+
+    x = sympy.Symbol("x", positive=True)  # 1 / tau
+
+    def parts(negatives):
+        weights = [sympy.exp(s * x) for s in negatives]
+        r = [w / sum(weights) for w in weights]
+        mean = sum(p * s for p, s in zip(r, negatives, strict=True))
+        spread = sum(p * (s - mean) ** 2 for p, s in zip(r, negatives, strict=True))
+        return sympy.log(sum(weights)) - x * mean, spread
+
+    warm = sympy.limit(parts((0, -1, -2))[0], x, 0)
+    cold = [sympy.limit(parts(negatives)[0], x, sympy.oo) for negatives in ((0, -1, -2), (0, 0, -1))]
+    entropy, spread = parts(sympy.symbols("s1:4", real=True))
+    # d tau = -d x / x^2, so Var / tau^3 by tau is -x Var by x.
+    return [warm, *cold] == [sympy.log(3), 0, sympy.log(2)] and sympy.simplify(entropy.diff(x) + x * spread) == 0
+
+
+def _restriction_at_zero():
+    """What the restriction to hard negatives changes: nothing, with hard ones above, level with it, and without."""
+    import sympy
+    from sympy import exp, log
+
+    x, third = sympy.Symbol("x", positive=True), sympy.Rational(1, 3)
+    hard = [2 * exp(x / 4), 2, 0]
+    lost = [sympy.limit(log(1 + h + exp(-third * x) + exp(-x)) - log(1 + h), x, sympy.oo) for h in hard]
+    return lost == [0, 0, 0]
+
+
+def _shares_at_zero():
+    """1 / 2 on each of two hardest; 1 / 3 if the positive ties with them; nothing if it is the most similar."""
+    import sympy
+    from sympy import exp
+
+    t, a, c = sympy.symbols("tau a c", positive=True)
+    hard = exp(a / t) / (1 + 2 * exp(a / t) + exp(-c / t))
+    tied, solved = 1 / (3 + exp(-c / t)), exp(-a / t) / (1 + exp(-a / t) + exp(-2 * a / t))
+    return [sympy.limit(x, t, 0, "+") for x in (hard, tied, solved)] == [sympy.Rational(1, 2), sympy.Rational(1, 3), 0]
 
 
 def _far_from_simple():
@@ -88,7 +134,7 @@ CHAPTER = Chapter(
             as_published="0 < d(entropy(r), t)",
             counterexample={"s": (0.2, 0.5, 0.5, 0.5), "t": 0.5},
             formula="d(entropy(r), t) == r_var / t**3 and log(ties) <= entropy(r) <= log(K)",
-            symbolic=limits.entropy_and_its_ends,
+            symbolic=_entropy_and_its_ends,
             numeric=True,
             random=True,
         ),
@@ -130,7 +176,7 @@ CHAPTER = Chapter(
             scenario="limits",
             counterexample=_a_constant_is_lost,
             formula="0 <= t * L - max(gap, 0) <= t * log(N) and 0 <= L - max(gap, 0) / t - limit <= rest",
-            symbolic=lambda: all(found == want for found, want in limits.at_zero().values()),
+            derivation="tau-zero",
             numeric=True,
             random=True,
         ),
@@ -144,7 +190,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             scenario="limits",
             formula="0 <= L - L_restricted <= easy",
-            symbolic=limits.restriction_at_zero,
+            symbolic=_restriction_at_zero,
             numeric=True,
             random=True,
         ),
@@ -164,7 +210,7 @@ CHAPTER = Chapter(
             as_published="abs(1 - on_hardest) <= 1 / 2",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.01},
             formula="[abs(t * d(L, s[j]) - (share[j] - int(j == 0))) for j in range(N)] <= rest",
-            symbolic=limits.shares_at_zero,
+            symbolic=_shares_at_zero,
             numeric=True,
             random=True,
         ),
@@ -186,7 +232,7 @@ CHAPTER = Chapter(
             formula="0 <= L - (log(N) + (s_mean - s[0]) / t) <= (s_max - s_min)**2 / (8 * t**2)"
             " and abs(L - log(N) - (s_mean - s[0]) / t - k2 / (2 * t**2) - k3 / (6 * t**3))"
             " <= (s_max - s_min)**4 / (192 * t**4)",
-            symbolic=limits.at_infinity,
+            derivation="tau-infinity",
             numeric=True,
             random=True,
         ),
@@ -205,7 +251,7 @@ CHAPTER = Chapter(
             formula="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])"
             " and 0 <= L - log(N) - K / (N * t) * (sum(s[1:]) / K - s[0]) <= (s_max - s_min)**2 / (8 * t**2)"
             " and r == [r[0] * exp((x - s[1]) / t) for x in s[1:]]",
-            symbolic="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])",
+            derivation="simple-loss",
             numeric=True,
             random=True,
         ),

@@ -115,7 +115,7 @@ CHAPTER = Chapter(
             latex=r"\sum_jP_j=1,\qquad-\sum_jy_j\log P_j=-\log P_{\mathrm{target}}",
             expected=Verdict.AGREES,
             formula="L == -sum(int(j == 0) * log(P[j]) for j in range(N)) and sum(P) == 1 and 0 <= P",
-            symbolic="exp(-L) == P[0] and sum(P) == 1",
+            derivation="gradients",
             numeric=True,
             random=True,
         ),
@@ -157,7 +157,7 @@ CHAPTER = Chapter(
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.07, "w": 1.0},
             formula="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t"
             " and 0 <= ideal - uniformity <= (1 - s[0]) / t * exp(1 / t) / (exp(1 / t) + others)",
-            symbolic="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t",
+            derivation="alignment-uniformity",
             numeric=True,
             random=True,
         ),

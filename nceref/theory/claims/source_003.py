@@ -1,7 +1,6 @@
 """Source 003: two tables of losses at four temperatures, and a toy run on the four quadrants of the plane."""
 
 from nceref.theory.claim import Chapter, Claim, Counter, Repair
-from nceref.theory.scenarios import encoder, limits
 from nceref.theory.verdicts import Verdict
 from nceref.training.quadrants import findings
 
@@ -24,12 +23,83 @@ SECOND_LAYER = (-0.02270711213350296, 0.3128247559070587, -0.13402527570724487, 
 INDICES = ((3, 24, 13, 5, 33, 65), (3, 12, 9, 61, 45, 74), (1, 16, 4, 36, 17, 12), (3, 10, 16, 65, 32, 55))
 
 
+def _turning_point(similarities):
+    """Where E_P[s] is the similarity of the positive, the loss there and the entropy, to the digits that are told."""
+    import mpmath
+
+    with mpmath.workdps(50):
+        s = [mpmath.mpf(x) for x in similarities]
+        turn = mpmath.findroot(lambda t: sum((x - s[0]) * mpmath.exp(x / t) for x in s), 0.5)
+        loss = mpmath.log(sum(mpmath.exp((x - s[0]) / turn) for x in s))
+        p = [mpmath.exp((x - s[0]) / turn - loss) for x in s]
+        entropy = -sum(x * mpmath.log(x) for x in p)
+        return mpmath.nstr(turn, 5), mpmath.nstr(loss, 5), mpmath.nstr(entropy, 5)
+
+
+def _pull_peak(similarities):
+    """The temperature at which (1 - P_0) / t is largest, the positive being the most similar, and its value there."""
+    import mpmath
+
+    with mpmath.workdps(50):
+        s = [mpmath.mpf(x) for x in similarities]
+
+        def slope(t):
+            p = [mpmath.exp((x - s[0]) / t) for x in s]
+            mean = sum(a * x for a, x in zip(p, s, strict=True)) / sum(p)
+            return sum(a * (mean - x - t) for a, x in zip(p[1:], s[1:], strict=True))
+
+        peak = mpmath.findroot(slope, s[0] / 2)
+        pull = (1 - 1 / sum(mpmath.exp((x - s[0]) / peak) for x in s)) / peak
+        return mpmath.nstr(peak, 4), mpmath.nstr(pull, 5)
+
+
+def _quadrants_and_crowded_features():
+    """25 samples in each quadrant; the first features spread less than 0.3 of the samples, along both axes."""
+    import numpy as np
+
+    from nceref.training.quadrants.samples import LABELS, SIGNS, draw
+
+    start = draw(0)
+    x = start.samples.astype(float)
+    features = np.tanh(x @ (start.W2.astype(float) @ start.W1).T)
+    return bool(np.all(x * SIGNS[LABELS] >= 0) and np.all(features.std(axis=0) < 0.3 * x.std(axis=0)))
+
+
+def _widest_gap():
+    """The widest angle between the directions of neighboring samples, in degrees: below 180 they are on all sides."""
+    import numpy as np
+
+    from nceref.training.quadrants.samples import draw
+
+    x = draw(0).samples.astype(float)
+    angles = np.sort(np.arctan2(x[:, 1], x[:, 0]))
+    return float(np.degrees(np.max(np.diff([*angles, angles[0] + 2 * np.pi]))))
+
+
+def _four_classes(temperature):
+    """Four free points on the circle, each at its own positive, where the sum of their losses is smallest."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    def loss(angles):
+        gaps = angles[:, None] - angles
+        weights = np.exp((np.cos(gaps) - 1) / temperature) - np.eye(4)
+        rows = weights.sum(axis=1)
+        pulls = -weights * np.sin(gaps) / temperature / (1 + rows[:, None])
+        total = np.log1p(rows).sum()
+        return np.log(total), (pulls.sum(axis=1) - pulls.sum(axis=0)) / total
+
+    start = np.random.default_rng(0).uniform(0, 2 * np.pi, 4)
+    found = np.sort(minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10}).x)
+    return np.column_stack([np.cos(found), np.sin(found)])
+
+
 def _same_square():
     import numpy as np
 
     from nceref import losses
 
-    cosines = [np.sort((x @ x.T).ravel()) for x in map(encoder.four_classes, TEMPERATURES)]
+    cosines = [np.sort((x @ x.T).ravel()) for x in map(_four_classes, TEMPERATURES)]
     apart = max(float(np.abs(c - cosines[0]).max()) for c in cosines)
     anchor = np.array([RIGHT]), np.array([0])
     warm, cold = (-losses.cross_entropy.anatomy(*anchor, temperature=t).slopes[0, 0] / t for t in (0.99, 0.01))
@@ -43,7 +113,7 @@ def _same_square():
 def _equally_uniform():
     from nceref import losses
 
-    found = [float(losses.uniformity(encoder.four_classes(t))) for t in TEMPERATURES]
+    found = [float(losses.uniformity(_four_classes(t))) for t in TEMPERATURES]
     shown = f"four free classes: log mean Gaussian potential {found[0]:.5f} at 0.99, {found[-1]:.5f} at 0.01"
     return Counter(shown, max(found) - min(found) < 1e-6)
 
@@ -54,7 +124,7 @@ def _labels_of_the_listing():
 
 
 def _samples_on_all_sides():
-    widest = encoder.widest_gap()
+    widest = _widest_gap()
     told = f"both corners are left of 0, all samples on one side of a line; their widest gap is {widest:.1f} degrees"
     return Counter(told, widest < 180)
 
@@ -97,7 +167,7 @@ CHAPTER = Chapter(
             as_published="L == L_dcl",
             counterexample={"s": RIGHT, "t": 0.05},
             formula="L == -log(exp(s[0] / t) / sum(exp(x / t) for x in s)) and L == log(1 + exp(L_dcl))",
-            symbolic=True,
+            derivation="dcl-infonce",
             numeric=True,
             random=True,
         ),
@@ -112,7 +182,7 @@ CHAPTER = Chapter(
             table="temperature-easy",
             cells={**COMMON, Verdict.PRINTED_DIGITS: 15, Verdict.FLOAT32_ARTIFACT: 1},
             formula="L == -log(P[0])",
-            symbolic=True,
+            derivation="gradients",
             numeric=True,
             random=True,
         ),
@@ -127,7 +197,7 @@ CHAPTER = Chapter(
             table="temperature-hard",
             cells={**COMMON, Verdict.PRINTED_DIGITS: 16},
             formula="L == -log(P[0])",
-            symbolic=True,
+            derivation="gradients",
             numeric=True,
             random=True,
         ),
@@ -141,7 +211,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="d(L, t) == sum(p * (s[0] - x) for p, x in zip(P, s)) / t**2"
             " and min(0, d(L, t)) * max(0, -gap) == 0",
-            symbolic="d(L, t) == sum(p * (s[0] - x) for p, x in zip(P, s)) / t**2",
+            derivation="gradients",
             numeric=True,
             random=True,
         ),
@@ -159,8 +229,8 @@ CHAPTER = Chapter(
             as_published="d(L, t) < 0",
             counterexample={"s": WRONG, "t": 1.0},
             formula="L == entropy(P) + (expected - s[0]) / t and d(L, t) == (s[0] - expected) / t**2",
-            symbolic="d(L, t) == (s[0] - expected) / t**2",
-            numeric=lambda: limits.turning_point(WRONG) == ("0.56289", "1.2192", "1.2192"),
+            derivation="gradients",
+            numeric=lambda: _turning_point(WRONG) == ("0.56289", "1.2192", "1.2192"),
             random=True,
         ),
         Claim(
@@ -180,7 +250,7 @@ CHAPTER = Chapter(
             formula="d((1 - P[0]) / t, t) == sum(p * (expected - x - t) for p, x in zip(P[1:], s[1:])) / t**3"
             " and 1 / (1 + exp(-gap / t)) <= 1 - P[0] <= K * exp(gap / t)",
             symbolic="d((1 - P[0]) / t, t) == sum(p * (expected - x - t) for p, x in zip(P[1:], s[1:])) / t**3",
-            numeric=lambda: limits.pull_peak(RIGHT) == ("0.2358", "1.3013"),
+            numeric=lambda: _pull_peak(RIGHT) == ("0.2358", "1.3013"),
             random=True,
         ),
         Claim(
@@ -213,7 +283,7 @@ CHAPTER = Chapter(
             formula="f_back == [-z for z in f] and [(1 + z) / (1 - z) for z in f]"
             " == [exp(2 * (row[0] * x[0] + row[1] * x[1])) for row in M]",
             symbolic=True,
-            numeric=encoder.quadrants_and_crowded_features,
+            numeric=_quadrants_and_crowded_features,
             random=True,
         ),
         Claim(
@@ -259,7 +329,7 @@ CHAPTER = Chapter(
             "both. Where free points end is the same at every temperature: all negatives alike, as Jensen has it.",
             counterexample=_same_square,
             formula="t * d(L, s[0]) == P[0] - 1 and exp(mean(s[1:]) / t) <= mean([exp(x / t) for x in s[1:]])",
-            symbolic="t * d(L, s[0]) == P[0] - 1",
+            derivation="gradients",
             numeric=findings.rate_over_temperature_contrasts,
             random=True,
         ),

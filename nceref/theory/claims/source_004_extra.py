@@ -127,9 +127,7 @@ CHAPTER = Chapter(
                 Value("alpha K", "0.41", lambda: 0.05 * _EQUAL),
                 Value("place of the minimum", "0.71", lambda: 1 / (1 + 0.05 * _EQUAL)),
             ),
-            symbolic="d(L_extra, p) * p * (1 - p) == (1 + alpha * K) * p - 1"
-            " and d(d(L_extra, p), p) == 1 / p**2 + alpha * K / (1 - p) ** 2"
-            " and 1 / p_star**2 + alpha * K / (1 - p_star) ** 2 == (1 + alpha * K) ** 3 / (alpha * K)",
+            derivation="paco-extra",
             numeric=True,
             random=True,
         ),
@@ -144,7 +142,7 @@ CHAPTER = Chapter(
             scenario="probabilities",
             formula="K * pair == 1 - p_star and pair == 1 / (1 / alpha + K)",
             values=(Value("pair", "0.035", lambda: 0.05 / (1 + 0.05 * _EQUAL)),),
-            symbolic=True,
+            derivation="paco-optimum",
             numeric=True,
             random=True,
         ),

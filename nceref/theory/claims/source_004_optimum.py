@@ -48,31 +48,6 @@ def _queue_and_two_views(rng):
     return np.allclose(total, printed, rtol=1e-12) and np.allclose(np.multiply(counts, mean), printed, rtol=1e-12)
 
 
-def _optimum(*weights):
-    """Probabilities at which -sum w log q is stationary while they add up to 1, by Lagrange's multiplier."""
-    import sympy
-
-    q, multiplier = sympy.symbols(f"q0:{len(weights)}", positive=True), sympy.Symbol("m", real=True)
-    slopes = [multiplier - w / x for w, x in zip(weights, q, strict=True)]
-    (found,) = sympy.solve([*slopes, sum(q) - 1], [*q, multiplier], dict=True)
-    return [sympy.simplify(found[x]) for x in q]
-
-
-def _optimum_without_centers():
-    import sympy
-
-    return _optimum(1, 1, 1) == [sympy.Rational(1, 3)] * 3
-
-
-def _optimum_with_a_center():
-    import sympy
-
-    alpha = sympy.Symbol("alpha", positive=True)
-    pair = alpha / (1 + 3 * alpha)
-    expected = [pair / alpha, pair, pair, pair]
-    return all(sympy.simplify(a - b) == 0 for a, b in zip(_optimum(1, *[alpha] * 3), expected, strict=True))
-
-
 def _positives_are_counted():
     import numpy as np
     from scipy.optimize import minimize
@@ -168,7 +143,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             formula="-sum(log(p) for p in P_p) == K * L_out",
             scenario="positives",
-            symbolic=True,
+            derivation="supcon-in-out",
             numeric=True,
             random=_queue_and_two_views,
         ),
@@ -188,7 +163,7 @@ CHAPTER = Chapter(
             counterexample=_positives_are_counted,
             formula="K * log(K) <= L_supcon + K * log(sum(P_positives) / p_supcon) < L_supcon",
             scenario="paco",
-            symbolic=_optimum_without_centers,
+            derivation="paco-optimum",
             numeric=True,
             random=True,
         ),
@@ -233,7 +208,7 @@ CHAPTER = Chapter(
             " and L == W * log(W) - alpha * K * log(alpha)"
             " - log(W * P_center) - alpha * sum(log(p * W / alpha) for p in P_positives)",
             scenario="paco",
-            symbolic=_optimum_with_a_center,
+            derivation="paco-optimum",
             numeric=True,
             random=True,
         ),
@@ -275,7 +250,7 @@ CHAPTER = Chapter(
             counterexample={"alpha": 0.0, "center": (1.0, 0.0, -1.0), "positives": (1.0, 0.5), "negatives": (0.5, 0.0)},
             formula="L == L_sup - log(p_sup) - alpha * sum(log(p) for p in P_positives)",
             scenario="paco",
-            symbolic=True,
+            derivation="paco-decomposition",
             numeric=True,
             random=True,
         ),
@@ -292,7 +267,7 @@ CHAPTER = Chapter(
             formula="L == L_sup + alpha * L_supcon - (log(p_sup) + alpha * K * log(p_supcon))"
             " and p_supcon == 1 - p_sup",
             scenario="paco",
-            symbolic=True,
+            derivation="paco-decomposition",
             numeric=True,
             random=True,
         ),

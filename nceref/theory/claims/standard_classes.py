@@ -187,7 +187,9 @@ CHAPTER = Chapter(
             " and [counts[k] * d(L_counts, counts[k]) for k in range(C)]"
             " == [P_counts[k] - int(k == 0) for k in range(C)]"
             " and sum(P_counts[k] - int(k == 0) for k in range(C)) == 0",
-            symbolic=True,
+            derivation="balanced-softmax",
+            symbolic="[counts[k] * d(L_counts, counts[k]) for k in range(C)]"
+            " == [P_counts[k] - int(k == 0) for k in range(C)] and sum(P_counts) == 1",
             numeric=True,
             random=True,
         ),

@@ -6,17 +6,6 @@ from nceref.theory.verdicts import Verdict
 DERIVED = "derived here; the paper was not read"
 
 
-def _binary_optimum():
-    """For each x the objective has one stationary point, a maximum, where h is the probability of data."""
-    import sympy
-
-    h, p, n, nu = sympy.symbols("h p_d p_n nu", positive=True)
-    objective = p * sympy.log(h) + nu * n * sympy.log(1 - h)
-    best = sympy.solve(sympy.diff(objective, h), h)
-    curvature = sympy.simplify(sympy.diff(objective, h, 2).subs(h, best[0]) * p * nu * n + (p + nu * n) ** 3)
-    return best == [p / (nu * n + p)] and curvature == 0
-
-
 def _normalizer_is_learned(rng):
     """Free log-densities of four states: the search ends at the law of the data, which nothing normalized."""
     import numpy as np
@@ -154,7 +143,7 @@ CHAPTER = Chapter(
             latex=r"J=E_d\log h+\nu E_n\log(1-h),\quad h=\sigma(\log p_m-\log p_n-\log\nu):\quad "
             r" h^*=\frac{p_d}{p_d+\nu p_n}\iff p_m=p_d",
             expected=Verdict.AGREES,
-            symbolic=_binary_optimum,
+            derivation="nce-optimum",
             random=_normalizer_is_learned,
             no_evidence="numeric: the symbolic optimum holds for all densities",
         ),
@@ -171,8 +160,7 @@ CHAPTER = Chapter(
             " and [d(L, s[j]) for j in (0, 1)] == [(1 - P[0]) * d(L_dcl, s[j]) for j in (0, 1)]"
             " and d(L, t) == (1 - P[0]) * d(L_dcl, t) and log(K) - 2 / t <= L_dcl"
             " and log(sum(exp(-1 / t) for x in s[1:])) - 1 / t == log(K) - 2 / t",
-            symbolic="L == log(1 + exp(L_dcl)) and 1 - P[0] == 1 / (1 + exp(-L_dcl))"
-            " and [d(L, s[j]) for j in range(N)] == [(1 - P[0]) * d(L_dcl, s[j]) for j in range(N)]",
+            derivation="dcl-infonce",
             numeric=True,
             random=True,
         ),

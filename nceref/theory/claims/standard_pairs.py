@@ -252,7 +252,7 @@ CHAPTER = Chapter(
             latex=r"-\frac{\partial L}{\partial u}=\frac1\tau\Big[(1-P_+)\,v^+-\sum_jP_jv_j^-\Big]",
             expected=Verdict.AGREES,
             formula="-d(L, s[0]) == (1 - P[0]) / t and [d(L, s[j]) for j in range(1, N)] == [p / t for p in P[1:]]",
-            symbolic=True,
+            derivation="gradients",
             numeric=True,
             random=_gradient_by_the_anchor,
         ),

@@ -3,47 +3,6 @@
 from nceref.theory.claim import Scenario
 
 
-def quadrants_and_crowded_features():
-    """25 samples in each quadrant; the first features spread less than 0.3 of the samples, along both axes."""
-    import numpy as np
-
-    from nceref.training.quadrants.samples import LABELS, SIGNS, draw
-
-    start = draw(0)
-    x = start.samples.astype(float)
-    features = np.tanh(x @ (start.W2.astype(float) @ start.W1).T)
-    return bool(np.all(x * SIGNS[LABELS] >= 0) and np.all(features.std(axis=0) < 0.3 * x.std(axis=0)))
-
-
-def widest_gap():
-    """The widest angle between the directions of neighboring samples, in degrees: below 180 they are on all sides."""
-    import numpy as np
-
-    from nceref.training.quadrants.samples import draw
-
-    x = draw(0).samples.astype(float)
-    angles = np.sort(np.arctan2(x[:, 1], x[:, 0]))
-    return float(np.degrees(np.max(np.diff([*angles, angles[0] + 2 * np.pi]))))
-
-
-def four_classes(temperature):
-    """Four free points on the circle, each at its own positive, where the sum of their losses is smallest."""
-    import numpy as np
-    from scipy.optimize import minimize
-
-    def loss(angles):
-        gaps = angles[:, None] - angles
-        weights = np.exp((np.cos(gaps) - 1) / temperature) - np.eye(4)
-        rows = weights.sum(axis=1)
-        pulls = -weights * np.sin(gaps) / temperature / (1 + rows[:, None])
-        total = np.log1p(rows).sum()
-        return np.log(total), (pulls.sum(axis=1) - pulls.sum(axis=0)) / total
-
-    start = np.random.default_rng(0).uniform(0, 2 * np.pi, 4)
-    found = np.sort(minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10}).x)
-    return np.column_stack([np.cos(found), np.sin(found)])
-
-
 def symbols():
     """Two hidden units, one sample, one candidate."""
     import sympy

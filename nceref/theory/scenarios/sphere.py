@@ -48,28 +48,6 @@ def least_uniformity(dimension, t=2):
     return log(hyp0f1(mpf(dimension) / 2, mpf(t) ** 2)) - 2 * t
 
 
-def least_simple_loss(n, weight, rng):
-    """The smallest simple loss that L-BFGS finds for n anchors and n keys in space, and their mean cosine there."""
-    import numpy as np
-    from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
-
-    from nceref import losses
-
-    def batch(x):
-        value, grad = losses.simple.value_and_grad(*x.reshape(2, n, 3), negative_weight=weight)
-        return value, np.concatenate([grad["queries"].ravel(), grad["keys"].ravel()])
-
-    # Several starts: a little above the threshold the aligned configurations are still local minima.
-    # One thread: on 48 numbers the others would only wait, ten times as long.
-    starts = rng.standard_normal((3, 6 * n))
-    with threadpool_limits(1):
-        found = [minimize(batch, x, jac=True, method="L-BFGS-B", tol=1e-12) for x in starts]
-    best = min(found, key=lambda one: one.fun)
-    x = best.x.reshape(2, n, 3)
-    return best.fun, np.mean(np.sum(x[0] * x[1], axis=1) / np.prod(np.linalg.norm(x, axis=2), axis=0))
-
-
 SCENARIO = Scenario(
     name="sphere",
     meaning={

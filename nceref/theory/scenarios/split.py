@@ -40,18 +40,6 @@ def terms(m, base):
     }  # fmt: skip
 
 
-def strongest_push(temperature, others=1e12):
-    """Where a negative pushes hardest, by search; `others`: the rest of the normalizer, in units of exp(1 / tau)."""
-    from math import exp, log
-
-    from scipy.optimize import minimize_scalar
-
-    def weakness(s):
-        return log(others + exp((s - 1) / temperature)) - s / temperature - log(1 - s * s) / 2
-
-    return minimize_scalar(weakness, bounds=(0, 1 - 1e-9), method="bounded", options={"xatol": 1e-10}).x
-
-
 SCENARIO = Scenario(
     name="split",
     meaning={
