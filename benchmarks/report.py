@@ -7,6 +7,7 @@ from typing import Any
 from benchmarks.plots import plots
 from benchmarks.sheets import BREAK, Sheet, sheets
 from nceref.output import files
+from nceref.output.markdown import markdown_table
 
 OPENING = """Value and all gradients of a loss, against the same loss in PyTorch eager: one run on one machine, written
 by `make bench`, which measures everything anew where you are."""
@@ -36,11 +37,9 @@ def show(sheet: Sheet, width: int = 80) -> str:
 
 def markdown(sheet: Sheet) -> str:
     """One table for the document."""
-    sides = ["---" if sheet.words or number == 0 else "---:" for number in range(len(sheet.header))]
-    grid = [sheet.header, sides, *sheet.lines]
-    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(BREAK, '<br>') for cell in line)} |"
-             for line in grid]  # fmt: skip
-    return "\n\n".join(filter(None, (f"## {sheet.title}", "\n".join(lines), *sheet.notes)))
+    right = [not sheet.words and number > 0 for number in range(len(sheet.header))]
+    lines = [[cell.replace(BREAK, "<br>") for cell in line] for line in sheet.lines]
+    return "\n\n".join(filter(None, (f"## {sheet.title}", markdown_table(sheet.header, lines, right), *sheet.notes)))
 
 
 def document(results: dict[str, Any], images: dict[str, str]) -> str:

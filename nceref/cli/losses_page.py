@@ -11,6 +11,7 @@ from nceref.engine.arguments import domain
 from nceref.errors import InputError
 from nceref.losses import LossFunction, all_losses, default_of, describe, signature
 from nceref.output import files
+from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, Page, with_spaces
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
 
@@ -115,12 +116,15 @@ def _input(p: Parameter) -> dict[str, Any]:
 
 def readme_table() -> str:
     """Table of all losses in GitHub Markdown, without the markers around it."""
-    lines = ["| Loss | What it compares | Read in |", "| --- | --- | --- |"]
-    for loss in all_losses().values():
-        works = "; ".join(dict.fromkeys(source.work for source in loss.sources))
-        entries = (f"`{call(loss, every=False)}`", loss.declaration.summary, works)
-        lines.append(f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in entries)} |")
-    return "\n".join(lines)
+    rows = [
+        (
+            f"`{call(loss, every=False)}`",
+            loss.declaration.summary,
+            "; ".join(dict.fromkeys(s.work for s in loss.sources)),
+        )
+        for loss in all_losses().values()
+    ]
+    return markdown_table(("Loss", "What it compares", "Read in"), rows)
 
 
 def update_readme(path: str | os.PathLike[str]) -> bool:

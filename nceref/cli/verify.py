@@ -159,7 +159,7 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     from nceref.cli.options import pairs
     from nceref.output.files import json_text, write_text
     from nceref.output.terminal import progress
-    from nceref.verification.peers import audit
+    from nceref.verification.peers import audit, audit_page
 
     with progress(None) as on_progress:
         rows = audit.audit(
@@ -171,7 +171,7 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     if given["json_file"] == "-":
         echo_json(audit.record(rows))
     else:
-        show(audit.page_of(rows))
+        show(audit_page.page_of(rows))
     if given["json_file"] not in (None, "-"):
         write_text(given["json_file"], json_text(audit.record(rows)))
     return audit.exit_code(rows)

@@ -10,6 +10,7 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.output import files
+from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, WIDTH, Page
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
@@ -121,9 +122,7 @@ def markdown(table: Table) -> str:
         header = (*keys, "quantity", *_PARTS)
         lines = table_cells.lines
         body = [[*(full(row[k]) for k in keys), *line] for row in rows for line in lines(quantities, row, full)]
-    grid = [[entry.replace("|", "\\|") for entry in line] for line in (header, ["---"] * len(header), *body)]
-    body_text = "\n".join(f"| {' | '.join(line)} |" for line in grid)
-    parts = (f"## {table.title}", table.source, body_text, table_cells.tally(rows), table.note)
+    parts = (f"## {table.title}", table.source, markdown_table(header, body), table_cells.tally(rows), table.note)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -1,40 +1,110 @@
-"""Released packages on the standard suite: every difference is known, and the page of the audit says so."""
+"""The audit: rows out of reports, the exit status, and the pages."""
 
-from functools import cache
-from pathlib import Path
+import json
+from dataclasses import replace
 
-import pytest
+from nceref.verification.peers import audit, audit_page, peer
+from nceref.verification.peers.known import Difference
+from nceref.verification.records import Diagnosis, Result
+from nceref.verification.report import Report
 
-from nceref.verification.peers import audit, peer
-
-PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
-TARGETS = {target.name: held for held in peer.peers().values() for target in held.targets}
-
-
-@cache
-def judged(name, dtype):
-    (row,) = audit.audit([name], dtypes=[dtype])
-    return row
+TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}
 
 
-@pytest.mark.parametrize("dtype", audit.DTYPES)
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_difference_is_known(name, dtype):
-    held = TARGETS[name]
-    if held.version is None:
-        pytest.skip(f"{held.name} is not here: {held.command}")
-    row = judged(name, dtype)
-    assert row.status in (audit.AGREES, audit.KNOWN), audit.page_of([row]).text()
+def results(*failing, cases=("designed-0.3", "designed-0.001")):
+    ids = [(case, quantity) for case in cases for quantity in ("value", "grad.z1")]
+    status = {f"{case}/{quantity}": "fail" if f"{case}/{quantity}" in failing else "pass" for case, quantity in ids}
+    return tuple(Result(id, *id.split("/"), word, 1, 1, 1, "off") for id, word in status.items())
 
 
-def test_the_page_says_what_was_found(monkeypatch):
-    for held in TARGETS.values():
-        if held.checkout:
-            monkeypatch.delenv(held.checkout.variable, raising=False)
-    absent = [held.name for held in TARGETS.values() if held.version is None and held.checkout is None]
-    if absent:
-        pytest.skip(f"{absent[0]} is not here: make test-peers installs all")
-    rows = []
-    for name, held in TARGETS.items():
-        rows += audit.audit([name]) if held.checkout else [judged(name, dtype) for dtype in audit.DTYPES]
-    assert PAGE.read_text(encoding="utf-8") == audit.markdown(rows), "make audit writes it anew"
+def reported(*failing, diagnosis=()):
+    code = 1 if failing else 0
+    diagnoses = tuple(Diagnosis(id, "your loss equals something else") for id in diagnosis)
+    verdict = "differs" if failing else "conforms"
+    return Report("t", "nt_xent", verdict, code, "the reason", diagnoses, results(*failing))
+
+
+ENTRY = Difference(
+    "optax-ntxent", ("0.2.8",), ("float64",), ("*-0.001/*",), "exp-underflows", "It underflows.", "https://x.example"
+)
+
+
+def judged(report, *entries):
+    return audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", report, entries)
+
+
+def test_a_target_without_failures_agrees():
+    row = judged(reported())
+    assert (row.status, row.cases, row.failed, row.why) == ("agrees", 2, 0, ())
+
+
+def test_a_listed_difference_is_known():
+    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    assert (row.status, row.failed, row.why) == ("known", 1, ("It underflows.",))
+
+
+def test_a_difference_that_is_not_listed_is_new():
+    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), ENTRY)
+    assert row.status == "new"
+    assert row.why == ("the reason", "designed-0.3/value: off")
+
+
+def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
+    row = judged(reported(), replace(ENTRY, diagnosis=""))
+    assert row.status == "stale"
+    assert "*-0.001/*" in row.why[0]
+
+
+def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
+    row = audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", reported(), [ENTRY], strict=False)
+    assert (row.status, row.why) == ("agrees", ())
+
+
+def test_a_listed_difference_with_another_diagnosis_is_stale():
+    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), ENTRY).status == "stale"
+
+
+def test_one_part_of_a_joint_diagnosis_is_enough():
+    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), ENTRY)
+    assert row.status == "known"
+
+
+def test_a_run_that_proves_nothing_is_new():
+    report = replace(reported(), verdict="inconclusive", exit_code=6)
+    assert judged(report).status == "new"
+
+
+def test_the_exit_code_is_that_of_the_worst_row():
+    agrees, known = judged(reported()), judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    new, missing = judged(reported("designed-0.3/value")), replace(agrees, status="missing")
+    assert [audit.exit_code(rows) for rows in ([agrees, known, missing], [agrees, new], [missing], [])] == [0, 1, 5, 5]
+
+
+def test_missing_packages_are_listed_with_their_command():
+    rows = audit.audit(["paco", "supcontrast"])
+    assert [row.status for row in rows] == ["missing", "missing"]
+    text = " ".join(audit_page.page_of(rows).text().split())
+    assert "paco not installed: git clone https://github.com/dvlab-research/Parametric-Contrastive-Learning" in text
+    assert "2 not installed" in text
+
+
+def test_the_page_fits_a_terminal():
+    rows = [
+        judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), replace(ENTRY, reason="word " * 40)),
+        judged(reported("designed-0.3/value")),
+        *audit.audit(["paco"]),
+    ]
+    text = audit_page.page_of(rows).text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("optax 0.2.8\n  optax-ntxent  nt_xent  float64  1 of 2 differ  known\n    exp-underflows\n")
+
+
+def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
+    both = [judged(reported()), replace(judged(reported("designed-0.3/value")), dtype="float32")]
+    lines = audit_page.markdown(both).splitlines()
+    assert "| target | release | loss | float64 | float32 |" in lines
+    assert "| `optax-ntxent` | optax 0.2.8 | `nt_xent` | agrees, 2 cases | new, 1 of 2 differ |" in lines
+
+
+def test_the_record_is_json():
+    assert json.loads(json.dumps(audit.record([judged(reported())])))["rows"][0]["status"] == "agrees"

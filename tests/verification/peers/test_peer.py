@@ -1,4 +1,4 @@
-"""Peers without their packages: declarations, what is missing, checkouts, and what the audit makes of a report."""
+"""Peers without their packages: declarations, what is missing, checkouts."""
 
 import inspect
 import json
@@ -10,13 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nceref.errors import DeclarationError, InputError, UnavailableError
+from nceref.errors import InputError, UnavailableError
 from nceref.losses import get_loss
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.peers import audit, peer
-from nceref.verification.records import Diagnosis, Result
-from nceref.verification.report import Report
+from nceref.verification.peers import peer
 
 TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}
 
@@ -62,7 +60,7 @@ def test_a_target_is_found_by_its_import_path():
     assert peer.find("lightly.loss:Nothing") is None
 
 
-def test_an_unknown_target_is_told_what_it_may_have_meant():
+def test_an_unknown_target_is_refused_with_one_like_it():
     with pytest.raises(InputError, match="did you mean 'optax-ntxent'"):
         peer.get("optax-ntxnt")
 
@@ -72,8 +70,8 @@ def test_peers_are_listed_without_importing_one():
         "import sys; from nceref.verification.peers.peer import peers;"
         " [p.version for p in peers().values()]; print(*sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "jax", "optax", "lightly", "transformers", "numpy"} & set(found)
+    modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "jax", "optax", "lightly", "transformers", "numpy"} & set(modules)
 
 
 def absent():
@@ -82,13 +80,12 @@ def absent():
 
 def test_a_missing_package_is_named_with_its_command():
     assert absent().version is None
-    said = "target 'lightly.loss:NTXentLoss', .* needs no-such-package: pip install no-such-package"
-    with pytest.raises(UnavailableError, match=said):
+    with pytest.raises(UnavailableError, match=r"lightly.loss:NTXentLoss.*: pip install no-such-package"):
         absent().require()
 
 
 def test_a_missing_checkout_is_named_with_its_command():
-    with pytest.raises(UnavailableError, match=r"needs paco: git clone https://\S+, then --checkout paco=PATH or N"):
+    with pytest.raises(UnavailableError, match=r"paco: git clone https://\S+, then --checkout paco=PATH"):
         peer.peers()["paco"].require()
 
 
@@ -149,130 +146,10 @@ def test_the_version_of_a_checkout_is_its_content(tmp_path):
 
 
 def test_a_checkout_must_hold_the_file(tmp_path):
-    with pytest.raises(InputError, match=rf"supcontrast must be in a folder that holds losses.py, got '{tmp_path}'"):
+    with pytest.raises(InputError, match=rf"losses.py, got '{tmp_path}'"):
         peer.checkouts({"supcontrast": tmp_path}).__enter__()
 
 
 def test_a_checkout_must_be_of_a_peer_that_has_one(tmp_path):
     with pytest.raises(InputError, match="NAME one of paco, solo-learn, supcontrast, got 'lightly'"):
         peer.checkouts({"lightly": tmp_path}).__enter__()
-
-
-# The audit: rows out of reports.
-
-
-def results(*failing, cases=("designed-0.3", "designed-0.001")):
-    ids = [(case, quantity) for case in cases for quantity in ("value", "grad.z1")]
-    status = {f"{case}/{quantity}": "fail" if f"{case}/{quantity}" in failing else "pass" for case, quantity in ids}
-    return tuple(Result(id, *id.split("/"), word, 1, 1, 1, "off") for id, word in status.items())
-
-
-def reported(*failing, diagnosis=()):
-    code = 1 if failing else 0
-    found = tuple(Diagnosis(one, "your loss equals something else") for one in diagnosis)
-    return Report("t", "nt_xent", "differs" if failing else "conforms", code, "the reason", found, results(*failing))
-
-
-ENTRY = audit.Difference(
-    "optax-ntxent", ("0.2.8",), ("float64",), ("*-0.001/*",), "exp-underflows", "It underflows.", "https://x.example"
-)
-
-
-def judged(report, *entries):
-    return audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", report, entries)
-
-
-def test_a_target_without_failures_agrees():
-    row = judged(reported())
-    assert (row.status, row.cases, row.failed, row.why) == ("agrees", 2, 0, ())
-
-
-def test_a_listed_difference_is_known():
-    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
-    assert (row.status, row.failed, row.why) == ("known", 1, ("It underflows.",))
-
-
-def test_a_difference_that_is_not_listed_is_new():
-    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), ENTRY)
-    assert row.status == "new"
-    assert row.why == ("the reason", "designed-0.3/value: off")
-
-
-def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
-    row = judged(reported(), replace(ENTRY, diagnosis=""))
-    assert row.status == "stale"
-    assert "known difference *-0.001/* does not fail any more" in row.why[0]
-
-
-def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
-    row = audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", reported(), [ENTRY], strict=False)
-    assert (row.status, row.why) == ("agrees", ())
-
-
-def test_a_listed_difference_with_another_diagnosis_is_stale():
-    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), ENTRY).status == "stale"
-
-
-def test_one_part_of_a_joint_diagnosis_is_enough():
-    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), ENTRY)
-    assert row.status == "known"
-
-
-def test_a_run_that_proves_nothing_is_new():
-    report = replace(reported(), verdict="inconclusive", exit_code=6)
-    assert judged(report).status == "new"
-
-
-def test_the_exit_code_is_that_of_the_worst_row():
-    agrees, known = judged(reported()), judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
-    new, missing = judged(reported("designed-0.3/value")), replace(agrees, status="missing")
-    assert [audit.exit_code(rows) for rows in ([agrees, known, missing], [agrees, new], [missing], [])] == [0, 1, 5, 5]
-
-
-def test_missing_packages_are_listed_with_their_command():
-    rows = audit.audit(["paco", "supcontrast"])
-    assert [row.status for row in rows] == ["missing", "missing"]
-    text = " ".join(audit.page_of(rows).text().split())
-    assert "paco not installed: git clone https://github.com/dvlab-research/Parametric-Contrastive-Learning" in text
-    assert "2 not installed" in text
-
-
-def test_the_page_fits_a_terminal():
-    rows = [
-        judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), replace(ENTRY, reason="word " * 40)),
-        judged(reported("designed-0.3/value")),
-        *audit.audit(["paco"]),
-    ]
-    text = audit.page_of(rows).text()
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.startswith("optax 0.2.8\n  optax-ntxent  nt_xent  float64  1 of 2 differ  known\n    exp-underflows\n")
-
-
-def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
-    both = [judged(reported()), replace(judged(reported("designed-0.3/value")), dtype="float32")]
-    lines = audit.markdown(both).splitlines()
-    assert "| target | release | loss | float64 | float32 |" in lines
-    assert "| `optax-ntxent` | optax 0.2.8 | `nt_xent` | agrees, 2 cases | new, 1 of 2 differ |" in lines
-
-
-def test_the_record_is_json():
-    assert json.loads(json.dumps(audit.record([judged(reported())])))["rows"][0]["status"] == "agrees"
-
-
-def test_every_known_difference_is_well_formed():
-    assert all(difference.target in TARGETS for difference in audit.known())
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"target": "optax-ntxnt"}, "did you mean 'optax-ntxent'"),
-        ({"link": "ask me"}, "link must say something"),
-        ({"reason": ""}, "reason must say something"),
-        ({"version": ["1"]}, "unexpected keyword argument 'version'"),
-    ],
-)
-def test_a_known_difference_that_says_too_little_is_refused(change, said):
-    entry = {field: getattr(ENTRY, field) for field in ENTRY.__dataclass_fields__}
-    with pytest.raises(DeclarationError, match=said):
-        audit.difference({**entry, **change})

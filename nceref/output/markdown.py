@@ -1,0 +1,28 @@
+"""Tables in GitHub Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
+    """One table, without a newline at its end.
+
+    Parameters
+    ----------
+    header : sequence of str
+    rows : iterable of sequence of str
+        As long as the header; a vertical bar in an entry is escaped.
+    right : sequence of bool
+        Which columns are aligned on the right; none if left out.
+
+    Returns
+    -------
+    str
+
+    >>> print(markdown_table(("loss", "cases"), [("dcl", "38")], right=(False, True)))
+    | loss | cases |
+    | --- | ---: |
+    | dcl | 38 |
+    """
+    sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
+    lines = (header, sides, *rows)
+    return "\n".join(f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in line)} |" for line in lines)

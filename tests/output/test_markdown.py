@@ -1,0 +1,8 @@
+"""Tables in GitHub Markdown."""
+
+from nceref.output.markdown import markdown_table
+
+
+def test_a_table_has_a_line_of_sides_and_escapes_bars():
+    assert markdown_table(("a", "b"), [("x|y", "1")]) == "| a | b |\n| --- | --- |\n| x\\|y | 1 |"
+    assert markdown_table(("a", "b"), [], right=(False, True)).endswith("| --- | ---: |")
