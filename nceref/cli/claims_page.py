@@ -7,14 +7,17 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.output.pages import GAP, Page
-from nceref.theory import derivation, prove
+from nceref.registry import discover
+from nceref.theory import derivation, prove, table_cells, table_formats
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
 from nceref.theory.statements import scenario
+from nceref.theory.table import Table
 from nceref.theory.verdicts import Verdict
 
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
 UNPROVED = "not proved"
+_NARROWEST_NAME = 22
 _COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
            Verdict.WRONG: "red"}  # fmt: skip
 
@@ -146,14 +149,26 @@ def page_of(claim: Claim) -> Page:
             # As it is, in one line: it is there to be copied.
             page.print(f"    {content}", wrap=False)
     page.grid(_meanings(claim), 10, styles=("dim", "dim"), indent=2 * GAP)
+    if cells:
+        page.print("\n  published and computed", style="dim")
+    if claim.table:
+        table = discover("nceref.theory.tables", "TABLE", Table)[claim.table]
+        page.fit(lambda width: table_formats.comparison(table.columns, table.rows(), width))
+    own = len(cells) - len(claim.values)
     rows = [
         (value.what, value.published, _digits(number) or "-", cell)
-        for value, number, cell in zip(prove.cells(claim), computed, cells, strict=True)
+        for value, number, cell in zip(claim.values, computed[own:], cells[own:], strict=True)
     ]
     if rows:
-        page.print("\n  published and computed", style="dim")
-        widths = [max(len(row[i]) for row in rows) for i in (1, 2)]
-        page.grid(rows, min(max(len(row[0]) for row in rows), 22), *widths, indent=GAP)
+        page.fit(lambda width: _numbers(rows, width))
+    return page
+
+
+def _numbers(rows: Sequence[tuple[str, str, str, str]], width: int) -> Page:
+    """A line for each number; what it is about is wrapped where a line is too short."""
+    page, (name, *rest) = Page(), table_cells.widths(rows)
+    room = width - sum(rest) - 4 * GAP
+    page.grid(rows, min(name, max(room, _NARROWEST_NAME)), *rest[:-1], indent=GAP)
     return page
 
 

@@ -16,7 +16,10 @@ from nceref.cli.common import echo_json, show
 @click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
 def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool) -> None:
-    """Recompute the published tables, all or those with a NAME, and compare them entry by entry."""
+    """Recompute the published tables, all or those with a NAME, and compare them entry by entry.
+
+    Below several tables as text stands which of their published numbers do not agree.
+    """
     from nceref.registry import choose, discover
     from nceref.theory import table_formats
     from nceref.theory.table import Table
@@ -29,6 +32,9 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     else:
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
         click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
+        if form == "text" and len(chosen) > 1:
+            click.echo("\n")
+            show(table_formats.summary(chosen))
 
 
 def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:

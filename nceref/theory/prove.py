@@ -27,6 +27,7 @@ from nceref.theory import derivation
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
 from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
 from nceref.theory.table import Cell, Table
+from nceref.theory.table_cells import row_name
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
 DRAWS = 24
@@ -168,15 +169,10 @@ def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
     return tuple(cell.computed for cell in compared), tuple(map(verdict, compared))
 
 
-def _row_name(row: Mapping[str, Any]) -> str:
-    """The first entry that is no published number, with its column."""
-    return next(f"{name} {entry}" for name, entry in row.items() if not isinstance(entry, Cell))
-
-
 def cells(claim: Claim) -> list[Value]:
     """The published numbers of a claim: those of its table first."""
     rows = discover("nceref.theory.tables", "TABLE", Table)[claim.table].rows() if claim.table else []
-    own = [(f"{_row_name(row)}, {name}", cell) for row in rows for name, cell in row.items() if isinstance(cell, Cell)]
+    own = [(f"{row_name(row)}, {name}", cell) for row in rows for name, cell in row.items() if isinstance(cell, Cell)]
     of_table = [
         Value(what, cell.published, partial(getattr, cell, "computed"), partial(getattr, cell, "single"))
         for what, cell in own

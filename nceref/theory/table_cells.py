@@ -22,6 +22,11 @@ def cells(rows: TableRows) -> Iterator[Cell]:
     return (value for row in rows for value in row.values() if isinstance(value, Cell))
 
 
+def row_name(row: TableRow) -> str:
+    """The first entry that is no published number, with its column: ``temperature 0.05``."""
+    return next(f"{column} {entry}" for column, entry in row.items() if not isinstance(entry, Cell))
+
+
 def compares(rows: TableRows) -> bool:
     """Whether some computed number says more than the published one beside it."""
     return any(verdict(cell) not in SIGNS for cell in cells(rows))

@@ -3,8 +3,9 @@
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import TableRows
-from nceref.theory.verdicts import Verdict
+from nceref.theory.verdicts import Verdict, verdict
 
 _DIGITS = (12, 9, 6)
 _PARTS = ("published", "computed", "verdict")
@@ -141,10 +142,36 @@ def page_of(table: Table) -> Page:
     page = Page()
     page.print(table.title, style="bold")
     page.print(f"{table.source}\n", style="dim")
-    layout = _comparison if table_cells.compares(rows) else _lines
+    layout = comparison if table_cells.compares(rows) else _lines
     page.fit(lambda width: layout(table.columns, rows, width))
     for sentence in filter(None, (table_cells.tally(rows), table.note)):
         page.print(f"\n{sentence}")
+    return page
+
+
+def summary(tables: Iterable[Table]) -> Page:
+    """How many published numbers of all these tables agree, and every one that does not, by verdict."""
+    judged = [
+        (verdict(cell), table.name, f"{table_cells.row_name(row)}, {column}", cell)
+        for table in tables
+        for row in table.rows()
+        for column, cell in row.items()
+        if isinstance(cell, Cell)
+    ]
+    count = Counter(one for one, *_ in judged)
+    agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
+    page, show = Page(), table_cells.short(_DIGITS[-1])
+    page.print("All tables together", style="bold")
+    page.print(
+        f"{count.total()} published numbers: {agree} agree, {count.total() - agree - unknown} do not, {unknown} cannot"
+        " be computed here."
+    )
+    for one in (Verdict.TRUNCATED, Verdict.FLOAT32_ARTIFACT, Verdict.WRONG):
+        listed = [entry for entry in judged if entry[0] is one]
+        for name, group in groupby(listed, key=lambda entry: entry[1]):
+            page.print(f"\n{one} in {name}")
+            lines = [(where, cell.published, show(cell.computed)) for _, _, where, cell in group]
+            page.table(lines, header=[("entry", "published", "computed")], indent=GAP)
     return page
 
 
@@ -156,8 +183,11 @@ def names(tables: Iterable[Any]) -> Page:
     return page
 
 
-def _comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
-    """A heading for each row, and under it a line for each of its quantities, or a block where that is short."""
+def comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
+    """Lay out published beside computed numbers: a heading for each row, below it a line for each quantity.
+
+    Where the width is too small for a line, each quantity gets a block.
+    """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)
     header, show = ("quantity", *_PARTS), table_cells.short(_DIGITS[0])
@@ -176,15 +206,15 @@ def _comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
 
 def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int, ...]:
     """Widths of quantity, published, computed and verdict; vectors are wrapped. Nothing if a word would not fit."""
-    name, published, computed, found = table_cells.widths(lines)
+    name, published, computed, judged = table_cells.widths(lines)
     _, least_published, least_computed, _ = table_cells.narrowest(lines)
-    room = width - name - found - 4 * GAP
+    room = width - name - judged - 4 * GAP
     if least_published + least_computed > room:
         return ()
     computed = max(min(computed, max(room - published, room // 2)), least_computed)
     if room - computed < least_published:
         computed = room - least_published
-    return name, min(published, room - computed), computed, found
+    return name, min(published, room - computed), computed, judged
 
 
 def _print_blocks(page: Page, lines: Iterable[Sequence[str]]) -> None:
@@ -192,8 +222,8 @@ def _print_blocks(page: Page, lines: Iterable[Sequence[str]]) -> None:
     label = max(map(len, _PARTS))
     for name, *parts in lines:
         page.stack([(name,)], indent=GAP)
-        told = [pair for pair in zip(_PARTS, parts, strict=True) if pair[1]]
-        page.grid(told, label, styles=_COLORS, indent=2 * GAP)
+        given = [pair for pair in zip(_PARTS, parts, strict=True) if pair[1]]
+        page.grid(given, label, styles=_COLORS, indent=2 * GAP)
 
 
 def _lines(columns: Sequence[str], rows: TableRows, width: int) -> Page:
@@ -209,8 +239,8 @@ def _lines(columns: Sequence[str], rows: TableRows, width: int) -> Page:
     label = max(map(len, columns))
     for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(_DIGITS[0])), strict=True):
         page.print(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}", style="bold")
-        told = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
-        page.grid(told, label, indent=GAP)
+        given = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
+        page.grid(given, label, indent=GAP)
     return page
 
 

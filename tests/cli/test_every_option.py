@@ -67,9 +67,8 @@ EXAMPLES = (
         "claims --verdict wrong --source 003 --json",
         json="-",
         keys={
-            "[]": "cells, computed, counterexample, evidence, formula, id, latex, missing, place, published, "
-            "repaired, source, "
-            "statement, title, verdict"
+            "[]": "cells, computed, counterexample, derivation, evidence, formula, id, latex, missing, place, "
+            "published, repaired, source, statement, title, verdict"
         },
     ),
     Example("derive"),

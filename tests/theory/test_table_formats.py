@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from math import inf, nan, pi
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from nceref.output import pages
 from nceref.registry import discover
 from nceref.theory import table_formats
 from nceref.theory.table import Cell, Table
-from nceref.theory.verdicts import verdict
+from nceref.theory.verdicts import Verdict, verdict
 
 TABLES = discover("nceref.theory.tables", "TABLE", Table)
 
@@ -183,6 +184,26 @@ def test_text_has_a_block_for_each_quantity_where_a_line_is_too_short():
         "    verdict    agrees to printed digits",
     ]
     assert block == expected
+
+
+def test_the_summary_counts_all_numbers_and_lists_those_that_do_not_agree():
+    page = table_formats.summary(TABLES.values()).text()
+    shown = [cell for table in TABLES.values() for cell in cells(table.rows())]
+    counts = Counter(map(verdict, shown))
+    agree = counts[Verdict.AGREES] + counts[Verdict.PRINTED_DIGITS]
+    apart = counts[Verdict.WRONG] + counts[Verdict.TRUNCATED] + counts[Verdict.FLOAT32_ARTIFACT]
+    assert re.findall(r"\d+", page.splitlines()[1]) == [str(n) for n in (len(shown), agree, apart, 120)]
+    lines = [line.split() for line in page.splitlines()]
+    for name, table in TABLES.items():
+        for row in table.rows():
+            for column, cell in row.items():
+                if isinstance(cell, Cell) and verdict(cell) in ("wrong", "truncated", "float32 artifact"):
+                    heading = lines.index([*str(verdict(cell)).split(), "in", name])
+                    below = lines[heading : lines.index([], heading) if [] in lines[heading:] else None]
+                    assert [*column.split(), cell.published, f"{cell.computed:.6g}"] in [
+                        line[-2 - len(column.split()) :] for line in below
+                    ]
+    assert max(map(len, page.splitlines())) <= 80
 
 
 def test_color_adds_nothing_but_color():
