@@ -174,14 +174,10 @@ _STILL_BANNED_IN = {
     "nceref/theory/tables",
     "nceref/training",
     "nceref/training/quadrants",
-    "nceref/verification",
-    "nceref/verification/corpus",
     "nceref/verification/dense",
     "nceref/verification/dense/losses",
     "nceref/verification/diagnosis",
     "nceref/verification/peers",
-    "nceref/verification/repro",
-    "nceref/verification/targets",
     "tests",
     "tests/cli",
     "tests/engine",
@@ -192,13 +188,10 @@ _STILL_BANNED_IN = {
     "tests/theory",
     "tests/training",
     "tests/training/quadrants",
-    "tests/verification",
     "tests/verification/bugs",
     "tests/verification/dense",
     "tests/verification/diagnosis",
     "tests/verification/peers",
-    "tests/verification/repro",
-    "tests/verification/targets",
 }
 
 

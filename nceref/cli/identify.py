@@ -32,12 +32,12 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
     try:
         with progress(None) as on_progress:
-            found = candidates(target, on_progress=on_progress, **settings)
+            tried = candidates(target, on_progress=on_progress, **settings)
     except TargetError as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(TARGET_FAILED)
     if as_json:
-        echo_json([record(candidate) for candidate in found])
+        echo_json([record(candidate) for candidate in tried])
     else:
-        show(page_of(target, found))
-    context.exit(0 if found and found[0].report.ok else 1)
+        show(page_of(target, tried))
+    context.exit(0 if tried and tried[0].report.ok else 1)

@@ -51,11 +51,11 @@ def failures(path: str) -> dict[str, str]:
 
 def _object(path: str, text: str) -> dict[str, str]:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except json.JSONDecodeError as error:
         msg = f"{path} is no JSON: {error}"
         raise click.UsageError(msg) from error
-    if not isinstance(found, dict):
-        msg = f"{path} must hold a JSON object of ids and reasons, got a {type(found).__name__}"
+    if not isinstance(parsed, dict):
+        msg = f"{path} must hold a JSON object of ids and reasons, got a {type(parsed).__name__}"
         raise click.UsageError(msg)
-    return found
+    return parsed

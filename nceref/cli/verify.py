@@ -121,22 +121,22 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
     from nceref.verification.verifier import verify_with
 
     with progress(None) as on_progress:
-        found = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
+        report = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
     if given["json_file"] not in (None, "-"):
-        write_text(given["json_file"], found.to_json())
+        write_text(given["json_file"], report.to_json())
     if given["junit_file"] not in (None, "-"):
-        write_text(given["junit_file"], found.to_junit())
-    if given["repro_file"] and found.repro:
-        write_text(given["repro_file"], found.repro)
+        write_text(given["junit_file"], report.to_junit())
+    if given["repro_file"] and report.repro:
+        write_text(given["repro_file"], report.repro)
     if given["json_file"] == "-":
-        echo_json(found.record())
+        echo_json(report.record())
     elif given["junit_file"] == "-":
-        click.echo(found.to_junit(), nl=False)
+        click.echo(report.to_junit(), nl=False)
     else:
-        show(page_of(found))
-    if given["repro_file"] and not found.repro:
+        show(page_of(report))
+    if given["repro_file"] and not report.repro:
         click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
-    return found.exit_code
+    return report.exit_code
 
 
 def _list(target: str | None, given: dict[str, Any]) -> int:

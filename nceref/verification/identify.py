@@ -58,7 +58,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     TargetError
         If the target fits no loss: the reason of the last one.
     """
-    found: list[Candidate] = []
+    tried: list[Candidate] = []
     reasons: list[str] = []
     with _process(target, options.get("timeout")) as child:
         for name in all_losses():
@@ -70,16 +70,16 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
             if on_progress is not None:
                 on_progress(report, total=len(all_losses()))
             if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
-                found.append(Candidate(name, report))
+                tried.append(Candidate(name, report))
             else:
                 reasons.append(report.reason)
                 if "does not return" in report.reason:
                     break
-    if not found:
+    if not tried:
         ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
         msg = f"{target}: {ran[0]}" if ran else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
-    return tuple(sorted(found, key=lambda candidate: candidate.distance))
+    return tuple(sorted(tried, key=lambda candidate: candidate.distance))
 
 
 @contextmanager
@@ -101,29 +101,29 @@ def record(candidate: Candidate) -> dict[str, Any]:
     return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")}
 
 
-def page_of(target: Any, found: tuple[Candidate, ...]) -> Page:
+def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     """Which loss the target is, and the best candidates."""
     page = Page()
-    page.print(f"{target}: {_answer(found)}", style="bold")
-    shown = found[:SHOWN]
+    page.print(f"{target}: {_answer(tried)}", style="bold")
+    shown = tried[:SHOWN]
     label = max(len(c.loss) for c in shown)
-    page.grid([(c.loss, _told(c)) for c in shown], label, styles=("bold", ""), indent=GAP)
-    if len(found) > SHOWN:
-        page.print(f"{len(found) - SHOWN} more losses take such inputs, and differ more", style="dim")
+    page.grid([(c.loss, _summary(c)) for c in shown], label, styles=("bold", ""), indent=GAP)
+    if len(tried) > SHOWN:
+        page.print(f"{len(tried) - SHOWN} more losses take such inputs, and differ more", style="dim")
     return page
 
 
-def _answer(found: tuple[Candidate, ...]) -> str:
-    exact = [c.loss for c in found if c.report.ok]
+def _answer(tried: tuple[Candidate, ...]) -> str:
+    exact = [c.loss for c in tried if c.report.ok]
     if exact:
         return f"it is {' and '.join(exact)}"
-    best = found[0].report.diagnosis[:1]
+    best = tried[0].report.diagnosis[:1]
     if best and best[0].id != _FAR:
-        return f"it is {found[0].loss} with {best[0].id}"
+        return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"
 
 
-def _told(candidate: Candidate) -> str:
+def _summary(candidate: Candidate) -> str:
     return "; ".join(_sentences(candidate.report))
 
 

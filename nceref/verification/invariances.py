@@ -58,25 +58,25 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
         Runs the target on another probe.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and o.probe.bounds]
-    for identity in INVARIANCES:
+    for invariance in INVARIANCES:
         answers = (
-            _one_answer(identity, o) if identity.gap else _two_answers(identity, o, run)
+            _one_answer(invariance, o) if invariance.gap else _two_answers(invariance, o, run)
             for o in judged
-            if identity.concerns(o.probe) and np.all(np.isfinite(o.outcome.value))
+            if invariance.concerns(o.probe) and np.all(np.isfinite(o.outcome.value))
         )
         result = next(filter(None, answers), None)
         if result is not None:
             yield result
 
 
-def _one_answer(identity: Invariance, observation: Observation) -> Result | None:
-    assert identity.gap is not None
-    found = identity.gap(observation.probe, observation.outcome)
-    return None if found is None else _result(identity, observation.probe, *found, size=1.0)
+def _one_answer(invariance: Invariance, observation: Observation) -> Result | None:
+    assert invariance.gap is not None
+    gap_and_slack = invariance.gap(observation.probe, observation.outcome)
+    return None if gap_and_slack is None else _result(invariance, observation.probe, *gap_and_slack, size=1.0)
 
 
-def _two_answers(identity: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
-    probe, assertion = observation.probe, identity.moved
+def _two_answers(invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
+    probe, assertion = observation.probe, invariance.moved
     assert assertion is not None
     inputs = assertion(probe, np.random.default_rng(len(probe.id)))
     if inputs is None or probe.bounds is None:
@@ -84,15 +84,13 @@ def _two_answers(identity: Invariance, observation: Observation, run: Callable[[
     there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction)
     if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
         return None
-    outcome = run(replace(there, id=f"{probe.id}-{identity.name}"))
+    outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
     if outcome.trouble:
-        return Result(
-            f"{probe.id}/identity.{identity.name}", probe.id, f"identity.{identity.name}", "error", None, None, None,
-            f"{identity.statement}: {outcome.sentence}",
-        )  # fmt: skip
+        quantity, why = f"identity.{invariance.name}", f"{invariance.statement}: {outcome.sentence}"
+        return Result(f"{probe.id}/{quantity}", probe.id, quantity, "error", None, None, None, why)
     slack = _total(probe.bounds.value) + _total(there.bounds.value)
     gap = abs(_total(outcome.value) - _total(observation.outcome.value))
-    return _result(identity, probe, gap, slack, size=abs(_total(probe.value)))
+    return _result(invariance, probe, gap, slack, size=abs(_total(probe.value)))
 
 
 def _total(value: Any) -> float:
@@ -104,10 +102,10 @@ def _accuracy(probe: Probe) -> float:
     return _total(probe.bounds.terms.get("reference", 0.0)) if probe.bounds else 0.0
 
 
-def _result(identity: Invariance, probe: Probe, gap: float, slack: float, size: float) -> Result:
-    quantity = f"identity.{identity.name}"
+def _result(invariance: Invariance, probe: Probe, gap: float, slack: float, size: float) -> Result:
+    quantity = f"identity.{invariance.name}"
     holds = gap <= slack
-    why = f"{identity.statement}{'' if holds else f', but it is off by {gap:.3g}'}"
+    why = f"{invariance.statement}{'' if holds else f', but it is off by {gap:.3g}'}"
     bits = correct_bits(gap, size, 53)
     return Result(f"{probe.id}/{quantity}", probe.id, quantity, "pass" if holds else "fail", gap, slack, bits, why)
 
@@ -170,9 +168,11 @@ def _orthogonal(w: Any, g: Any) -> bool:
 def _homogeneous(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
     """Sum <w, dL/dw> + 2 T dL/dT = 0: c times the embeddings and c^2 times the temperature change nothing."""
     names: Mapping[str, float] = {p.name: 1.0 for p in _embeddings(probe)}
-    heat = next((p.name for p in probe.loss.parameters if isinstance(p, Scalar) and p.name == "temperature"), None)
-    weights = {**names, **({heat: 2.0} if heat else {})}
-    if not heat or not set(weights) <= set(outcome.grads) & set(probe.grads):
+    temperature = next(
+        (p.name for p in probe.loss.parameters if isinstance(p, Scalar) and p.name == "temperature"), None
+    )
+    weights = {**names, **({temperature: 2.0} if temperature else {})}
+    if not temperature or not set(weights) <= set(outcome.grads) & set(probe.grads):
         return None
     assert probe.bounds is not None
     total, room, exact = 0.0, 0.0, []

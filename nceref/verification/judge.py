@@ -44,15 +44,15 @@ def judge(observation: Observation) -> list[Result]:
 def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:
     for name, reason in outcome.unjudged.items():
         yield _result(probe, f"grad.{name}", "skip", reason)
-    for name, got in outcome.grads.items():
+    for name, actual in outcome.grads.items():
         if name in outcome.unjudged:
             continue
         if name in constants(probe):
-            yield from _compared(probe, f"grad.{name}", got, np.zeros_like(np.asarray(got)), 0.0)
+            yield from _compared(probe, f"grad.{name}", actual, np.zeros_like(np.asarray(actual)), 0.0)
         elif name in probe.grads and probe.bounds:
-            yield from _compared(probe, f"grad.{name}", got, probe.grads[name], probe.bounds.grads[name])
+            yield from _compared(probe, f"grad.{name}", actual, probe.grads[name], probe.bounds.grads[name])
         elif not probe.grads:
-            yield _finite(probe, f"grad.{name}", np.asarray(got, dtype=np.float64))
+            yield _finite(probe, f"grad.{name}", np.asarray(actual, dtype=np.float64))
 
 
 def constants(probe: Probe) -> frozenset[str]:
@@ -61,22 +61,24 @@ def constants(probe: Probe) -> frozenset[str]:
     return frozenset(name for name in declared if probe.inputs.get(name) is not None)
 
 
-def _compared(probe: Probe, quantity: str, got: Any, want: Any, bound: Any) -> Iterator[Result]:
-    got, want = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
-    if got.shape != want.shape:
-        yield _result(probe, quantity, "fail", f"shape {got.shape}, but the reference has {want.shape}")
+def _compared(probe: Probe, quantity: str, actual: Any, expected: Any, bound: Any) -> Iterator[Result]:
+    actual, expected = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if actual.shape != expected.shape:
+        yield _result(probe, quantity, "fail", f"shape {actual.shape}, but the reference has {expected.shape}")
         return
-    finite = _finite(probe, quantity, got)
+    finite = _finite(probe, quantity, actual)
     yield finite
     if finite.status == "fail":
         yield _result(probe, quantity, "skip", f"not finite, see {quantity}.finite")
         return
-    yield _measured(probe, quantity, got, want, np.broadcast_to(np.asarray(bound, dtype=np.float64), got.shape))
+    yield _measured(
+        probe, quantity, actual, expected, np.broadcast_to(np.asarray(bound, dtype=np.float64), actual.shape)
+    )
 
 
-def _finite(probe: Probe, quantity: str, got: Any) -> Result:
-    bad = int(np.sum(~np.isfinite(got)))
-    why = f"{_entries(bad, got.size)} {_kind(got)}, where the reference is finite" if bad else "all finite"
+def _finite(probe: Probe, quantity: str, actual: Any) -> Result:
+    bad = int(np.sum(~np.isfinite(actual)))
+    why = f"{_entries(bad, actual.size)} {_kind(actual)}, where the reference is finite" if bad else "all finite"
     return _result(probe, f"{quantity}.finite", "fail" if bad else "pass", why)
 
 
@@ -85,19 +87,19 @@ def _entries(bad: int, size: int) -> str:
 
 
 def _kind(x: Any) -> str:
-    found = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
-    return " or ".join(name for name, there in found.items() if there)
+    kinds = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
+    return " or ".join(name for name, there in kinds.items() if there)
 
 
-def _measured(probe: Probe, quantity: str, got: Any, want: Any, bound: Any) -> Result:
-    error = np.abs(got - want)
-    worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), got.shape)
+def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: Any) -> Result:
+    error = np.abs(actual - expected)
+    worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), actual.shape)
     off, room = float(error[worst]), float(bound[worst])
-    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(want))), _precision(probe.dtype))
-    where = "" if got.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
+    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(expected))), _precision(probe.dtype))
+    where = "" if actual.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
     if off <= room:
         return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits)
-    why = f"yours {got[worst]:.10g}, reference {want[worst]:.10g}{where}"
+    why = f"yours {actual[worst]:.10g}, reference {expected[worst]:.10g}{where}"
     return _result(probe, quantity, "fail", why, off, room, bits)
 
 
@@ -134,7 +136,7 @@ def of_bound(result: Result) -> float | None:
     return 0.0 if result.error == 0 else (result.error / result.bound if result.bound > 0 else math.inf)
 
 
-def expected(results: list[Result], reasons: Mapping[str, str]) -> list[Result]:
+def mark_expected_failures(results: list[Result], reasons: Mapping[str, str]) -> list[Result]:
     """The results with those that were expected to fail marked: ``xfail``, or ``xpass`` if they pass.
 
     A name may hold ``*`` for any letters. A name that matches nothing that was judged becomes a failure of its own: it

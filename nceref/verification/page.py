@@ -16,8 +16,8 @@ _FAILING = ("fail", "error", "xpass")
 def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
     """An explanation: its id, what it says, how to mend it and where it was seen."""
     page.print(f"\n{diagnosis.id}", style="bold")
-    told = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
-    for label, sentence in told:
+    lines = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
+    for label, sentence in lines:
         if sentence:
             page.grid([(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=GAP)
 
@@ -45,8 +45,8 @@ def _print_side_by_side(page: Page, results: Sequence[Result], dtypes: Sequence[
 def _summary(group: Sequence[Result]) -> str:
     _, passed, failed, held, skipped, worst, _ = _line("", group) if group else ("",) * 7
     counts = {"failed": failed, "expected": held, "passed": passed, "skipped": skipped}
-    told = next((f"{n} {word}" for word, n in counts.items() if n not in ("", "0")), "")
-    return f"{told}, {worst}" if worst else told
+    count = next((f"{n} {word}" for word, n in counts.items() if n not in ("", "0")), "")
+    return f"{count}, {worst}" if worst else count
 
 
 def _print_table(page: Page, results: Sequence[Result]) -> None:
@@ -64,19 +64,19 @@ def _by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]
     """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
     order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
     for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
-        found = list(group)
+        members = list(group)
         # That everything is finite goes without saying.
-        if not name.endswith(".finite") or any(r.status != "pass" for r in found):
-            yield name, found
+        if not name.endswith(".finite") or any(r.status != "pass" for r in members):
+            yield name, members
 
 
 def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
     failed = sum(r.status in _FAILING for r in group)
     passed = sum(r.status == "pass" for r in group)
     held = sum(r.status == "xfail" for r in group)
-    told = [r for r in group if r.status != "xfail"]
-    ratios = [ratio for r in told if (ratio := of_bound(r)) is not None]
-    bits = [r.bits for r in told if r.bits is not None]
+    measured_results = [r for r in group if r.status != "xfail"]
+    ratios = [ratio for r in measured_results if (ratio := of_bound(r)) is not None]
+    bits = [r.bits for r in measured_results if r.bits is not None]
     measured = (f"{max(ratios):.2g}" if ratios else "", f"{min(bits):.0f}" if bits else "")
     counts = (str(n or "") for n in (failed, held, len(group) - passed - failed - held))
     return name, str(passed), *counts, *measured
@@ -120,8 +120,8 @@ def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
-        told = ", ".join(f"{name} {size:.2g}" for name, size in parts.items())
-        page.grid([(case, told)], max(map(len, terms)), styles=("bold", ""))
+        stages = ", ".join(f"{name} {size:.2g}" for name, size in parts.items())
+        page.grid([(case, stages)], max(map(len, terms)), styles=("bold", ""))
 
 
 def _measured(r: Result) -> str:

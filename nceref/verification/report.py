@@ -160,8 +160,8 @@ def _junit(report: Report) -> str:
     }
     suite = ET.Element("testsuite", {"name": f"{report.target} {report.loss}"} | _texts(counts))
     properties = ET.SubElement(suite, "properties")
-    told = {"verdict": report.verdict, "reason": report.reason, **report.environment}
-    for name, value in told.items():
+    shown = {"verdict": report.verdict, "reason": report.reason, **report.environment}
+    for name, value in shown.items():
         ET.SubElement(properties, "property", {"name": name, "value": _printable(str(value))})
     kinds = {"fail": "failure", "xpass": "failure", "error": "error"}
     for result in report.results:

@@ -69,7 +69,7 @@ class Request:
         return {**self.settings, **self.intended, **reduction}
 
 
-def request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
     """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
 
     `options` holds what was given; what was left out has its default in `Request`.
@@ -124,9 +124,9 @@ def _formats(given: Any) -> tuple[str, ...]:
 
 
 def _name(thing: Any) -> str:
-    found = getattr(thing, "__name__", None) or type(thing).__name__
+    own_name = getattr(thing, "__name__", None) or type(thing).__name__
     module = getattr(thing, "__module__", None)
-    return str(found) if module in (None, "__main__", "builtins") else f"{module}:{found}"
+    return str(own_name) if module in (None, "__main__", "builtins") else f"{module}:{own_name}"
 
 
 def _loss(loss: str | None, name: str) -> Loss:
@@ -140,14 +140,14 @@ def _loss(loss: str | None, name: str) -> Loss:
 def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings that name an axis of the closed list, unless the loss has a parameter of that name."""
     own = {p.name for p in loss.parameters} | {"reduction"}
-    found = {a: value for a, value in settings.items() if a in AXES and a not in own and isinstance(value, str)}
+    by_axis = {a: value for a, value in settings.items() if a in AXES and a not in own and isinstance(value, str)}
     reduction = settings.get("reduction", "mean")
     if reduction in CONVENTIONS:
-        found["reduction"] = reduction
-    for axis, value in found.items():
+        by_axis["reduction"] = reduction
+    for axis, value in by_axis.items():
         listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
         pick(f"convention of the axis {axis}", value, listed, "nceref verify --conventions")
-    return found
+    return by_axis
 
 
 def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
     return frozenset(choose("case", wanted, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
-def environment(asked: Request, target: Any) -> dict[str, Any]:
+def environment(request: Request, target: Any) -> dict[str, Any]:
     """Versions, dtype, device, suite, seed, algorithm, and which input goes where.
 
     Parameters
@@ -183,24 +183,24 @@ def environment(asked: Request, target: Any) -> dict[str, Any]:
     target : Target or None
         None if it could not be loaded.
     """
-    framework = target.framework if target is not None else asked.framework
-    found = {
+    framework = target.framework if target is not None else request.framework
+    facts = {
         "nceref": __version__,
         "python": platform.python_version(),
         "numpy": _version("numpy"),
         "framework": framework,
-        "dtype": ", ".join(asked.dtypes),
-        "device": asked.device,
-        "suite": asked.suite,
-        "seed": asked.seed,
-        "algorithm": asked.algorithm,
+        "dtype": ", ".join(request.dtypes),
+        "device": request.device,
+        "suite": request.suite,
+        "seed": request.seed,
+        "algorithm": request.algorithm,
         "platform": platform.platform(terse=True),
     }
     if framework not in ("", "numpy"):
-        found[framework] = _version(framework)
+        facts[framework] = _version(framework)
     if target is not None:
-        found["arguments"] = target.binding
-    return found
+        facts["arguments"] = target.binding
+    return facts
 
 
 def _version(package: str) -> str:

@@ -114,7 +114,7 @@ def _visible(observation: Observation, value: Any, grads: Mapping[str, Any]) -> 
     return any(_apart(grads[n], probe.grads[n], probe.bounds.grads[n]) for n in judged if n in probe.grads)
 
 
-def _apart(got: Any, want: Any, bound: Any) -> bool:
-    gap = np.abs(np.asarray(got, dtype=np.float64) - np.asarray(want, dtype=np.float64))
+def _apart(actual: Any, expected: Any, bound: Any) -> bool:
+    gap = np.abs(np.asarray(actual, dtype=np.float64) - np.asarray(expected, dtype=np.float64))
     # Written so that NaN is apart.
     return bool(np.any(~(gap <= np.asarray(bound))))

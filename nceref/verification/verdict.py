@@ -12,7 +12,7 @@ LEAST = 3
 """Cases that must be judged before a verdict means anything, unless the caller chose them."""
 
 
-def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -> tuple[str, int, str]:
+def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[Any]) -> tuple[str, int, str]:
     """Verdict, exit code and a sentence: the first line of the table that applies.
 
     Parameters
@@ -30,7 +30,7 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
     graded, ungraded = _graded(results)
-    missing = [name for name in ungraded if name in _arrays(asked)] if asked.require_grad else []
+    missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
     beside = f"; {held} failures were expected" if held else ""
     beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
@@ -41,12 +41,12 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
          f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; please report this"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
-        (judged < (1 if asked.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
+        (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {judged} of {len(runs[0].observations)} cases were judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}: the bounds are wider than that"),
-        (not graded or missing, "value-only", codes.DIFFERS if asked.require_grad else codes.CONFORMS,
-         lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(asked, ungraded)}{beside}"),
+        (not graded or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
+         lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}{beside}"),
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
@@ -54,34 +54,34 @@ def conclusion(asked: Request, results: Sequence[Result], runs: Sequence[Any]) -
 
 def _graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:
     """Names of the inputs whose gradients were judged on some case, and of those that were judged on none."""
-    found: dict[str, bool] = {}
+    judged_once: dict[str, bool] = {}
     for r in results:
         if r.quantity.startswith("grad."):
             name = r.quantity.removeprefix("grad.").removesuffix(".finite")
-            found[name] = found.get(name, False) or r.status in ("pass", "xfail")
-    return [n for n, judged in found.items() if judged], [n for n, judged in found.items() if not judged]
+            judged_once[name] = judged_once.get(name, False) or r.status in ("pass", "xfail")
+    return [n for n, judged in judged_once.items() if judged], [n for n, judged in judged_once.items() if not judged]
 
 
-def _arrays(asked: Request) -> frozenset[str]:
-    return frozenset(p.name for p in asked.loss.parameters if isinstance(p, Array))
+def _arrays(request: Request) -> frozenset[str]:
+    return frozenset(p.name for p in request.loss.parameters if isinstance(p, Array))
 
 
-def _wanted(asked: Request, ungraded: Sequence[str]) -> str:
-    return f" of {', '.join(ungraded)}, which --require-grad asks for" if asked.require_grad and ungraded else ""
+def _wanted(request: Request, ungraded: Sequence[str]) -> str:
+    return f" of {', '.join(ungraded)}, which --require-grad asks for" if request.require_grad and ungraded else ""
 
 
 def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) -> str:
     """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
     behavior = list(dict.fromkeys(r.why for r in failed if r.quantity.startswith("behavior.")))
     cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
-    told = [f"the target {why}" for why in behavior[:2]]
+    parts = [f"the target {why}" for why in behavior[:2]]
     if cases["value"]:
-        told.append(f"the value fails on {len(cases['value'])} of {judged} cases")
+        parts.append(f"the value fails on {len(cases['value'])} of {judged} cases")
     elif cases["grad."]:
-        told.append("the value is right, the gradient is wrong")
+        parts.append("the value is right, the gradient is wrong")
     if cases["grad."]:
-        told.append(f"gradients fail on {len(cases['grad.'])} of {judged}")
+        parts.append(f"gradients fail on {len(cases['grad.'])} of {judged}")
     if errors:
-        told.append(f"{len({r.case for r in errors})} cases could not be run: {errors[0].why}")
+        parts.append(f"{len({r.case for r in errors})} cases could not be run: {errors[0].why}")
     rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]
-    return "; ".join(told) or rest[0].why
+    return "; ".join(parts) or rest[0].why

@@ -14,12 +14,12 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
-from nceref.verification.judge import expected, judge
+from nceref.verification.judge import judge, mark_expected_failures
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
-from nceref.verification.request import Request, environment, request, selected
+from nceref.verification.request import Request, environment, parse_request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
-from nceref.verification.verdict import conclusion
+from nceref.verification.verdict import decide_verdict
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
@@ -97,34 +97,34 @@ def verify_with(
     `on_progress` is called with each case, and with their number as ``total=``; `child` is a
     process that has run such a target before.
     """
-    asked = _request(target, loss, options)
+    request = _request(target, loss, options)
     try:
-        with _runner(asked, child) as run:
-            runs = [_run(asked, dtype, run, on_progress) for dtype in asked.dtypes]
-            return _report(asked, run, runs)
+        with _runner(request, child) as run:
+            runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
+            return _report(request, run, runs)
     except TargetError as error:
-        return Report(asked.name, asked.loss.name, "error", codes.TARGET_FAILED, str(error),
-                      environment=environment(asked, None), settings=asked.stated)  # fmt: skip
+        return Report(request.name, request.loss.name, "error", codes.TARGET_FAILED, str(error),
+                      environment=environment(request, None), settings=request.stated)  # fmt: skip
 
 
 def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
     given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
-    return request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
+    return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
 
-def _runner(asked: Request, child: Any = None) -> Any:
+def _runner(request: Request, child: Any = None) -> Any:
     """The target, ready to run; in a child that is there already, it takes the place of the one before."""
     from nceref.verification.targets import runner
 
     options: dict[str, Any] = {
-        "call": asked.call, "init": asked.init, "framework": asked.framework, "settings": asked.settings,
-        "floats": asked.floats, "device": asked.device,
+        "call": request.call, "init": request.init, "framework": request.framework, "settings": request.settings,
+        "floats": request.floats, "device": request.device,
     }  # fmt: skip
     if child is not None:
-        return runner.in_same_child(child, asked.thing, asked.loss, **options)
-    if isinstance(asked.thing, str):
-        return runner.in_child(asked.thing, asked.loss, timeout=asked.timeout or 30.0, **options)
-    return runner.in_process(asked.thing, asked.loss, **options)
+        return runner.in_same_child(child, request.thing, request.loss, **options)
+    if isinstance(request.thing, str):
+        return runner.in_child(request.thing, request.loss, timeout=request.timeout or 30.0, **options)
+    return runner.in_process(request.thing, request.loss, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,24 +151,30 @@ class TargetRun:
         return tuple(sorted((known & self.takes) - given))
 
 
-def probes_of(asked: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
+def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
     """The probes of a run: of the suite, those that were chosen."""
     probes = corpus(
-        asked.loss, asked.settings, suite=asked.suite, dtype=dtype, seed=asked.seed, reduction=asked.reduction,
-        algorithm=asked.algorithm, fixed=fixed,
-    )  # fmt: skip
-    chosen = selected((p.id for p in probes), asked.cases)
-    return tuple(intended(p, asked.intended) for p in probes if p.id in chosen)
+        request.loss,
+        request.settings,
+        suite=request.suite,
+        dtype=dtype,
+        seed=request.seed,
+        reduction=request.reduction,
+        algorithm=request.algorithm,
+        fixed=fixed,
+    )
+    chosen = selected((p.id for p in probes), request.cases)
+    return tuple(intended(p, request.intended) for p in probes if p.id in chosen)
 
 
-def _run(asked: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
-    probes = probes_of(asked, dtype, run.target.fixed)
-    observations = tuple(_observed(probes, run, on_progress, len(asked.dtypes) * len(probes)))
+def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
+    probes = probes_of(request, dtype, run.target.fixed)
+    observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
-    return TargetRun(dtype, observations, tuple(_named(asked, dtype, results)), trials, run.target.fixed, takes)
+    return TargetRun(dtype, observations, tuple(_named(request, dtype, results)), trials, run.target.fixed, takes)
 
 
 def _observed(
@@ -182,42 +188,54 @@ def _observed(
         yield Observation(probe, outcome)
 
 
-def _named(asked: Request, dtype: str, results: list[Result]) -> list[Result]:
+def _named(request: Request, dtype: str, results: list[Result]) -> list[Result]:
     """The results, with the dtype before their ids where there are several."""
-    if len(asked.dtypes) == 1:
+    if len(request.dtypes) == 1:
         return results
     return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
 
 
-def _report(asked: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
-    results = expected([r for each in runs for r in each.results], asked.expected_failures)
-    verdict, code, reason = conclusion(asked, results, runs)
-    found: tuple[Diagnosis, ...] = ()
+def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
+    results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
+    verdict, code, reason = decide_verdict(request, results, runs)
+    diagnoses: tuple[Diagnosis, ...] = ()
     script = ""
     if code == codes.DIFFERS:
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        found = _explained(asked, failing)
-        script = _script(asked, run, failing) if asked.repro or any(d.id == "unexplained" for d in found) else ""
+        diagnoses = _explained(request, failing)
+        script = (
+            _script(request, run, failing) if request.repro or any(d.id == "unexplained" for d in diagnoses) else ""
+        )
     return Report(
-        asked.name, asked.loss.name, verdict, code, reason, found, tuple(results), environment(asked, run.target),
-        script, asked.stated, _terms(runs) if asked.explain else {},
-    )  # fmt: skip
+        request.name,
+        request.loss.name,
+        verdict,
+        code,
+        reason,
+        diagnoses,
+        tuple(results),
+        environment(request, run.target),
+        script,
+        request.stated,
+        _terms(runs) if request.explain else {},
+    )
 
 
-def _explained(asked: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
+def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
 
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
-    if not asked.intended:
+    if not request.intended:
         return diagnose(failing.observations, identities)
-    plain = {p.id: p for p in probes_of(replace(asked, intended={}), failing.dtype, failing.fixed)}
-    seen = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
-    if all(r.status != "fail" for o in seen for r in judge(o)):
-        told = " and ".join(CONVENTIONS[id].phrase for id in asked.intended.values())
-        sentence = f"your loss equals the reference as it is, on {len(seen)} of {len(seen)} cases, without {told}"
+    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed)}
+    unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+    if all(r.status != "fail" for o in unaltered for r in judge(o)):
+        phrases = " and ".join(CONVENTIONS[id].phrase for id in request.intended.values())
+        count = len(unaltered)
+        sentence = f"your loss equals the reference as it is, on {count} of {count} cases, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
-    return diagnose(seen, identities)
+    return diagnose(unaltered, identities)
 
 
 def _terms(runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
@@ -231,22 +249,22 @@ def _widest(bound: Bounds) -> dict[str, float]:
     return {stage: float(np.ravel(size)[place]) for stage, size in bound.terms.items()}
 
 
-def _script(asked: Request, run: Any, failing: TargetRun) -> str:
+def _script(request: Request, run: Any, failing: TargetRun) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
     from nceref.verification.repro.minimize import smallest
     from nceref.verification.repro.script import script
 
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
-    found = smallest(
-        asked.loss, {**asked.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=asked.reduction,
-        algorithm=asked.algorithm,
+    failure = smallest(
+        request.loss, {**request.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=request.reduction,
+        algorithm=request.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
     )  # fmt: skip
-    return script(run.target, *found) if found else ""
+    return script(run.target, *failure) if failure else ""
 
 
 def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Probe, ...]:
     """The probes that `verify` would run, of the first dtype; the target is loaded, but not called."""
-    asked = _request(target, loss, options)
-    with _runner(asked) as run:
-        return probes_of(asked, asked.dtypes[0], run.target.fixed)
+    request = _request(target, loss, options)
+    with _runner(request) as run:
+        return probes_of(request, request.dtypes[0], run.target.fixed)

@@ -13,9 +13,9 @@ from nceref.verification.report import Report
 PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
 
 
-def unwrapped(found):
+def unwrapped(result):
     """The output on one line: where its lines break depends on how long the path of the target is."""
-    return " ".join(found.output.split())
+    return " ".join(result.output.split())
 
 
 @pytest.fixture
@@ -27,16 +27,16 @@ def few_losses(monkeypatch):
 
 @pytest.mark.usefixtures("few_losses")
 def test_identify_says_why_nothing_could_be_run():
-    found = CliRunner().invoke(cli, ["identify", f"{PLAIN}:raises"])
-    assert found.exit_code == 4
-    assert "no such luck" in unwrapped(found)
+    result = CliRunner().invoke(cli, ["identify", f"{PLAIN}:raises"])
+    assert result.exit_code == 4
+    assert "no such luck" in unwrapped(result)
 
 
 @pytest.mark.usefixtures("few_losses")
 def test_identify_names_the_loss_and_the_difference():
-    found = CliRunner().invoke(cli, ["identify", f"{PLAIN}:doubled"])
-    assert found.exit_code == 1, found.output
-    assert "it is info_nce with outer-factor-2" in unwrapped(found)
+    result = CliRunner().invoke(cli, ["identify", f"{PLAIN}:doubled"])
+    assert result.exit_code == 1, result.output
+    assert "it is info_nce with outer-factor-2" in unwrapped(result)
     assert CliRunner().invoke(cli, ["identify", f"{PLAIN}:info_nce"]).exit_code == 0
 
 
@@ -48,7 +48,7 @@ def test_identify_tries_every_loss_whose_inputs_fit(monkeypatch):
         return Report(target, loss, "conforms" if loss == "clip" else "differs", loss != "clip", "")
 
     monkeypatch.setattr(identify, "verify_with", verify_with)
-    found = identify.candidates("anything.py:f")
+    result = identify.candidates("anything.py:f")
     assert tried == list(nceref.all_losses())
-    assert len(found) == len(tried)
-    assert (found[0].loss, found[0].report.ok) == ("clip", True)
+    assert len(result) == len(tried)
+    assert (result[0].loss, result[0].report.ok) == ("clip", True)

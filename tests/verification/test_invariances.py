@@ -29,9 +29,9 @@ def reference(probe):
 def test_identities_hold_for_the_reference(name):
     loss = get_loss(name).declaration
     observations = [Observation(p, reference(p) if not p.skip else Outcome()) for p in corpus(loss, {}, suite="quick")]
-    found = list(check_invariances(observations, reference))
-    assert {r.status for r in found} == {"pass"}
-    assert "identity.closed-form" in {r.quantity for r in found}
+    results = list(check_invariances(observations, reference))
+    assert {r.status for r in results} == {"pass"}
+    assert "identity.closed-form" in {r.quantity for r in results}
 
 
 def test_each_identity_sees_what_it_is_made_for():
@@ -56,21 +56,21 @@ def test_each_identity_sees_what_it_is_made_for():
 
 def test_without_normalization_the_temperature_identity_is_asked():
     probe = evaluate(LOSS, {**PROBE.inputs, "normalize": "none"})
-    [found] = [
+    [results] = [
         r
         for r in check_invariances([Observation(probe, reference(probe))], reference)
         if r.quantity == "identity.temperature"
     ]
-    assert found.status == "pass"
+    assert results.status == "pass"
     cold = reference(probe)
     cold = replace(cold, grads={**cold.grads, "temperature": 1.01 * cold.grads["temperature"]})
-    [found] = [
+    [results] = [
         r for r in check_invariances([Observation(probe, cold)], reference) if r.quantity == "identity.temperature"
     ]
-    assert found.status == "fail"
+    assert results.status == "fail"
 
 
-def asked_of(name, inputs=None, dtype="float64", reduction="mean"):
+def checked_for(name, inputs=None, dtype="float64", reduction="mean"):
     """Names of the identities that are asked of a right program."""
     probes = corpus(get_loss(name).declaration, inputs or {}, suite="quick", dtype=dtype, reduction=reduction)
     observed = [Observation(p, right(p)) for p in probes if not p.skip]
@@ -81,13 +81,13 @@ def asked_of(name, inputs=None, dtype="float64", reduction="mean"):
 
 def test_an_identity_is_asked_where_the_loss_declares_it_and_not_where_a_wide_bound_hides_that_it_is_broken():
     for dtype in ("float64", "float32", "bfloat16", "float16"):
-        assert asked_of("paco", dtype=dtype) == {"permutation"}
-        assert "scale" not in asked_of("clip", {"normalize": "none"}, dtype, "sum")
-        assert {"scale", "views", "permutation", "closed-form", "radial"} <= asked_of("clip", dtype=dtype)
+        assert checked_for("paco", dtype=dtype) == {"permutation"}
+        assert "scale" not in checked_for("clip", {"normalize": "none"}, dtype, "sum")
+        assert {"scale", "views", "permutation", "closed-form", "radial"} <= checked_for("clip", dtype=dtype)
 
 
 def test_an_infinite_answer_to_a_moved_input_is_a_failure_and_no_accident():
     observed = [Observation(PROBE, right())]
-    found = {r.quantity: r for r in check_invariances(observed, lambda probe: Outcome(math.inf, {}))}
-    assert found["identity.scale"].status == "fail"
-    assert found["identity.scale"].bits == 0
+    results = {r.quantity: r for r in check_invariances(observed, lambda probe: Outcome(math.inf, {}))}
+    assert results["identity.scale"].status == "fail"
+    assert results["identity.scale"].bits == 0

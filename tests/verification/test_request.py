@@ -11,7 +11,7 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"loss": "info_nec"}, "did you mean 'info_nce'"),
         ({"loss": None}, "`loss` must name the reference"),
@@ -30,8 +30,8 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
         ({"expected_failures": ["a"]}, "`expected_failures` must map"),
     ],
 )
-def test_wrong_usage_is_an_error_that_says_what_to_do(options, said):
-    with pytest.raises(InputError, match=said.replace("(", r"\(")):
+def test_wrong_usage_is_an_error_that_says_what_to_do(options, message):
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
         nceref.verify(plain.with_gradients, **{**QUICK, **options})
 
 

@@ -29,6 +29,6 @@ def test_every_canary_is_caught_on_the_path_that_judges_and_survives_on_one_that
 def test_cases_that_could_not_see_a_canary_say_so():
     bounds = replace(PROBE.bounds, value=1e3, grads={n: 1e3 + 0 * g for n, g in PROBE.grads.items()})
     vague = replace(PROBE, bounds=bounds)
-    found = {t.wrong_answer.name: t.result for t in run_self_test([Observation(vague, right(vague))], as_outcome)}
-    assert found.pop("a NaN") == "caught"
-    assert set(found.values()) == {"unseen"}
+    results = {t.wrong_answer.name: t.result for t in run_self_test([Observation(vague, right(vague))], as_outcome)}
+    assert results.pop("a NaN") == "caught"
+    assert set(results.values()) == {"unseen"}

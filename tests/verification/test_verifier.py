@@ -48,10 +48,10 @@ def test_a_right_value_with_a_wrong_gradient_is_called_exactly_that():
 
 def test_a_convention_is_named_with_how_to_mend_it():
     report = nceref.verify(plain.doubled, **QUICK)
-    [found] = report.diagnosis
-    assert found.id == "outer-factor-2"
-    assert re.search(r"an outer factor 2, on (\d+) of \1 cases", found.sentence)
-    assert found.fix
+    [diagnosis] = report.diagnosis
+    assert diagnosis.id == "outer-factor-2"
+    assert re.search(r"an outer factor 2, on (\d+) of \1 cases", diagnosis.sentence)
+    assert diagnosis.fix
 
 
 def test_nothing_that_fits_is_said_with_a_script_of_the_smallest_failure():
@@ -89,7 +89,7 @@ def test_expected_failures_are_strict():
 
 
 @pytest.mark.parametrize(
-    ("target", "code", "quantity", "said"),
+    ("target", "code", "quantity", "why"),
     [
         (plain.not_a_number, 1, "value.finite", "NaN"),
         (plain.raises, 4, "behavior.raises", "no such luck"),
@@ -103,14 +103,14 @@ def test_expected_failures_are_strict():
     ],
     ids=lambda x: getattr(x, "__name__", None),
 )
-def test_what_a_target_does_wrong_is_a_finding_and_the_rest_still_runs(target, code, quantity, said):
+def test_what_a_target_does_wrong_is_a_finding_and_the_rest_still_runs(target, code, quantity, why):
     report = nceref.verify(target, **QUICK)
     assert report.exit_code == code, report
-    found = [r for r in report.results if r.quantity == quantity]
-    assert found
-    assert said in found[0].why
-    if found[0].status == "fail" and quantity.startswith("behavior."):
-        assert report.reason.startswith(f"the target {found[0].why}"), "behavior stands before numbers"
+    diagnosis = [r for r in report.results if r.quantity == quantity]
+    assert diagnosis
+    assert why in diagnosis[0].why
+    if diagnosis[0].status == "fail" and quantity.startswith("behavior."):
+        assert report.reason.startswith(f"the target {diagnosis[0].why}"), "behavior stands before numbers"
     assert {r.case for r in report.results} == {probe.id for probe in corpus_of(target, **QUICK)}
 
 

@@ -135,12 +135,12 @@ def designed_inputs(
     With a fixed temperature, or none at all, every geometry comes once.
     """
     hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
-    asked = {**settings, **fixed}
-    free = [name for name in hot if name not in asked]
+    given = {**settings, **fixed}
+    free = [name for name in hot if name not in given]
     seen = set()
     for name, geometry, temperature, sizes in sites(suite):
         if hot and not free:
-            temperature = at_temperature(hot[0], asked[hot[0]])
+            temperature = at_temperature(hot[0], given[hot[0]])
         label = f"{name}-{temperature:g}" if hot else name
         if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue
@@ -148,7 +148,7 @@ def designed_inputs(
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
         variant = _variant(loss, settings)
         inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
-        _complete(loss, inputs, asked, len(seen) - 1)
+        _complete(loss, inputs, given, len(seen) - 1)
         turn_vectors(loss, geometry, inputs)
         if geometry == "lonely" and inputs.get("mask") is not None:
             inputs["mask"][0] = 0.0
@@ -162,7 +162,7 @@ def _labelled(loss: Loss) -> bool:
     return any(isinstance(p, Labels) and p.name == "labels" for p in loss.parameters)
 
 
-def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], number: int) -> None:
+def _complete(loss: Loss, inputs: dict[str, Any], given: Mapping[str, Any], number: int) -> None:
     """Scalars that take turns, the first probe at their defaults, and priors that are not all alike."""
     share = SHARES[number % len(SHARES)]
     for p in loss.parameters:
@@ -172,13 +172,13 @@ def _complete(loss: Loss, inputs: dict[str, Any], asked: Mapping[str, Any], numb
             inputs[p.name] = prior
         if not isinstance(p, Scalar):
             continue
-        if p.low == -math.inf and not p.constant and p.name not in asked:
+        if p.low == -math.inf and not p.constant and p.name not in given:
             inputs[p.name] = BIASES[number % len(BIASES)]
         elif isinstance(p.default, float):
             inputs.setdefault(p.name, p.default)
         if share is not None and p.constant and p.default is not None and p.name not in INVERSE_TEMPERATURES:
             inputs[p.name] = _between(*p.typical, share)
-    for name, value in asked.items():
+    for name, value in given.items():
         if isinstance(value, float | int) and not isinstance(value, bool):
             inputs[name] = float(value)
 

@@ -107,10 +107,10 @@ def _fails(observation: Observation, by_value: bool) -> bool:
     outcome = observation.outcome
     if outcome.trouble or outcome.value is None or np.shape(outcome.value) != np.shape(observation.probe.value):
         return False
-    found = gaps(observation)
-    if by_value or not found[VALUE].right:
-        return not found[VALUE].right
-    return bool(not_finite(observation)) or any(not gap.right for gap in found.values())
+    by_quantity = gaps(observation)
+    if by_value or not by_quantity[VALUE].right:
+        return not by_quantity[VALUE].right
+    return bool(not_finite(observation)) or any(not gap.right for gap in by_quantity.values())
 
 
 def _size(probe: Probe) -> int:
@@ -132,10 +132,10 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
     if failing and max(t**-sign for t in failing) < _COLD:
         groups.reverse()
     return chain.from_iterable(
-        _of_size(template, size, [{name: t} for t in heats], settings)
-        for sizes, heats in groups
+        _of_size(template, size, [{name: t} for t in temperatures], settings)
+        for sizes, temperatures in groups
         for size in sizes
-        if heats
+        if temperatures
     )
 
 
@@ -146,7 +146,7 @@ _COLD = 0.05
 def _of_size(
     template: Probe,
     sizes: Mapping[str, int],
-    heats: Sequence[Mapping[str, float]],
+    temperatures: Sequence[Mapping[str, float]],
     settings: Mapping[str, Any],
     most: int = 24,
 ) -> Iterator[dict[str, Any]]:
@@ -157,7 +157,7 @@ def _of_size(
     labels = [p for p in template.loss.parameters if isinstance(p, Labels) and p.name in start]
     each = islice(product(*(_labelings(p, sizes) for p in labels)), 6)
     labelings = [dict(zip((p.name for p in labels), labeling, strict=True)) for labeling in each]
-    parts = product(_fillings(shapes), labelings, heats)
+    parts = product(_fillings(shapes), labelings, temperatures)
     made = ({**start, **filled, **labeling, **hot} for filled, labeling, hot in parts)
     return islice(made, most * len(labelings))
 

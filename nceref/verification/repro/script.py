@@ -192,7 +192,7 @@ def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
     if address:
         lines = 'sys.path.insert(0, ".")\n' + FROM_MODULE.format(module=address, name=name)
         return lines, ["import importlib", *partial]
-    thing = getattr(getattr(target.program, "__self__", None), "found", None)
+    thing = getattr(getattr(target.program, "__self__", None), "thing", None)
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<none>")
     if module and module != "__main__" and "<" not in name and _importable(module):
         return FROM_MODULE.format(module=module, name=name), ["import importlib", *partial]
@@ -283,10 +283,10 @@ def _comparison(target: ResolvedTarget, probe: Probe, name: str) -> str:
     bounds = probe.bounds
     assert bounds is not None
     value = name == VALUE
-    want, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
+    expected, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
     return COMPARISON.format(
-        reference=_numbers(want),
-        bound=_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(want)), 4),
+        reference=_numbers(expected),
+        bound=_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(expected)), 4),
         yours="value" if value else f"grads[{_key(target, name)}]",
         label="" if value else f"gradient of {name}, ",
         version=__version__,

@@ -77,8 +77,8 @@ def denoted(parameter: str, inputs: Iterable[str]) -> str | None:
     if parameter in inputs:
         return parameter
     word = plain(parameter)
-    found = [name for name in inputs if word == plain(name)] or [n for n in inputs if word in ALL.get(n, ())]
-    return found[0] if len(found) == 1 else None
+    matches = [name for name in inputs if word == plain(name)] or [n for n in inputs if word in ALL.get(n, ())]
+    return matches[0] if len(matches) == 1 else None
 
 
 def kind(parameter: str) -> frozenset[str]:

@@ -54,7 +54,7 @@ def signature_of(function: Any) -> inspect.Signature:
 
 
 def arguments(
-    signature: inspect.Signature, given: Iterable[Parameter], asked: Iterable[str], name: str, loss: str
+    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
     """Match the parameters of a target with the inputs that are given.
 
@@ -76,23 +76,23 @@ def arguments(
     """
     inputs = {p.name: p for p in given}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
-    found = _by_name(parameters, inputs, frozenset(asked))
-    found |= _by_position(parameters, inputs, found)
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found]
+    matched = _by_name(parameters, inputs, frozenset(chosen))
+    matched |= _by_position(parameters, inputs, matched)
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
         raise _unmatched(name, loss, missing[0], inputs)
-    left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in found.values()]
+    left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in matched.values()]
     spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
     if left and not spare:
         raise _homeless(name, loss, left[0], parameters, inputs)
-    return _arranged(parameters, found, inputs, left, spare)
+    return _arranged(parameters, matched, inputs, left, spare)
 
 
 _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 
 
 def named_only(
-    signature: inspect.Signature, given: Iterable[Parameter], asked: Iterable[str], name: str, loss: str
+    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
     """What a constructor is handed: by name or alias only, and only what does not need a graph.
 
@@ -103,29 +103,29 @@ def named_only(
     """
     inputs = {p.name: p for p in given if not isinstance(p, Array | Labels) or (isinstance(p, Array) and p.constant)}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
-    found = _by_name(parameters, inputs, frozenset(asked))
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found]
+    matched = _by_name(parameters, inputs, frozenset(chosen))
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
         msg = f"{name} needs `{missing[0]}`, and no scalar or setting of {loss} fits it: --init {missing[0]}=VALUE"
         raise TargetError(msg)
-    return Arguments(named=tuple(found.items()), truths=_truths(parameters, found, inputs))
+    return Arguments(named=tuple(matched.items()), truths=_truths(parameters, matched, inputs))
 
 
 def _by_name(
-    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], asked: frozenset[str]
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], chosen: frozenset[str]
 ) -> dict[str, str]:
     """Exact names first, so that an alias never takes what another parameter is called."""
-    found: dict[str, str] = {}
+    matched: dict[str, str] = {}
     for exact in (True, False):
         for parameter, p in parameters.items():
-            free = [n for n in inputs if n not in found.values() and (n in asked or _by_itself(inputs[n], p))]
+            free = [n for n in inputs if n not in matched.values() and (n in chosen or _by_itself(inputs[n], p))]
             free = [n for n in free if n == parameter] if exact else free
-            if parameter not in found and (name := denoted(parameter, free)):
-                found[parameter] = name
+            if parameter not in matched and (name := denoted(parameter, free)):
+                matched[parameter] = name
     reduction = parameters.get("reduction")
-    if reduction is not None and ("reduction" in asked or reduction.default is reduction.empty):
-        found["reduction"] = "reduction"
-    return {n: found[n] for n in parameters if n in found}
+    if reduction is not None and ("reduction" in chosen or reduction.default is reduction.empty):
+        matched["reduction"] = "reduction"
+    return {n: matched[n] for n in parameters if n in matched}
 
 
 def _by_itself(declared: Parameter, parameter: inspect.Parameter) -> bool:
@@ -134,15 +134,15 @@ def _by_itself(declared: Parameter, parameter: inspect.Parameter) -> bool:
 
 
 def _by_position(
-    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], found: Mapping[str, str]
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], matched: Mapping[str, str]
 ) -> dict[str, str]:
     """Required parameters that no name fits: arrays in the order of declaration, then scalars."""
-    left = [n for n in inputs if n not in found.values()]
+    left = [n for n in inputs if n not in matched.values()]
     arrays = [n for n in left if isinstance(inputs[n], Array | Labels)]
     scalars = [n for n in left if isinstance(inputs[n], Scalar) and inputs[n].default is ...]  # type: ignore[union-attr]
     waiting, out = arrays + scalars, {}
     for parameter, p in parameters.items():
-        if parameter in found or p.default is not p.empty or p.kind not in _PLACED:
+        if parameter in matched or p.default is not p.empty or p.kind not in _PLACED:
             continue
         fits = [n for n in waiting if _KINDS[type(inputs[n])] in kind(parameter)]
         if fits:
@@ -155,28 +155,28 @@ _KINDS = {Array: "array", Labels: "labels", Scalar: "scalar", Choice: "choice"}
 
 
 def _arranged(
-    parameters: Mapping[str, inspect.Parameter], found: Mapping[str, str], inputs: Mapping[str, Parameter],
+    parameters: Mapping[str, inspect.Parameter], matched: Mapping[str, str], inputs: Mapping[str, Parameter],
     left: list[str], spare: set[Any],
 ) -> Arguments:  # fmt: skip
     """By keyword where that is possible; by position what must go so, and everything before ``*arrays``."""
     many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
-    scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in found.values()]
+    scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in matched.values()]
     required = [n for n in scalars if inputs[n].default is ...]  # type: ignore[union-attr]
     rest = (left if any_name else left + required) if many else []
     extra = (scalars if many else left + scalars) if any_name else []
-    ordered = {n: found[n] for n in parameters if n in found}
+    ordered = {n: matched[n] for n in parameters if n in matched}
     first = [n for n in ordered if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY
              or (rest and parameters[n].kind in _PLACED)]  # fmt: skip
     positional = [(n, ordered[n]) for n in first] + [(n, n) for n in rest]
     named = [(n, name) for n, name in ordered.items() if n not in first] + [(n, n) for n in extra]
-    return Arguments(tuple(positional), tuple(named), _truths(parameters, found, inputs))
+    return Arguments(tuple(positional), tuple(named), _truths(parameters, matched, inputs))
 
 
 def _truths(
-    parameters: Mapping[str, inspect.Parameter], found: Mapping[str, str], inputs: Mapping[str, Parameter]
+    parameters: Mapping[str, inspect.Parameter], matched: Mapping[str, str], inputs: Mapping[str, Parameter]
 ) -> frozenset[str]:
     """Parameters with a truth value for a default, where the loss has words."""
-    choices = [n for n, name in found.items() if isinstance(inputs.get(name), Choice)]
+    choices = [n for n, name in matched.items() if isinstance(inputs.get(name), Choice)]
     return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
 
 

@@ -17,7 +17,7 @@ from nceref.verification.targets.frameworks import Answer, CallRequest, Trouble,
 from nceref.verification.targets.target import ResolvedTarget
 
 
-def outcome(target: ResolvedTarget, asked: CallRequest, twice: bool = False) -> Outcome:
+def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
     """What a target does with one request; its warnings are silenced, what it prints is kept.
 
     Raises
@@ -25,28 +25,28 @@ def outcome(target: ResolvedTarget, asked: CallRequest, twice: bool = False) -> 
     InputError, UnavailableError
         If the framework cannot do what is asked, whatever the target is.
     """
-    frameworks.check(target, asked)
+    frameworks.check(target, request)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = _attempted(target, asked, twice)
+        result = _attempted(target, request, twice)
     text = printed.getvalue().strip()
-    told = {**found.remarks, "prints": f"prints {short(text, 200)!r}"} if text else found.remarks
-    return Outcome(found.value, found.grads, found.unjudged, found.trouble, found.sentence, told)
+    remarks = {**result.remarks, "prints": f"prints {short(text, 200)!r}"} if text else result.remarks
+    return Outcome(result.value, result.grads, result.unjudged, result.trouble, result.sentence, remarks)
 
 
-def replied(target: ResolvedTarget, asked: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
     """The outcome of a known answer, handed over and read back as that of the target is."""
     known = frameworks.as_target(target.framework, lambda inputs: answer, target.loss, target.floats)
-    return outcome(known, asked)
+    return attempt(known, request)
 
 
-def _attempted(target: ResolvedTarget, asked: CallRequest, twice: bool) -> Outcome:
+def _attempted(target: ResolvedTarget, request: CallRequest, twice: bool) -> Outcome:
     try:
         with same_instance() if twice else contextlib.nullcontext():
-            found = frameworks.answer(target, asked)
-            changed = _changed(found, frameworks.answer(target, asked)) if twice else ""
-        remarks = dict(found.remarks)
+            result = frameworks.answer(target, request)
+            changed = _changed(result, frameworks.answer(target, request)) if twice else ""
+        remarks = dict(result.remarks)
         if changed:
             remarks["not-deterministic"] = f"gives another {changed} when it is called again with the same inputs"
     except Trouble as error:
@@ -55,9 +55,9 @@ def _attempted(target: ResolvedTarget, asked: CallRequest, twice: bool) -> Outco
         return Outcome(trouble="exits", sentence=f"exits (SystemExit: {error.code})")
     except Exception as error:
         hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
-        said = f"raises {type(error).__name__}: {short(error)}{_where(error)}{hint}"
-        return Outcome(trouble="raises", sentence=said)
-    return Outcome(found.value, found.grads, found.unjudged, remarks=remarks)
+        sentence = f"raises {type(error).__name__}: {short(error)}{_where(error)}{hint}"
+        return Outcome(trouble="raises", sentence=sentence)
+    return Outcome(result.value, result.grads, result.unjudged, remarks=remarks)
 
 
 def _changed(first: Answer, second: Answer) -> str:

@@ -37,18 +37,23 @@ class ChildRunner:
     target: ResolvedTarget
 
     def __init__(self, wanted: LoadRequest | None, device: str, timeout: float, loading_timeout: float) -> None:
-        self._order, self._device, self._timeout, self._loading_timeout = wanted, device, timeout, loading_timeout
+        self._load_request, self._device, self._timeout, self._loading_timeout = (
+            wanted,
+            device,
+            timeout,
+            loading_timeout,
+        )
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._in_a_row: list[Outcome] = []
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Ask the target; with `twice`, ask again and compare bit by bit."""
-        return self._asked((frameworks.call_request(probe, self._device), twice, None), 2 if twice else 1)
+        return self._call((frameworks.call_request(probe, self._device), twice, None), 2 if twice else 1)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self._asked((frameworks.call_request(probe, self._device), False, answer), 1)
+        return self._call((frameworks.call_request(probe, self._device), False, answer), 1)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -69,7 +74,7 @@ class ChildRunner:
 
     def load(self, wanted: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
-        self._order = wanted
+        self._load_request = wanted
         self._in_a_row.clear()
         if self._process is None:
             self.start()
@@ -77,16 +82,16 @@ class ChildRunner:
             self._load()
 
     def _load(self) -> None:
-        self._send(self._order)
-        found = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
-        if isinstance(found, Outcome):
+        self._send(self._load_request)
+        answer = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
+        if isinstance(answer, Outcome):
             self.stop()
-            assert self._order is not None
-            msg = f"{self._order.text} cannot be loaded: importing it {found.sentence}"
+            assert self._load_request is not None
+            msg = f"{self._load_request.text} cannot be loaded: importing it {answer.sentence}"
             raise TargetError(msg)
-        if isinstance(found, Exception):
-            raise found
-        self.target = found
+        if isinstance(answer, Exception):
+            raise answer
+        self.target = answer
 
     def stop(self) -> None:
         """End the process and what it has started; to be called on every way out, Ctrl-C included."""
@@ -99,19 +104,19 @@ class ChildRunner:
             with contextlib.suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
 
-    def _asked(self, message: Any, calls: int) -> Outcome:
+    def _call(self, message: Any, calls: int) -> Outcome:
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
             return Outcome(trouble=last.trouble, sentence=f"is not tried: {GIVE_UP} cases in a row: {last.sentence}")
-        found = self._answer(message, self._timeout * calls)
-        if isinstance(found, Exception):
-            raise found
-        if found.trouble in ("hangs", "dies"):
+        answer = self._answer(message, self._timeout * calls)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer.trouble in ("hangs", "dies"):
             self.stop()
-            self._in_a_row.append(found)
+            self._in_a_row.append(answer)
         else:
             self._in_a_row.clear()
-        outcome: Outcome = found
+        outcome: Outcome = answer
         return outcome
 
     def _answer(self, message: Any, seconds: float) -> Any:
@@ -136,13 +141,13 @@ class ChildRunner:
             self._process.stdin.write(packed)
             self._process.stdin.flush()
 
-    def _received(self, seconds: float, told: str) -> Any:
+    def _received(self, seconds: float, limit: str) -> Any:
         """The next message, or the outcome that says that there is none."""
         try:
-            found = self._inbox.get(timeout=seconds)
+            message = self._inbox.get(timeout=seconds)
         except queue.Empty:
-            return Outcome(trouble="hangs", sentence=f"does not return {told}")
-        return self._death() if found is None else found
+            return Outcome(trouble="hangs", sentence=f"does not return {limit}")
+        return self._death() if message is None else message
 
     def _death(self) -> Outcome:
         assert self._process is not None
@@ -152,10 +157,10 @@ class ChildRunner:
             return Outcome(trouble="dies", sentence="closes or garbles the pipe to its parent")
         code = self._process.returncode
         self._errors.seek(0)
-        said = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        last_words = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        told = f": {frameworks.short(said[-1])}" if said else ""
-        return Outcome(trouble="dies", sentence=f"ends the process with {how}{told}")
+        why = f": {frameworks.short(last_words[-1])}" if last_words else ""
+        return Outcome(trouble="dies", sentence=f"ends the process with {how}{why}")
 
 
 def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:

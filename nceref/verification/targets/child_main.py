@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from nceref.errors import NcerefError
 from nceref.verification.targets import load
-from nceref.verification.targets.attempt import outcome, replied
+from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.target import LoadRequest
 
@@ -27,13 +27,13 @@ def main() -> None:
         try:
             if isinstance(message, LoadRequest):
                 target = _loaded(message)
-                found: Any = target.described()
+                reply: Any = target.described()
             else:
-                asked, twice, answer = message
-                found = outcome(target, asked, twice) if answer is None else replied(target, asked, answer)
+                request, twice, answer = message
+                reply = attempt(target, request, twice) if answer is None else attempt_answer(target, request, answer)
         except NcerefError as error:
-            found = error
-        _send(replies, found)
+            reply = error
+        _send(replies, reply)
 
 
 def _loaded(wanted: LoadRequest) -> Any:

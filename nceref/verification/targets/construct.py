@@ -54,26 +54,26 @@ class Made:
         Arguments that were given beforehand: of the constructor, or of every call of a function.
     """
 
-    found: Any
+    thing: Any
     name: str
     loss: Loss
-    asked: frozenset[str]
+    chosen: frozenset[str]
     presets: Mapping[str, Any]
     written: Expression | None
 
     @property
     def constructor(self) -> inspect.Signature:
         """What is still to be given to construct; nothing where there is no class."""
-        return self._open(signature_of(self.found)) if inspect.isclass(self.found) else inspect.Signature()
+        return self._open(signature_of(self.thing)) if inspect.isclass(self.thing) else inspect.Signature()
 
     @property
     def call(self) -> inspect.Signature:
         """What is still to be given to call."""
-        if inspect.isclass(self.found):
-            method = inspect.signature(_method(self.found, self.name))
+        if inspect.isclass(self.thing):
+            method = inspect.signature(_method(self.thing, self.name))
             return method.replace(parameters=list(method.parameters.values())[1:])
-        forward = getattr(self.found, "forward", None)
-        return self._open(signature_of(self.found if forward is None else forward))
+        forward = getattr(self.thing, "forward", None)
+        return self._open(signature_of(self.thing if forward is None else forward))
 
     def _open(self, signature: inspect.Signature) -> inspect.Signature:
         return signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in self.presets])
@@ -81,8 +81,8 @@ class Made:
     @property
     def has_reduction(self) -> bool:
         """Whether the target can be told the reduction."""
-        said = self.written.names if self.written is not None else frozenset(self.call.parameters)
-        return "reduction" in said or "reduction" in self.constructor.parameters
+        parameters = self.written.names if self.written is not None else frozenset(self.call.parameters)
+        return "reduction" in parameters or "reduction" in self.constructor.parameters
 
     def bound(self, names: Iterable[str], reduction: str = "mean") -> Taken:
         """Which of the given inputs goes where; a target is told of a reduction other than the mean if it can be.
@@ -93,20 +93,20 @@ class Made:
             If something that the target needs fits no input, or an array fits no parameter.
         """
         given = given_parameters(self.loss, names)
-        asked = self.asked | (frozenset() if reduction == "mean" else {"reduction"})
-        by_call = self._asked_in_call([p.name for p in given])
+        chosen = self.chosen | (frozenset() if reduction == "mean" else {"reduction"})
+        by_call = self._taken_by_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         free = [p for p in given if p.name not in by_call or any(denoted(n, [p.name]) for n in needed)]
-        construct = named_only(self.constructor, free, asked, f"the constructor of {self.name}", self.loss.name)
+        construct = named_only(self.constructor, free, chosen, f"the constructor of {self.name}", self.loss.name)
         if self.written is not None:
             used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
             return Taken(construct, Arguments(), used)
         inside = frozenset(construct.names.values()) - by_call
         rest = [p for p in given if p.name not in inside]
-        called = arguments(self.call, rest, asked, self.name, self.loss.name)
+        called = arguments(self.call, rest, chosen, self.name, self.loss.name)
         return Taken(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
 
-    def _asked_in_call(self, given: Iterable[str]) -> frozenset[str]:
+    def _taken_by_call(self, given: Iterable[str]) -> frozenset[str]:
         """Inputs that the call asks for by name: the constructor does without them if it can."""
         if self.written is not None:
             return self.written.names
@@ -130,12 +130,12 @@ class Made:
         return kept[id(self)]
 
     def _constructed(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
-        if inspect.isclass(self.found):
-            return _callable(placed(taken.construct.handed(partial(self.found, **self.presets), inputs)))
-        if _keeps_tensors(self.found):
+        if inspect.isclass(self.thing):
+            return _callable(placed(taken.construct.handed(partial(self.thing, **self.presets), inputs)))
+        if _keeps_tensors(self.thing):
             # A copy, so that what one case leaves behind in it cannot reach the next.
-            return _callable(placed(copy.deepcopy(self.found)))
-        return partial(self.found, **self.presets) if self.presets else _callable(self.found)
+            return _callable(placed(copy.deepcopy(self.thing)))
+        return partial(self.thing, **self.presets) if self.presets else _callable(self.thing)
 
 
 _KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)
@@ -152,7 +152,7 @@ def same_instance() -> Iterator[None]:
 
 
 def made_of(
-    found: Any, name: str, loss: Loss, asked: frozenset[str], init: Mapping[str, Any], written: Expression | None
+    thing: Any, name: str, loss: Loss, chosen: frozenset[str], init: Mapping[str, Any], written: Expression | None
 ) -> Made:
     """A target with what was given beforehand.
 
@@ -161,10 +161,10 @@ def made_of(
     InputError
         If `init` names what the target does not take.
     """
-    if isinstance(found, partial):
-        init = {**found.keywords, **init}
-        found = found.func if inspect.isclass(found.func) and not found.args else found
-    taker = found if inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, partial) else None
+    if isinstance(thing, partial):
+        init = {**thing.keywords, **init}
+        thing = thing.func if inspect.isclass(thing.func) and not thing.args else thing
+    taker = thing if inspect.isclass(thing) or inspect.isroutine(thing) or isinstance(thing, partial) else None
     if taker is None and init:
         msg = f"`init` is for classes and functions, but {name} is constructed already; give the class, or leave it out"
         raise InputError(msg)
@@ -173,7 +173,7 @@ def made_of(
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         msg = f"`init` gives `{unknown[0]}`, but {name} takes {listed(parameters)}"
         raise InputError(msg)
-    return Made(found, name, loss, asked, init, written)
+    return Made(thing, name, loss, chosen, init, written)
 
 
 def _method(kind: type, name: str) -> Any:
@@ -190,5 +190,5 @@ def _callable(instance: Any) -> Any:
     return instance if callable(instance) else getattr(instance, "forward", instance)
 
 
-def _keeps_tensors(found: Any) -> bool:
-    return any(base.__module__ == "torch.nn.modules.module" for base in type(found).__mro__)
+def _keeps_tensors(thing: Any) -> bool:
+    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)

@@ -28,13 +28,13 @@ def located(text: str) -> Any:
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name or name.endswith(".py"):
         raise _without_name(text)
-    found: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
+    thing: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
     walked = place
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise TargetError(_no_attribute(walked, part, found))
-        found, walked = getattr(found, part), f"{walked}{':' if walked == place else '.'}{part}"
-    return found
+        if not hasattr(thing, part):
+            raise TargetError(_no_attribute(walked, part, thing))
+        thing, walked = getattr(thing, part), f"{walked}{':' if walked == place else '.'}{part}"
+    return thing
 
 
 def folder_of(text: str) -> Path:
@@ -139,15 +139,15 @@ def _no_submodule(missing: str) -> str:
     return f"no module {last!r} in {parent}{_meant(last, there)}"
 
 
-def _no_attribute(place: str, name: str, found: Any) -> str:
-    offers = _offers(found)
+def _no_attribute(place: str, name: str, thing: Any) -> str:
+    offers = _offers(thing)
     return f"{place} has no {name!r}{_meant(name, offers)}"
 
 
-def _offers(found: Any) -> list[str]:
+def _offers(thing: Any) -> list[str]:
     """Names of what can be called there, what is defined in it before what it has imported."""
-    public = [n for n in dir(found) if not n.startswith("_") and callable(getattr(found, n, None))]
-    own = [n for n in public if getattr(getattr(found, n), "__module__", None) == getattr(found, "__name__", "")]
+    public = [n for n in dir(thing) if not n.startswith("_") and callable(getattr(thing, n, None))]
+    own = [n for n in public if getattr(getattr(thing, n), "__module__", None) == getattr(thing, "__name__", "")]
     return own or public
 
 

@@ -97,7 +97,7 @@ def module(framework: str) -> ModuleType:
     return importlib.import_module(f"nceref.verification.targets.run_{framework}")
 
 
-def check(target: ResolvedTarget, asked: CallRequest) -> None:
+def check(target: ResolvedTarget, request: CallRequest) -> None:
     """Refuse what a framework cannot do, before the target is called.
 
     Raises
@@ -108,40 +108,40 @@ def check(target: ResolvedTarget, asked: CallRequest) -> None:
         If the framework is not installed.
     """
     try:
-        module(target.framework).check(asked)
+        module(target.framework).check(request)
     except ImportError as error:
         msg = f"the target's framework is {target.framework}, which is not installed: pip install {target.framework}"
         raise UnavailableError(msg) from error
 
 
-def answer(target: ResolvedTarget, asked: CallRequest) -> Answer:
+def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
     """Call the target, as a training step would; ask for less only where it refuses.
 
     First with every scalar as a tensor, then with Python numbers for them, then without gradients. What was asked for
     in vain is told in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
     """
-    ask = module(target.framework).answer
+    call = module(target.framework).answer
     known = frozenset(target.floats)
-    every = known | asked.scalars
+    every = known | request.scalars
     failed: Exception | None = None
     attempts = dict.fromkeys([(known, True), (every, True), (every, False)])
     for floats, gradients in list(attempts)[: None if target.framework in _AUTODIFF else 1]:
         try:
-            found: Answer = ask(target, asked, floats, gradients)
+            result: Answer = call(target, request, floats, gradients)
         except Exception as error:
             if failed is None and isinstance(error, Trouble):
                 raise
             failed = failed or error
         else:
-            return _told(found, target, asked, floats, gradients, failed)
+            return _with_reasons(result, target, request, floats, gradients, failed)
     assert failed is not None
     raise failed
 
 
-def _told(
-    found: Answer,
+def _with_reasons(
+    result: Answer,
     target: ResolvedTarget,
-    asked: CallRequest,
+    request: CallRequest,
     floats: frozenset[str],
     gradients: bool,
     failed: Exception | None,
@@ -149,13 +149,13 @@ def _told(
     """The answer with the reasons for what could not be asked, and without gradients that mean nothing."""
     why = f"{type(failed).__name__}: {short(failed or '', 120)}"
     refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
-    missing = (floats & asked.scalars if gradients else asked.differentiable) - frozenset(found.grads)
+    missing = (floats & request.scalars if gradients else request.differentiable) - frozenset(result.grads)
     reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
-    remarks = dict(found.remarks)
+    remarks = dict(result.remarks)
     if not gradients and "python-float" not in remarks:
         remarks["not-differentiable"] = f"answers only where no gradient is asked for, else raises {why}"
-    unjudged = {**found.unjudged, **reasons}
-    return replace(found, grads={n: g for n, g in found.grads.items() if n not in unjudged}, unjudged=unjudged,
+    unjudged = {**result.unjudged, **reasons}
+    return replace(result, grads={n: g for n, g in result.grads.items() if n not in unjudged}, unjudged=unjudged,
                    remarks=remarks)  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def short(error: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
-def loss_of(returned: Any, asked: CallRequest, is_array: Callable[[Any], bool]) -> Any:
+def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:
     """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary."""
     if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
         return returned
@@ -175,7 +175,7 @@ def loss_of(returned: Any, asked: CallRequest, is_array: Callable[[Any], bool]) 
         msg = f"returns a {type(returned).__name__}, {short(repr(returned), 60)}, instead of a number"
         raise Trouble(msg, "not-a-number-type")
     entries = list(returned.values()) if isinstance(returned, Mapping) else list(returned)
-    fits = [x for x in entries if is_array(x) and (asked.reduction == "none" or np.prod(x.shape) == 1)]
+    fits = [x for x in entries if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
     if len(fits) == 1:
         return fits[0]
     shapes = ", ".join(str(tuple(x.shape)) if is_array(x) else type(x).__name__ for x in entries)
@@ -183,33 +183,33 @@ def loss_of(returned: Any, asked: CallRequest, is_array: Callable[[Any], bool]) 
     raise Trouble(msg, "wrong-shape")
 
 
-def value_of(array: Any, asked: CallRequest) -> Any:
+def value_of(array: Any, request: CallRequest) -> Any:
     """The value as a float64 number or rows, of the shape that the reduction asks for."""
-    found = np.asarray(array)
-    if found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16":
-        msg = f"returns entries of type {found.dtype} instead of real numbers"
+    value = np.asarray(array)
+    if value.dtype.kind not in "fiub" and value.dtype.name != "bfloat16":
+        msg = f"returns entries of type {value.dtype} instead of real numbers"
         raise Trouble(msg, "not-a-number-type")
-    found = found.astype(np.float64)
-    if asked.reduction != "none" and found.shape in ((), (1,)):
-        return float(found.reshape(()))
-    if asked.reduction == "none" and found.ndim > 0 and asked.shape in (None, found.shape):
-        return found
-    wanted = "one number" if asked.reduction != "none" else f"rows {asked.shape or '(N,)'}"
-    hint = "; choose rows with --set reduction=none" if found.ndim and asked.reduction != "none" else ""
-    msg = f"returns shape {found.shape}, but the reduction {asked.reduction!r} asks for {wanted}{hint}"
+    value = value.astype(np.float64)
+    if request.reduction != "none" and value.shape in ((), (1,)):
+        return float(value.reshape(()))
+    if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
+        return value
+    wanted = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
+    hint = "; choose rows with --set reduction=none" if value.ndim and request.reduction != "none" else ""
+    msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {wanted}{hint}"
     raise Trouble(msg, "wrong-shape")
 
 
-def gradient_of(name: str, array: Any, asked: CallRequest) -> Any:
+def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
     """A gradient in float64, in the shape of its input."""
-    found, wanted = np.asarray(array), np.shape(asked.inputs[name])
-    if found.dtype.kind not in "fiu" and found.dtype.name != "bfloat16":
-        msg = f"the gradient of `{name}` has entries of type {found.dtype} instead of real numbers"
+    grad, shape = np.asarray(array), np.shape(request.inputs[name])
+    if grad.dtype.kind not in "fiu" and grad.dtype.name != "bfloat16":
+        msg = f"the gradient of `{name}` has entries of type {grad.dtype} instead of real numbers"
         raise Trouble(msg, "not-a-number-type")
-    if found.shape != wanted and not (wanted == () and found.shape == (1,)):
-        msg = f"the gradient of `{name}` has shape {found.shape}, but the input has {wanted}"
+    if grad.shape != shape and not (shape == () and grad.shape == (1,)):
+        msg = f"the gradient of `{name}` has shape {grad.shape}, but the input has {shape}"
         raise Trouble(msg, "wrong-shape")
-    return found.astype(np.float64).reshape(wanted)[()]
+    return grad.astype(np.float64).reshape(shape)[()]
 
 
 def modified(names: Iterable[str]) -> dict[str, str]:

@@ -47,18 +47,19 @@ def target(
     InputError
         If an argument of this function is wrong.
     """
-    found = located(thing) if isinstance(thing, str) else thing
+    resolved = located(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
-    if not (callable(found) or hasattr(found, "forward")):
-        msg = f"{name} is a {type(found).__name__}, which cannot be called; name a function, a class or a module object"
+    if not (callable(resolved) or hasattr(resolved, "forward")):
+        kind = type(resolved).__name__
+        msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
         raise TargetError(msg)
     settings, init = dict(settings or {}), dict(init or {})
     written = expression(call, [p.name for p in loss.parameters]) if call else None
-    framework = framework or recognized(found, written.names if written else frozenset())
+    framework = framework or recognized(resolved, written.names if written else frozenset())
     frameworks.module(framework)
-    made = made_of(found, name, loss, frozenset(settings), init, written)
+    made = made_of(resolved, name, loss, frozenset(settings), init, written)
     taken = made.bound(expected_names(loss, settings))
-    fixed = _fixed(found, made, taken, settings)
+    fixed = _fixed(resolved, made, taken, settings)
     return ResolvedTarget(
         name=name, framework=framework, loss=loss.name, program=made.program, binding=_sentence(made, taken, fixed),
         names=taken.names, fixed=fixed, floats=_reasons(loss, taken, fixed, floats), has_reduction=made.has_reduction,
@@ -71,11 +72,13 @@ def _name(thing: Any) -> str:
     return f"{shown.__module__}.{shown.__qualname__}"
 
 
-def _fixed(found: Any, made: Made, taken: Taken, settings: Mapping[str, Any]) -> dict[str, float]:
+def _fixed(resolved: Any, made: Made, taken: Taken, settings: Mapping[str, Any]) -> dict[str, float]:
     """Scalars that have one value: set beforehand, or taken nowhere and known all the same."""
     scalars = {p.name: p for p in made.loss.parameters if isinstance(p, Scalar)}
     known = {n: x for key, x in made.presets.items() if (n := denoted(key, scalars)) and _number(x)}
-    attributes = getattr(found, "__dict__", {}) if not inspect.isclass(found) and not inspect.isroutine(found) else {}
+    attributes = (
+        getattr(resolved, "__dict__", {}) if not inspect.isclass(resolved) and not inspect.isroutine(resolved) else {}
+    )
     # Attributes of one or two letters mean too many things.
     own = {n: x for key, x in attributes.items() if len(key) > 2 and (n := denoted(key, scalars)) and _number(x)}
     out = {}

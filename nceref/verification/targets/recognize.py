@@ -28,13 +28,13 @@ def recognized(thing: Any, expression_names: frozenset[str] = frozenset()) -> st
         If it uses both torch and jax.
     """
     for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
-        found = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}
-        if len(found) > 1:
+        frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}
+        if len(frameworks) > 1:
             name = getattr(thing, "__name__", type(thing).__name__)
-            msg = f"{name} uses both {' and '.join(sorted(found))}; choose with --framework"
+            msg = f"{name} uses both {' and '.join(sorted(frameworks))}; choose with --framework"
             raise TargetError(msg)
-        if found:
-            return found.pop()
+        if frameworks:
+            return frameworks.pop()
     return NAMES[0]
 
 

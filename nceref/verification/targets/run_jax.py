@@ -11,71 +11,73 @@ from nceref.verification.targets.frameworks import Answer, CallRequest, gradient
 from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: CallRequest) -> None:
+def check(request: CallRequest) -> None:
     """Refuse a device that is not there."""
     import jax
 
     try:
-        jax.devices(asked.device)
+        jax.devices(request.device)
     except RuntimeError as error:
-        msg = f"`device` is {asked.device!r}, which jax cannot use here: {str(error).splitlines()[0]}"
+        msg = f"`device` is {request.device!r}, which jax cannot use here: {str(error).splitlines()[0]}"
         raise InputError(msg) from error
 
 
-def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Differentiate the sum of what it returns by every tracked input."""
     import jax
 
     assert target.program is not None
-    with _double(asked), jax.default_device(jax.devices(asked.device)[0]):
-        inputs = _native(asked, floats)
-        tracked = {n: x for n, x in inputs.items() if gradients and n in asked.differentiable - floats}
+    with _double(request), jax.default_device(jax.devices(request.device)[0]):
+        inputs = _native(request, floats)
+        tracked = {n: x for n, x in inputs.items() if gradients and n in request.differentiable - floats}
 
         def total(variables: Mapping[str, Any]) -> Any:
-            returned = target.program({**inputs, **variables}, asked.reduction, lambda x: x)  # type: ignore[misc]
-            loss = loss_of(returned, asked, lambda x: isinstance(x, jax.Array))
+            returned = target.program({**inputs, **variables}, request.reduction, lambda x: x)  # type: ignore[misc]
+            loss = loss_of(returned, request, lambda x: isinstance(x, jax.Array))
             return (loss if isinstance(loss, jax.Array) else jax.numpy.asarray(loss)).sum(), loss
 
         if not tracked:
-            return _plain(total(tracked)[1], asked)
-        summed, pull, loss = jax.vjp(total, tracked, has_aux=True)
+            return _plain(total(tracked)[1], request)
+        summed, vjp, loss = jax.vjp(total, tracked, has_aux=True)
         if not isinstance(loss, jax.Array):
-            return _plain(loss, asked)
-        value = value_of(loss, asked)
-        (found,) = pull(jax.numpy.ones_like(summed))
-        return Answer(value, {n: gradient_of(n, g, asked) for n, g in found.items()})
+            return _plain(loss, request)
+        value = value_of(loss, request)
+        (grads,) = vjp(jax.numpy.ones_like(summed))
+        return Answer(value, {n: gradient_of(n, g, request) for n, g in grads.items()})
 
 
-def _plain(loss: Any, asked: CallRequest) -> Answer:
+def _plain(loss: Any, request: CallRequest) -> Answer:
     import jax
 
     remarks = {}
     if not isinstance(loss, jax.Array):
         kind = type(loss).__name__
         remarks["python-float"] = f"returns a {kind}, not an array of jax: no gradient can flow back from it"
-        return Answer(value_of(loss, asked), {}, dict.fromkeys(asked.differentiable, f"it returns a {kind}"), remarks)
-    return Answer(value_of(loss, asked))
+        return Answer(
+            value_of(loss, request), {}, dict.fromkeys(request.differentiable, f"it returns a {kind}"), remarks
+        )
+    return Answer(value_of(loss, request))
 
 
-def _double(asked: CallRequest) -> contextlib.AbstractContextManager[None]:
+def _double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
     """Float64 where it is asked for; JAX leaves it out by default."""
     import jax
 
     if not hasattr(jax, "enable_x64"):
         from jax.experimental import enable_x64
 
-        return enable_x64(asked.dtype == "float64")  # type: ignore[no-any-return]
-    return jax.enable_x64(asked.dtype == "float64")  # type: ignore[no-any-return]
+        return enable_x64(request.dtype == "float64")  # type: ignore[no-any-return]
+    return jax.enable_x64(request.dtype == "float64")  # type: ignore[no-any-return]
 
 
-def _native(asked: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
+def _native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     import jax.numpy as jnp
 
-    dtype, out = jnp.dtype(asked.dtype), dict(asked.inputs)
-    for name, x in asked.inputs.items():
+    dtype, out = jnp.dtype(request.dtype), dict(request.inputs)
+    for name, x in request.inputs.items():
         if isinstance(x, np.ndarray):
             out[name] = jnp.asarray(x, dtype=dtype if x.dtype.kind == "f" else None)
-        elif name in asked.scalars - floats:
+        elif name in request.scalars - floats:
             out[name] = jnp.asarray(x, dtype=dtype)
     return out
 

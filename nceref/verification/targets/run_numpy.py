@@ -19,56 +19,56 @@ from nceref.verification.targets.frameworks import (
 from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: CallRequest) -> None:
+def check(request: CallRequest) -> None:
     """Refuse a format that NumPy does not have, and devices."""
-    if asked.dtype == "bfloat16":
+    if request.dtype == "bfloat16":
         msg = "`dtype` is 'bfloat16', which NumPy does not have; verify a NumPy target in float16, float32 or float64"
         raise InputError(msg)
-    if asked.device != "cpu":
-        msg = f"`device` is {asked.device!r}, but a NumPy target runs on the cpu"
+    if request.device != "cpu":
+        msg = f"`device` is {request.device!r}, but a NumPy target runs on the cpu"
         raise InputError(msg)
 
 
-def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it; without gradients of its own, only the value can be judged."""
     assert target.program is not None
-    handed, kept = _native(asked), _native(asked)
-    returned = target.program(handed, asked.reduction, lambda instance: instance)
+    handed, kept = _native(request), _native(request)
+    returned = target.program(handed, request.reduction, lambda instance: instance)
     value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    given = _named(grads, target, asked) if gradients else {}
-    found = {name: gradient_of(name, grad, asked) for name, grad in given.items()}
-    missing = sorted(n for n in asked.differentiable if n not in found and n not in asked.constants)
-    why = "the target returns no gradients" if not found else "the target returns no gradient of it"
+    given = _named(grads, target, request) if gradients else {}
+    grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
+    missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
+    why = "the target returns no gradients" if not grads_by_input else "the target returns no gradient of it"
     changed = (n for n, x in kept.items() if isinstance(x, np.ndarray) and not np.array_equal(x, handed[n]))
     return Answer(
-        value_of(loss_of(value, asked, lambda x: isinstance(x, np.ndarray | np.generic)), asked),
-        found, dict.fromkeys(missing, why), modified(changed),
+        value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
+        grads_by_input, dict.fromkeys(missing, why), modified(changed),
     )  # fmt: skip
 
 
-def _native(asked: CallRequest) -> dict[str, Any]:
+def _native(request: CallRequest) -> dict[str, Any]:
     """Copies of the inputs: float arrays and differentiable scalars in the dtype of the run, the rest as it is."""
-    out = dict(asked.inputs)
-    for name, x in asked.inputs.items():
+    out = dict(request.inputs)
+    for name, x in request.inputs.items():
         if isinstance(x, np.ndarray):
-            out[name] = x.astype(asked.dtype if x.dtype.kind == "f" else np.int64)
-        elif name in asked.scalars:
-            out[name] = np.dtype(asked.dtype).type(x)
+            out[name] = x.astype(request.dtype if x.dtype.kind == "f" else np.int64)
+        elif name in request.scalars:
+            out[name] = np.dtype(request.dtype).type(x)
     return out
 
 
-def _named(grads: Any, target: ResolvedTarget, asked: CallRequest) -> dict[str, Any]:
+def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str, Any]:
     """Gradients by input: from a mapping by name, parameter or alias, or from a sequence in the target's order."""
     if grads is None:
         return {}
     if isinstance(grads, Mapping):
-        by_name = {target.names.get(k) or denoted(str(k), asked.differentiable): g for k, g in grads.items()}
+        by_name = {target.names.get(k) or denoted(str(k), request.differentiable): g for k, g in grads.items()}
         if None in by_name:
-            unknown = [k for k in grads if not (target.names.get(k) or denoted(str(k), asked.differentiable))]
-            msg = f"returns a gradient named {unknown[0]!r}; the inputs are {', '.join(sorted(asked.differentiable))}"
+            unknown = [k for k in grads if not (target.names.get(k) or denoted(str(k), request.differentiable))]
+            msg = f"returns a gradient named {unknown[0]!r}; the inputs are {', '.join(sorted(request.differentiable))}"
             raise Trouble(msg, "wrong-shape")
-        return {str(n): g for n, g in by_name.items() if n in asked.differentiable and g is not None}
-    order = [n for n in dict.fromkeys(target.names.values()) if n in asked.differentiable]
+        return {str(n): g for n, g in by_name.items() if n in request.differentiable and g is not None}
+    order = [n for n in dict.fromkeys(target.names.values()) if n in request.differentiable]
     entries = list(grads) if isinstance(grads, list | tuple) else [grads]
     if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
         msg = f"returns a pair whose second part, a {type(grads).__name__}, is no mapping of gradients by input"

@@ -18,80 +18,80 @@ from nceref.verification.targets.frameworks import (
 from nceref.verification.targets.target import Program, ResolvedTarget
 
 
-def check(asked: CallRequest) -> None:
+def check(request: CallRequest) -> None:
     """Refuse a device that is not there."""
     import torch
 
     try:
-        torch.zeros(1, device=asked.device)
+        torch.zeros(1, device=request.device)
     except (RuntimeError, AssertionError) as error:
-        msg = f"`device` is {asked.device!r}, which torch cannot use here: {str(error).splitlines()[0]}"
+        msg = f"`device` is {request.device!r}, which torch cannot use here: {str(error).splitlines()[0]}"
         raise InputError(msg) from error
 
 
-def answer(target: ResolvedTarget, asked: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
     import torch
 
     assert target.program is not None
     with torch.inference_mode(False), torch.set_grad_enabled(gradients):
-        leaves = _leaves(asked, floats)
+        leaves = _leaves(request, floats)
         # Copies, as activations are: writing into them is allowed, and is seen afterwards.
-        handed = {n: x.requires_grad_(n in asked.differentiable).clone() if isinstance(x, torch.Tensor)
+        handed = {n: x.requires_grad_(n in request.differentiable).clone() if isinstance(x, torch.Tensor)
                   and x.is_floating_point() else x for n, x in leaves.items()}  # fmt: skip
         originals = {n: x.detach().clone() for n, x in handed.items() if isinstance(x, torch.Tensor)}
-        returned = target.program(handed, asked.reduction, _placed(asked))
-        loss = loss_of(returned, asked, lambda x: isinstance(x, torch.Tensor))
+        returned = target.program(handed, request.reduction, _placed(request))
+        loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
         changed = [n for n, x in originals.items() if not torch.equal(x, handed[n].detach())]
         if not isinstance(loss, torch.Tensor):
-            return _without_graph(loss, asked, modified(changed))
-        value = value_of(_numbers(loss), asked)
-        wanted = asked.differentiable - floats if gradients else frozenset()
-        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in wanted}, asked)
+            return _without_graph(loss, request, modified(changed))
+        value = value_of(_numbers(loss), request)
+        wanted = request.differentiable - floats if gradients else frozenset()
+        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in wanted}, request)
     return Answer(value, grads, remarks=modified(changed))
 
 
-def _leaves(asked: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
+def _leaves(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     import torch
 
-    dtype, out = getattr(torch, asked.dtype), dict(asked.inputs)
-    for name, x in asked.inputs.items():
+    dtype, out = getattr(torch, request.dtype), dict(request.inputs)
+    for name, x in request.inputs.items():
         if isinstance(x, np.ndarray):
             kind = dtype if x.dtype.kind == "f" else torch.int64
-            out[name] = torch.tensor(x, dtype=kind, device=asked.device)
-        elif name in asked.scalars - floats:
-            out[name] = torch.tensor(x, dtype=dtype, device=asked.device)
+            out[name] = torch.tensor(x, dtype=kind, device=request.device)
+        elif name in request.scalars - floats:
+            out[name] = torch.tensor(x, dtype=dtype, device=request.device)
     return out
 
 
-def _placed(asked: CallRequest) -> Callable[[Any], Any]:
+def _placed(request: CallRequest) -> Callable[[Any], Any]:
     import torch
 
     def placed(instance: Any) -> Any:
         if isinstance(instance, torch.nn.Module):
-            return instance.to(device=asked.device, dtype=getattr(torch, asked.dtype))
+            return instance.to(device=request.device, dtype=getattr(torch, request.dtype))
         return instance
 
     return placed
 
 
-def _without_graph(loss: Any, asked: CallRequest, remarks: dict[str, str]) -> Answer:
+def _without_graph(loss: Any, request: CallRequest, remarks: dict[str, str]) -> Answer:
     """A Python number, or a NumPy array: it can be judged, but nothing can be trained with it."""
     kind = type(loss).__name__
     remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it"
-    return Answer(value_of(loss, asked), {}, dict.fromkeys(asked.differentiable, f"it returns a {kind}"), remarks)
+    return Answer(value_of(loss, request), {}, dict.fromkeys(request.differentiable, f"it returns a {kind}"), remarks)
 
 
-def _gradients(loss: Any, leaves: Mapping[str, Any], asked: CallRequest) -> dict[str, Any]:
+def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> dict[str, Any]:
     import torch
 
     names = [n for n, x in leaves.items() if x.requires_grad]
     if not names or not loss.requires_grad:
-        return {n: gradient_of(n, np.zeros(np.shape(asked.inputs[n])), asked) for n in leaves}
-    found = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
+        return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
+    leaf_grads = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
     zeros = (torch.zeros_like(leaves[n]) for n in names)
-    return {n: gradient_of(n, _numbers(zero if g is None else g), asked)
-            for n, g, zero in zip(names, found, zeros, strict=True)}  # fmt: skip
+    return {n: gradient_of(n, _numbers(zero if g is None else g), request)
+            for n, g, zero in zip(names, leaf_grads, zeros, strict=True)}  # fmt: skip
 
 
 def _numbers(tensor: Any) -> Any:

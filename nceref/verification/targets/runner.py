@@ -8,7 +8,7 @@ from typing import Any
 from nceref.spec import Loss
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
-from nceref.verification.targets.attempt import outcome, replied
+from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.target import ResolvedTarget, load_request
 
@@ -22,11 +22,11 @@ class Runner:
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Ask the target; with `twice`, ask again and compare bit by bit."""
-        return outcome(self.target, frameworks.call_request(probe, self.device), twice)
+        return attempt(self.target, frameworks.call_request(probe, self.device), twice)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return replied(self.target, frameworks.call_request(probe, self.device), answer)
+        return attempt_answer(self.target, frameworks.call_request(probe, self.device), answer)
 
 
 @contextlib.contextmanager

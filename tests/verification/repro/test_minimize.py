@@ -52,10 +52,10 @@ def test_three_rows_are_enough_to_see_a_wrong_value(name):
 def test_four_rows_are_enough_to_see_a_wrong_gradient(name):
     loss = get_loss(name).declaration
     probe, outcome = smallest(loss, {}, halved_gradient, first=failing(loss, halved_gradient))
-    found = gaps(Observation(probe, outcome))
+    by_quantity = gaps(Observation(probe, outcome))
     assert rows(probe) <= 4
-    assert found.pop("value").right
-    assert not all(gap.right for gap in found.values())
+    assert by_quantity.pop("value").right
+    assert not all(gap.right for gap in by_quantity.values())
 
 
 def test_the_smallest_input_is_the_simplest_one():

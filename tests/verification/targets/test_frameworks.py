@@ -179,8 +179,8 @@ def test_a_scalar_tensor_that_is_refused_becomes_a_float(torch):
     outcome = outcome_of(strict)
     assert agrees(outcome) == ["z1", "z2"]
     assert outcome.unjudged == {"temperature": "the target refuses a tensor (TypeError: temperature must be a float)"}
-    told = outcome_of(torch_nt_xent, floats=("temperature",))
-    assert told.unjudged == {"temperature": "the target takes it as a plain number"}
+    outcome = outcome_of(torch_nt_xent, floats=("temperature",))
+    assert outcome.unjudged == {"temperature": "the target takes it as a plain number"}
 
 
 def test_the_loss_is_taken_out_of_what_is_returned(torch):

@@ -128,12 +128,12 @@ def test_after_some_hangs_in_a_row_the_rest_is_not_waited_for(path, monkeypatch)
     monkeypatch.setattr(child, "GIVE_UP", 1)
     with child_of(path, "hangs_when_cold", timeout=0.05) as run:
         assert run(probe_of(**COLD)).trouble == "hangs"
-        asked = []
-        monkeypatch.setattr(run, "_answer", lambda *message: asked.append(message))
+        sent = []
+        monkeypatch.setattr(run, "_answer", lambda *message: sent.append(message))
         outcome = run(probe_of(**COLD))
         assert outcome.trouble == "hangs"
         assert "is not tried: 1 cases in a row" in outcome.sentence
-        assert asked == []
+        assert sent == []
 
 
 def test_a_death_has_its_cause_and_the_others_still_run(path):

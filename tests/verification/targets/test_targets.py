@@ -101,7 +101,7 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "says"),
+    ("text", "error", "message"),
     [
         ("my_losses.py:nt_xnt", TargetError, "my_losses.py has no 'nt_xnt'; did you mean 'nt_xent'?"),
         ("my_loss.py:nt_xent", TargetError, "no file 'my_loss.py'; did you mean 'my_losses.py'?"),
@@ -112,15 +112,15 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
         ("nt_xent", InputError, "TARGET must be file.py:name or package.module:name, got 'nt_xent'"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(written, text, error, says):
+def test_what_is_not_there_is_told_with_what_is(written, text, error, message):
     written("import numpy as np\ndef nt_xent(z1, z2, temperature):\n    return 0.0\n")
     with pytest.raises(error) as caught:
         loaded(text)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("import numpy as np\n\nnp.zeros(3) @ np.zeros(4)\n", "line 3, in <module>"),
         ("import no_such_package.sub\n", "needs the package no_such_package: pip install no-such-package"),
@@ -129,10 +129,10 @@ def test_what_is_not_there_is_told_with_what_is(written, text, error, says):
         ("def f(:\n", "SyntaxError"),
     ],
 )
-def test_an_import_that_fails_is_told_with_its_last_lines(written, content, says):
+def test_an_import_that_fails_is_told_with_its_last_lines(written, content, message):
     with pytest.raises(TargetError) as caught:
         loaded(written(content) + ":loss")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "located.py" not in str(caught.value)
 
 
@@ -175,7 +175,7 @@ def test_a_swapped_pair_of_names_goes_by_name():
 
 
 @pytest.mark.parametrize(
-    ("function", "options", "error", "says"),
+    ("function", "options", "error", "message"),
     [
         (lambda features, labels, tau: 0, {}, TargetError, 'needs `labels`, and no input of nt_xent fits it'),
         (lambda z, tau: 0, {}, TargetError, "takes `z`, `tau`, and none of these is `z2` of nt_xent; map the "),
@@ -190,10 +190,10 @@ def test_a_swapped_pair_of_names_goes_by_name():
         (plain, {"framework": "keras"}, InputError, "`framework` must be one of numpy, torch, jax, got 'keras'"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused_with_what_to_do(function, options, error, says):
+def test_what_does_not_fit_is_refused_with_what_to_do(function, options, error, message):
     with pytest.raises(error) as caught:
         loaded(function, **options)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_temperature_of_its_own_is_fixed_by_a_setting():
@@ -229,16 +229,16 @@ def test_a_call_expression_maps_freely():
 
 
 def test_a_target_is_told_the_reduction_and_the_conventions_that_were_asked_for():
-    def telling(z1, z2, temperature, normalize=True, reduction="mean"):
+    def reports(z1, z2, temperature, normalize=True, reduction="mean"):
         return {"mean": 1.0, "sum": 2.0}[reduction] + (0 if normalize else 10)
 
-    assert outcome_of(telling).value == 1.0
-    assert outcome_of(telling, probe_of(reduction="sum")).value == 2.0
+    assert outcome_of(reports).value == 1.0
+    assert outcome_of(reports, probe_of(reduction="sum")).value == 2.0
     bare = probe_of(z1=Z1, z2=Z2, temperature=0.5)
     bare = Probe("bare", bare.loss, {**bare.inputs, "normalize": "none"}, "float64", value=0.0)
-    assert outcome_of(telling, bare).value == 1.0, "its own default stands"
-    assert outcome_of(telling, bare, settings={"normalize": "none"}).value == 11.0
-    assert loaded(telling).has_reduction
+    assert outcome_of(reports, bare).value == 1.0, "its own default stands"
+    assert outcome_of(reports, bare, settings={"normalize": "none"}).value == 11.0
+    assert loaded(reports).has_reduction
     assert not loaded(plain).has_reduction
 
 
@@ -269,15 +269,15 @@ def test_gradients_come_by_name_alias_parameter_or_order(arranged):
 
 
 def test_arrays_arrive_in_the_dtype_of_the_run_and_bfloat16_is_refused():
-    def telling(z1, z2, temperature):
+    def reports(z1, z2, temperature):
         assert (z1.dtype, temperature.dtype) == (np.float32, np.float32)
         return 1.0
 
-    assert outcome_of(telling, probe_of(dtype="float32")).value == 1.0
+    assert outcome_of(reports, probe_of(dtype="float32")).value == 1.0
     with pytest.raises(InputError, match="'bfloat16', which NumPy does not have"):
-        outcome_of(telling, probe_of(dtype="bfloat16"))
+        outcome_of(reports, probe_of(dtype="bfloat16"))
     with pytest.raises(InputError, match="a NumPy target runs on the cpu"):
-        outcome_of(telling, device="cuda")
+        outcome_of(reports, device="cuda")
 
 
 # The bad input of the world.
@@ -294,7 +294,7 @@ def forgetful(z1, z2, temperature, state=[0]):  # noqa: B006 - that is the bug
 
 
 @pytest.mark.parametrize(
-    ("function", "trouble", "says"),
+    ("function", "trouble", "message"),
     [
         (lambda z1, z2, temperature: 1 / 0, "raises", "ZeroDivisionError: division by zero (test_targets.py, line"),
         (lambda z1, z2, temperature: sys.exit(4), "exits", "exits (SystemExit: 4)"),
@@ -308,10 +308,10 @@ def forgetful(z1, z2, temperature, state=[0]):  # noqa: B006 - that is the bug
         (lambda z1, z2, temperature: 1j, "not-a-number-type", "entries of type complex128 instead of real numbers"),
     ],
 )  # fmt: skip
-def test_trouble_is_an_outcome_with_a_sentence(function, trouble, says):
+def test_trouble_is_an_outcome_with_a_sentence(function, trouble, message):
     outcome = outcome_of(function, framework="numpy")
     assert (outcome.trouble, outcome.value) == (trouble, None)
-    assert says in outcome.sentence
+    assert message in outcome.sentence
 
 
 def test_rows_are_read_under_the_reduction_none():
