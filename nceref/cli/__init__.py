@@ -46,7 +46,7 @@ def _die_quietly_of_a_closed_pipe() -> None:
 COMMANDS = {
     "verify": "Judge an implementation, and name what is different.",
     "identify": "Say which loss of the family an implementation is.",
-    "mutants": "List known bugs, show one, or score the checker on them.",
+    "mutants": "List known bugs, show one, or score the verifier on them.",
     "losses": "List the losses, or show all about one.",
     "tables": "Recompute the published tables and compare.",
     "check": "Check the losses against formulas and theorems.",

@@ -1,4 +1,4 @@
-"""`nceref mutants`: the catalogue of known bugs, one of them in full, and the score of the checker on all."""
+"""`nceref mutants`: the catalogue of known bugs, one of them in full, and the score of the verifier on all."""
 
 import click
 
@@ -7,7 +7,7 @@ from nceref.cli.common import FINDING, echo_json, show
 SCORE = "score"
 
 
-@click.command(short_help="List known bugs, show one, or score the checker on them.")
+@click.command(short_help="List known bugs, show one, or score the verifier on them.")
 @click.argument("words", metavar="[score] [ID]...", nargs=-1)
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(["float64", "float32"]),
               help="Score in this format only; may be given twice.  [default: both]")  # fmt: skip
@@ -18,11 +18,11 @@ SCORE = "score"
 def mutants(
     context: click.Context, /, words: tuple[str, ...], dtypes: tuple[str, ...], suite: str, as_json: bool
 ) -> None:
-    """List the catalogue of known bugs and correct variants, or show each ID in full, with its code.
+    """List the catalogue of known bugs and correct programs, or show each ID in full, with its code.
 
     `nceref mutants score` runs all of them, or each ID, through `nceref verify` and counts how many are found and how
     many are named right. The exit status is 1 if a mutant survives, if fewer than 95 % are named right, or if a correct
-    variant is blamed.
+    program is called wrong.
     """
     from nceref.cli import mutants_page
     from nceref.output.pages import joined

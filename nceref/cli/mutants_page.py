@@ -1,4 +1,4 @@
-"""The pages and records of `nceref mutants`: the catalogue of known bugs, and the score of the checker on it."""
+"""The pages and records of `nceref mutants`: the catalogue of known bugs, and the score of the verifier on it."""
 
 import inspect
 import itertools
@@ -125,7 +125,7 @@ def _table(page: Page, score: Score, dtype: str) -> None:
     if len(lines) > 2:
         page.table(lines, right=(False, True, True, True, True), styles=("bold", "", "", "", ""))
     if correct:
-        page.print(f"false alarms on correct variants: {sum(not t.passes for t in correct)} of {len(correct)}")
+        page.print(f"false alarms on correct programs: {sum(not t.passes for t in correct)} of {len(correct)}")
     page.print()
 
 

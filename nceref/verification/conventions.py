@@ -452,7 +452,7 @@ _LISTED = (
     Convention("lonely-anchors-nan", "arithmetic", "NaN from anchors without a positive",
                "Divide by max(count, 1), and give the row 0 or leave it out.",
                threads=("HobbitLong/SupContrast#141", "KevinMusgrave/pytorch-metric-learning#660")),
-    # What is said where nothing on this list fits.
+    # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it says."),
     Convention("unexplained", "unknown", "something that is not on this list",

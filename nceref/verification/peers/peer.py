@@ -1,4 +1,4 @@
-"""What a peer is: somebody else's package whose losses can be judged without a word about how they are called."""
+"""A peer: somebody else's package or repository, with how each of its losses is called; finds and loads them."""
 
 import importlib.metadata
 import importlib.util
@@ -127,7 +127,18 @@ def peers() -> Mapping[str, Peer]:
 
 
 def find(text: str) -> tuple[Peer, PeerTarget] | None:
-    """The target that a name or an import path stands for; None if no peer declares it."""
+    """Look a target up.
+
+    Parameters
+    ----------
+    text : str
+        Its name, such as ``lightly-ntxent``, or its import path, such as ``lightly.loss:NTXentLoss``.
+
+    Returns
+    -------
+    (Peer, PeerTarget) or None
+        None if no peer declares it.
+    """
     for peer in peers().values():
         for target in peer.targets:
             if text in (target.name, target.path):
@@ -143,14 +154,14 @@ def get(text: str) -> tuple[Peer, PeerTarget]:
 
 def _installed(peer: Peer) -> str | None:
     try:
-        found = importlib.util.find_spec(peer.package)
-        return importlib.metadata.version(peer.name).split("+")[0] if found else None
+        spec = importlib.util.find_spec(peer.package)
+        return importlib.metadata.version(peer.name).split("+")[0] if spec else None
     except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
         return None
 
 
 def _digest(peer: Peer, root: str) -> str:
-    """The content of the files that are loaded, in twelve digits: a clone need not know its commit."""
+    """The content of the files that are loaded, in twelve digits, which a clone without its history has too."""
     assert peer.checkout is not None
     content = b"".join(_file(peer, root, name).read_bytes() for name in peer.checkout.files)
     return f"sha256 {sha256(content).hexdigest()[:12]}"
@@ -210,7 +221,7 @@ def load(name: str, file: str, stand_ins: Mapping[str, Mapping[str, Any]] | None
     Raises
     ------
     UnavailableError
-        If the package is not installed, or nobody said where the checkout is.
+        If the package is not installed, or no folder of the checkout was given.
     InputError
         If there is no such file in it.
     """
@@ -231,10 +242,10 @@ def _root(peer: Peer) -> str | Path:
     """The folder that holds the checkout's files, or the installed package."""
     if peer.checkout is not None:
         return os.environ[peer.checkout.variable]
-    found = importlib.util.find_spec(peer.package)
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent.parent
+    spec = importlib.util.find_spec(peer.package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent.parent
 
 
 @contextmanager

@@ -47,6 +47,31 @@ def test_a_bug_that_raises_is_missed(monkeypatch):
     assert result.errors
 
 
+@pytest.mark.parametrize(
+    ("diagnoses", "right", "among"),
+    [
+        (("log-base-2+views-interleaved",), True, True),
+        (("views-interleaved+log-base-2",), True, True),
+        (("outer-factor-constant+views-interleaved", "log-base-2"), True, True),
+        (("log-base-2", "views-interleaved+log-base-2"), False, True),
+        (("log-base-2",), False, False),
+        ((), False, False),
+    ],
+)
+def test_a_diagnosis_is_right_if_it_names_all_that_is_wrong_or_says_the_same(monkeypatch, diagnoses, right, among):
+    @bug("nt_xent", named="views-interleaved+log-base-2", also=("views-interleaved+outer-factor-constant",))
+    def both(z1, z2, *, temperature):
+        """Two bugs."""
+
+    monkeypatch.setattr("nceref.verification.bugs.score.programs", lambda: {"both": both.entry})
+    verified = ("differs", diagnoses, "", 0)
+    monkeypatch.setattr("nceref.verification.bugs.score._verified", lambda *args: verified)
+    result = score_program(("both", "float64"), "quick")
+    assert (result.right, result.among, result.named) == (right, among, right)
+    tally = Score((result,)).tally("float64", "pairs")
+    assert (tally.total, tally.killed, tally.named, tally.among) == (1, 1, right, among)
+
+
 def test_a_sample_of_the_catalogue_is_judged_right():
     sample = jobs(["clip-one-way-log", "supcon-zero-over-zero", "siglip-signs"], ["float64"])
     results = list(measure(sample, processes=1))
