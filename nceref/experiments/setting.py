@@ -7,9 +7,7 @@ from typing import Any
 from nceref.errors import NcerefError
 from nceref.experiments.experiment import Job, Measure, OnProgress, Results
 from nceref.experiments.samples import Samples
-from nceref.training import Member, Moment, Recipe, Trained, train
-from nceref.training.network import Linear, Network, mlp
-from nceref.training.optimizers import Adam
+from nceref.training import Adam, Linear, Member, Moment, Network, Recipe, Trained, mlp, train
 
 CLASSIFIER, CENTERS, PROBE = "classifier", "centers", "probe"
 

@@ -16,8 +16,7 @@ from nceref.experiments import measures
 from nceref.experiments.experiment import Measure, OnProgress, Results
 from nceref.experiments.samples import Samples
 from nceref.experiments.setting import CENTERS, CLASSIFIER, PROBE, Setting, Training, each, trained
-from nceref.training import Moment, Trained
-from nceref.training.network import Network
+from nceref.training import Moment, Network, Trained
 
 Array = npt.NDArray[Any]
 

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from recipes import CLASSES, NETWORK, changing, data_and_noise, recipe, views
+from training.recipes import CLASSES, NETWORK, changing, data_and_noise, recipe, views
 
 from nceref.errors import InputError
-from nceref.training import Batch, Member, Recipe, train
-from nceref.training.network import mlp
-from nceref.training.optimizers import SGD, Adam
+from nceref.training import SGD, Adam, Batch, Member, Recipe, mlp, train
 
 
 @pytest.mark.parametrize(

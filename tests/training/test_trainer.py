@@ -4,12 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from recipes import CENTERS, CLASSES, NETWORK, data_and_noise, normal, recipe, views
+from training.recipes import CENTERS, CLASSES, NETWORK, data_and_noise, normal, recipe, views
 
 import nceref
-from nceref.training import Batch, Member, Recipe, train
-from nceref.training.network import Tanh, initial, mlp
-from nceref.training.optimizers import SGD, Adam
+from nceref.training import SGD, Adam, Batch, Member, Recipe, Tanh, mlp, train
+from nceref.training.network import initial
 
 
 def batches_for(name):

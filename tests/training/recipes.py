@@ -3,9 +3,7 @@
 import numpy as np
 
 import nceref
-from nceref.training import Batch, Recipe
-from nceref.training.network import Tanh, mlp
-from nceref.training.optimizers import Adam
+from nceref.training import Adam, Batch, Recipe, Tanh, mlp
 
 CLASSES = 4
 CENTERS = np.random.default_rng(9).standard_normal((CLASSES, 6))
