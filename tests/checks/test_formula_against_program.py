@@ -8,7 +8,7 @@ from checks.frozen_references import all_cases, frozen
 
 from nceref import exact, get_loss
 from nceref.checks import run
-from nceref.checks.cases import cases
+from nceref.checks.cases import TEMPERATURES, cases
 
 GROUPS = {
     group: [case for _, case in members]
@@ -19,9 +19,11 @@ GROUPS = {
 @pytest.mark.parametrize("group", GROUPS, ids="-".join)
 def test_program_stays_within_the_derived_bound_of_the_formula(group):
     loss = get_loss(group[0]).declaration
-    for case in GROUPS[group]:
+    for number, case in enumerate(GROUPS[group]):
         truth = frozen(loss, case)
-        for dtype in (np.float64, np.float32):
+        # Single precision runs through the same code: every other temperature, and the others for the next variant.
+        single = (number + number // len(TEMPERATURES)) % 2 == 0
+        for dtype in (np.float64, np.float32) if single else (np.float64,):
             outcome = run.compare(loss, case, dtype, truth)
             assert outcome.of_bound <= 1, (case.name, np.dtype(dtype).name, outcome)
 

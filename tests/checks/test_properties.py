@@ -54,8 +54,7 @@ def broken_by(mutant, prop):
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_property_kills_a_mutant_that_was_not_made_for_it(name):
-    killed = [m.name for m in MUTANTS if m.made_for != name and broken_by(m, PROPERTIES[name])]
-    assert killed, f"{name} is blind to every mutant but its own"
+    assert any(m.made_for != name and broken_by(m, PROPERTIES[name]) for m in MUTANTS)
 
 
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.made_for != "formula"], ids=lambda m: m.name)
@@ -81,7 +80,8 @@ def test_mutant_makes_a_named_check_fail(mutant):
         assert run.compare(loss, case, np.float64, truth).of_bound > 1
 
 
-def test_the_failing_check_is_named():
+def test_the_failing_check_is_named(monkeypatch):
+    monkeypatch.setattr(run, "FORMULA_GEOMETRIES", ("random",))
     broken = next(m for m in MUTANTS if m.name == "backward pass without projection").breaks(SOUND)
     failed = {result.check for result in run.check_loss(broken) if result.status == "fail"}
     assert {"formula float64", "formula float32", "radial_slope_zero"} <= failed
