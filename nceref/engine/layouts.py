@@ -54,9 +54,17 @@ def _one_partner(n: int, negatives: tuple[tuple[str, float], ...]) -> Mapping[st
 
 
 def labelled(
-    embeddings: Array, labels: Array | None, mask: Array | None, queue: Array | None, queue_labels: Array | None, *,
-    anchor_mode: str, normalize: str, temperature: float, inside: bool,
-) -> Comparison:  # fmt: skip
+    embeddings: Array,
+    labels: Array | None,
+    mask: Array | None,
+    queue: Array | None,
+    queue_labels: Array | None,
+    *,
+    anchor_mode: str,
+    normalize: str,
+    temperature: float,
+    inside: bool,
+) -> Comparison:
     """Samples with labels, a mask, or neither (then other views of a sample are its positives), and a queue."""
     _check_labelling(labels, mask, queue, queue_labels)
     views = embeddings.shape[1] if embeddings.ndim == 3 else 1

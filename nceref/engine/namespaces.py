@@ -8,8 +8,21 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 
-_NATIVE = ("arange", "astype", "empty", "finfo", "full", "full_like", "iinfo", "matrix_transpose", "ones", "ones_like",
-           "permute_dims", "zeros", "zeros_like")  # fmt: skip
+_NATIVE = (
+    "arange",
+    "astype",
+    "empty",
+    "finfo",
+    "full",
+    "full_like",
+    "iinfo",
+    "matrix_transpose",
+    "ones",
+    "ones_like",
+    "permute_dims",
+    "zeros",
+    "zeros_like",
+)
 _NUMPY = ModuleType("numpy")
 vars(_NUMPY).update(vars(array_api_compat.numpy) | {name: getattr(np, name) for name in _NATIVE if hasattr(np, name)})
 """NumPy's own functions where they follow the standard: a small batch calls them a hundred times, wrappers included."""

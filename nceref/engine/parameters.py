@@ -11,41 +11,73 @@ CLASS_WEIGHTS = Array("class_weights", ("C", "D"), "One weight vector a class.",
 EMBEDDINGS = Array("embeddings", ("N", "D"), "One row a sample.")
 VIEWS = Array("embeddings", ("N", "D"), "One row a sample, or V views of each.", alternative=("N", "V", "D"))
 QUEUE = Array(
-    "queue", ("K", "D"), "Rows of earlier batches, more candidates; a constant.", required=False, positional=False,
+    "queue",
+    ("K", "D"),
+    "Rows of earlier batches, more candidates; a constant.",
+    required=False,
+    positional=False,
     constant=True,
-)  # fmt: skip
+)
 QUEUE_LABELS = Labels("queue_labels", ("K",), "Labels of the queue.", required=False, positional=False)
 ANCHOR_WEIGHTS = Array(
-    "anchor_weights", ("N",), "Weight of each sample's anchors in the sum and the mean; a constant.", required=False,
-    positional=False, constant=True, embedding=False, low=0.0, closed=True, like="weights",
-)  # fmt: skip
+    "anchor_weights",
+    ("N",),
+    "Weight of each sample's anchors in the sum and the mean; a constant.",
+    required=False,
+    positional=False,
+    constant=True,
+    embedding=False,
+    low=0.0,
+    closed=True,
+    like="weights",
+)
 MASK = Array(
-    "mask", ("N", "N"), "Weight >= 0 of sample j as a positive of sample i, instead of labels; need not be symmetric.",
-    required=False, positional=False, constant=True, embedding=False, low=0.0, closed=True, like="mask",
-)  # fmt: skip
+    "mask",
+    ("N", "N"),
+    "Weight >= 0 of sample j as a positive of sample i, instead of labels; need not be symmetric.",
+    required=False,
+    positional=False,
+    constant=True,
+    embedding=False,
+    low=0.0,
+    closed=True,
+    like="mask",
+)
 TARGET = Labels("target", ("N",), "Class of each row.", classes="C")
 LABELS = Labels("labels", ("N",), "Class of each sample; samples of equal label are positives of each other.")
 
 TEMPERATURE = Scalar("temperature", r"\tau", "Divides the similarities.", low=0.0, typical=(0.05, 1.0))
 LOGIT_SCALE = Scalar(
-    "logit_scale", "t", "Multiplies the similarities: the factor itself, not its logarithm.", low=0.0,
+    "logit_scale",
+    "t",
+    "Multiplies the similarities: the factor itself, not its logarithm.",
+    low=0.0,
     typical=(1.0, 20.0),
-)  # fmt: skip
+)
 SCALE = Scalar("scale", "s", "Multiplies the cosines.", default=64.0, low=0.0, typical=(1.0, 64.0))
 INVERSE_TEMPERATURES = {TEMPERATURE.name: -1, LOGIT_SCALE.name: 1, SCALE.name: 1}
 """Exponent of each such scalar in the inverse temperature, the factor on the similarities: -1 divides, 1 multiplies."""
 PRIOR = Scalar(
-    "positive_prior", r"\tau^+", "Probability that a negative belongs to the anchor's class.", default=0.1, low=0.0,
-    low_closed=True, high=1.0, constant=True, typical=(0.05, 0.2),
-)  # fmt: skip
+    "positive_prior",
+    r"\tau^+",
+    "Probability that a negative belongs to the anchor's class.",
+    default=0.1,
+    low=0.0,
+    low_closed=True,
+    high=1.0,
+    constant=True,
+    typical=(0.05, 0.2),
+)
 
 NORMALIZE = Choice(
     "normalize", ("l2", "none"), "l2", "Whether each row of every embedding input is scaled to length 1."
 )
 NO_POSITIVE = Choice(
-    "no_positive", ("error", "skip", "zero"), "error",
+    "no_positive",
+    ("error", "skip", "zero"),
+    "error",
     "An anchor without a positive: refused, left out of the mean, or counted as 0.",
-)  # fmt: skip
+)
 ANCHOR_MODE = Choice("anchor_mode", ("all", "one"), "all", "Anchors are the rows of all views, or of the first only.")
 
 

@@ -21,9 +21,21 @@ from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scal
 
 
 def formula(
-    m, embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features,
-    center_bias, form, normalize,
-):  # fmt: skip
+    m,
+    embeddings,
+    labels,
+    centers,
+    *,
+    alpha,
+    temperature,
+    queue,
+    queue_labels,
+    class_prior,
+    center_features,
+    center_bias,
+    form,
+    normalize,
+):
     """Weighted -log softmax over positives and the own center, among everything."""
     z = rows(m, embeddings + (queue or []), normalize)
     names = labels + (queue_labels or [])
@@ -41,9 +53,20 @@ def formula(
 
 
 def plan(
-    embeddings, labels, centers, *, alpha, temperature, queue, queue_labels, class_prior, center_features, center_bias,
-    form, normalize,
-):  # fmt: skip
+    embeddings,
+    labels,
+    centers,
+    *,
+    alpha,
+    temperature,
+    queue,
+    queue_labels,
+    class_prior,
+    center_features,
+    center_bias,
+    form,
+    normalize,
+):
     """Contrast and centers are two comparisons of the same anchors."""
     contrast = _contrast(embeddings, labels, queue, queue_labels, temperature, normalize)
     named = {"embeddings": embeddings} if center_features is None else {"center_features": center_features}

@@ -15,7 +15,7 @@ from nceref.engine.parameters import (
     NORMALIZE,
     TEMPERATURE,
     VIEWS,
-)  # fmt: skip
+)
 from nceref.engine.plan import Plan
 from nceref.spec import Expectation, Labels, Loss, Relation, Source
 
@@ -38,9 +38,16 @@ def formula(m, embeddings, labels, *, mask, anchor_mode, anchor_weights, tempera
 def plan(embeddings, labels, *, mask, anchor_mode, temperature, normalize, no_positive, anchor_weights):
     """Positives and negatives by label, by mask, or by view."""
     comparison = labelled(
-        embeddings, labels, mask, None, None, anchor_mode=anchor_mode, normalize=normalize, temperature=temperature,
+        embeddings,
+        labels,
+        mask,
+        None,
+        None,
+        anchor_mode=anchor_mode,
+        normalize=normalize,
+        temperature=temperature,
         inside=True,
-    )  # fmt: skip
+    )
     return Plan(
         (comparison,), positive_set(no_positive), per_anchor(anchor_weights, comparison), counted_rows(no_positive)
     )

@@ -20,15 +20,27 @@ from nceref.engine.parameters import (
     QUEUE_LABELS,
     TEMPERATURE,
     VIEWS,
-)  # fmt: skip
+)
 from nceref.engine.plan import Plan
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 
 def formula(
-    m, embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, anchor_weights,
-    temperature, normalize, no_positive,
-):  # fmt: skip
+    m,
+    embeddings,
+    labels,
+    *,
+    mask,
+    anchor_mode,
+    queue,
+    queue_labels,
+    form,
+    base_temperature,
+    anchor_weights,
+    temperature,
+    normalize,
+    no_positive,
+):
     """Mean over the positives of -log softmax among all others."""
     z, anchors, weight = labelled_rows(m, embeddings, labels, mask, anchor_mode, queue, queue_labels, normalize)
     out = []
@@ -46,14 +58,32 @@ def formula(
 
 
 def plan(
-    embeddings, labels, *, mask, anchor_mode, queue, queue_labels, form, base_temperature, temperature, normalize,
-    no_positive, anchor_weights,
-):  # fmt: skip
+    embeddings,
+    labels,
+    *,
+    mask,
+    anchor_mode,
+    queue,
+    queue_labels,
+    form,
+    base_temperature,
+    temperature,
+    normalize,
+    no_positive,
+    anchor_weights,
+):
     """Positives and negatives by label, by mask, or by view."""
     comparison = labelled(
-        embeddings, labels, mask, queue, queue_labels, anchor_mode=anchor_mode, normalize=normalize,
-        temperature=temperature, inside=False,
-    )  # fmt: skip
+        embeddings,
+        labels,
+        mask,
+        queue,
+        queue_labels,
+        anchor_mode=anchor_mode,
+        normalize=normalize,
+        temperature=temperature,
+        inside=False,
+    )
     head = positive_set(no_positive, form)
     if base_temperature is not None:
         head = _rescaled(head, temperature, base_temperature)

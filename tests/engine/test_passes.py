@@ -85,8 +85,9 @@ def test_inputs_are_never_modified(loss_name):
         _, grads = loss.value_and_grad(**case.inputs)
         loss.anatomy(**case.inputs)
         assert all(np.array_equal(case.inputs[name], copy) for name, copy in copies.items())
-        assert not any(np.shares_memory(g, x) for g in grads.values() for x in case.inputs.values()
-                       if isinstance(x, np.ndarray))  # fmt: skip
+        assert not any(
+            np.shares_memory(g, x) for g in grads.values() for x in case.inputs.values() if isinstance(x, np.ndarray)
+        )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
@@ -291,12 +292,16 @@ def test_anatomy_of_a_large_batch_is_refused():
     [
         (lambda: losses.info_nce(1e200 * np.eye(2), 1e200 * np.eye(2), temperature=0.3, normalize="none"), "a logit"),
         (lambda: losses.nt_xent(np.eye(2), np.eye(2), temperature=1e-320), "a logit"),
-        (lambda: losses.info_nce(np.array([[1e200, 0], [0, 1]]), np.array([[1e-200, 0], [1e200, 1]]), temperature=0.1,
-                                 normalize="none"), "a logit"),
+        (
+            lambda: losses.info_nce(
+                np.array([[1e200, 0], [0, 1]]), np.array([[1e-200, 0], [1e200, 1]]), temperature=0.1, normalize="none"
+            ),
+            "a logit",
+        ),
         (lambda: losses.nt_xent.value_and_grad(5e-324 * np.eye(2), np.eye(2), temperature=0.3), "gradient of `z1`"),
         (lambda: losses.cross_entropy.value_and_grad(np.array([[1, -1]], "f4"), [1], temperature=1e-30), "gradient of"),
     ],
-)  # fmt: skip
+)
 def test_leaving_the_range_of_the_dtype_is_an_error_that_says_so(call, what):
     with pytest.raises(InputError, match=f"{what}.* leaves the range of float"):
         call()

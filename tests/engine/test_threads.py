@@ -132,9 +132,18 @@ def test_a_forked_child_computes_too():
 
 @pytest.mark.parametrize(
     "statistic",
-    [LogSumExp(), LogSumExp(2.0), Sum(), PositiveSet(), PositiveSet(inside=True), ExpSum(), ExpSum(2.0), PositiveSums(),
-     PositiveSums(inside=True)],
-)  # fmt: skip
+    [
+        LogSumExp(),
+        LogSumExp(2.0),
+        Sum(),
+        PositiveSet(),
+        PositiveSet(inside=True),
+        ExpSum(),
+        ExpSum(2.0),
+        PositiveSums(),
+        PositiveSums(inside=True),
+    ],
+)
 def test_merging_two_folds_is_folding_both(statistic):
     s = np.random.default_rng(0).standard_normal((3, 8))
     pattern = OtherLabel(np.arange(3), np.arange(8) % 4)

@@ -35,9 +35,18 @@ def test_tie_keeps_the_negative_of_lower_index():
     assert close(grad["temperature"], P / T**2)
 
 
-@pytest.mark.parametrize(("fraction", "negatives", "count"), [
-    (1.0, 10, 10), (0.7, 10, 7), (0.71, 10, 8), (0.07, 100, 7), (1e-6, 10, 1), (0.5, 1, 1), (0.5, 0, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fraction", "negatives", "count"),
+    [
+        (1.0, 10, 10),
+        (0.7, 10, 7),
+        (0.71, 10, 8),
+        (0.07, 100, 7),
+        (1e-6, 10, 1),
+        (0.5, 1, 1),
+        (0.5, 0, 0),
+    ],
+)
 def test_quantile_rounds_up_and_keeps_at_least_one(fraction, negatives, count):
     assert kept(fraction, negatives) == count
 
