@@ -1,4 +1,4 @@
-"""Everything `nceref` raises. A finding of a check is not an exception."""
+"""The exceptions that `nceref` raises on purpose. A failed check is a result, not an exception."""
 
 
 class NcerefError(Exception):
@@ -18,4 +18,4 @@ class UnavailableError(NcerefError, ImportError):
 
 
 class TargetError(NcerefError):
-    """What is to be verified cannot be loaded or called: the message says what was looked for and what to do."""
+    """A target of the verifier cannot be loaded or called: the message names what was expected and what to do."""

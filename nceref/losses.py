@@ -1,4 +1,4 @@
-"""The public door: every declared loss as a callable, found by name when it is first asked for.
+"""Every declared loss as a callable, such as `losses.nt_xent`; a declaration is imported with its first use.
 
 >>> import numpy as np
 >>> from nceref import losses
@@ -119,7 +119,7 @@ class LossFunction:
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
         """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
         if self.declaration.decomposition is None:
-            known = [name for name, loss in all_losses().items() if loss.declaration.decomposition]
+            known = [name for name, loss in all_losses().items() if loss.declaration.decomposition is not None]
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
         bound = bound_loss(self.declaration, arrays, arguments)

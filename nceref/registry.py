@@ -23,18 +23,35 @@ def names(package: str) -> tuple[str, ...]:
 
 @cache
 def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """Import every module of `package` and collect its `attribute`, a `kind` named like its file.
+    """Import every module of a package and collect its declaration.
 
-    A name may use dashes where the file name must use underscores.
+    Parameters
+    ----------
+    package : str
+        Such as ``"nceref.family"``.
+    attribute : str
+        What the declaration is called in each module, such as ``"LOSS"``.
+    kind : type
+        Its class. Its `name` must be that of the file, with dashes or underscores.
+
+    Returns
+    -------
+    mapping
+        Declarations by name, sorted.
+
+    Raises
+    ------
+    DeclarationError
+        For a module without such a declaration.
     """
-    found = {}
+    declarations = {}
     for name in names(package):
         declaration: Any = getattr(importlib.import_module(f"{package}.{name}"), attribute, None)
         if not isinstance(declaration, kind) or declaration.name.replace("-", "_") != name:
             msg = f"{package}.{name} must define {attribute} = {kind.__name__}(name={name!r}, ...), got {declaration!r}"
             raise DeclarationError(msg)
-        found[declaration.name] = declaration
-    return MappingProxyType(found)
+        declarations[declaration.name] = declaration
+    return MappingProxyType(declarations)
 
 
 def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
@@ -90,10 +107,10 @@ def _described(what: str, name: str) -> list[str]:
     # What Python itself looks for in a module begins with an underscore, at times while declarations are imported.
     if len(word) < 4 or name.startswith("_") or what not in _FOLDERS:
         return []
-    found = discover(*_FOLDERS[what]).items()
-    by_summary = [k for k, declared in found if word in _plain(declared.summary)]
-    meant = by_summary or [k for k, declared in found if word in _plain(" ".join(map(str, declared.sources)))]
-    # A word that is in more of them, such as "loss", tells nothing.
+    declarations = discover(*_FOLDERS[what]).items()
+    by_summary = [k for k, declared in declarations if word in _plain(declared.summary)]
+    meant = by_summary or [k for k, declared in declarations if word in _plain(" ".join(map(str, declared.sources)))]
+    # A word that is in more of them, such as "loss", does not discriminate.
     return meant if len(meant) <= 3 else []
 
 

@@ -1,4 +1,4 @@
-"""What a declaration is: frozen data, no behaviour. Losses, tables and properties are made of these."""
+"""What the declaration of a loss is made of: frozen data without behavior."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Source:
-    """Where a formula was read: the work, the place in it, and what kind of text was read."""
+    """Where a formula was read: the work, the passage in it, and what kind of text was read."""
 
     work: str
     place: str
@@ -127,7 +127,7 @@ class Expectation:
 class Kink:
     """Where a gradient does not exist, and the subgradient that is returned there.
 
-    `near(inputs)` says whether the given arguments lie on the kink or within rounding of it.
+    `near(inputs)` is true for arguments on the kink or within rounding of it.
     """
 
     name: str

@@ -48,7 +48,13 @@ LARGEST_ANATOMY = 4_000_000
 
 
 def anatomy(plan: Plan) -> Anatomy:
-    """Dense view of a plan; refuses more than four million pairs."""
+    """The dense view of a plan.
+
+    Raises
+    ------
+    InputError
+        For more than four million pairs in a comparison: the view holds several arrays of them.
+    """
     for comparison in plan.comparisons[: plan.shown]:
         if math.prod(comparison.logits.shape) > LARGEST_ANATOMY:
             msg = f"the anatomy would hold {comparison.logits.shape} pairs; pass a batch of at most 2000 rows"

@@ -22,12 +22,24 @@ _MISSING = object()
 
 
 def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Match positional and named arguments to the parameters of `loss` and check every one.
+    """Match positional and named arguments to the parameters of a loss, and check every one.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose parameters.
+    args, kwargs : tuple, mapping
+        As the caller gave them.
 
     Returns
     -------
     dict
         Every parameter by name, in the order of declaration; optional ones that were left out are None.
+
+    Raises
+    ------
+    InputError
+        For the first argument that does not fit: its name, its value, what was expected, what to do.
     """
     given = _named(loss, args, kwargs)
     arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
@@ -88,7 +100,7 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
 
 
 def checked_cotangent(value: Any, rows: Any) -> Any:
-    """One finite float for each row, in the library of the rows."""
+    """The cotangent, if it is an array of one finite float for each row, in the library of the rows."""
     letters = tuple(f"row{i}" for i in range(rows.ndim))
     sizes: Sizes = {letter: (size, "rows") for letter, size in zip(letters, rows.shape, strict=True)}
     return checked_array(spec.Array("cotangent", letters, ""), value, Library([rows]), sizes)
@@ -173,7 +185,7 @@ def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
 
 
 def choose_reduction(loss: spec.Loss, reduction: Any) -> str:
-    """Check `reduction` against what the loss supports."""
+    """The reduction, if the loss has it; an `InputError` if not."""
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
         msg = f"`reduction` must be 'mean', 'sum' or 'none', got {reduction!r}"
         raise InputError(msg)

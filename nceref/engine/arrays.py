@@ -70,14 +70,36 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def refuse_autograd(name: str, value: Any) -> None:
-    """A tensor that records a graph: its own backward pass would not know which inputs are constants here."""
+    """Raise for a tensor that records a graph: its backward pass would send gradients to what is a constant here."""
     if getattr(value, "requires_grad", False):
         msg = f"`{name}` requires grad, but the gradients here are derived by hand; pass {name}.detach()"
         raise InputError(msg)
 
 
 def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> Any:
-    """A float array argument: real floating, of the declared shape, finite, in its domain."""
+    """A float array argument: real floating, of the declared shape, finite, in its domain.
+
+    Parameters
+    ----------
+    p : Array
+        What is declared about the argument.
+    value : object
+        An array of the call's library, or nested lists of numbers.
+    library : Library
+        That of the call.
+    sizes : dict
+        Sizes of the letters of earlier arguments, which this one must match; its own are added.
+
+    Returns
+    -------
+    array
+        In the dtype in which it was given.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
     x = library.array(p.name, value)
     xp = array_namespace(x)
     if p.like == "mask" and xp.isdtype(x.dtype, "bool"):
@@ -96,13 +118,14 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
 
 
 def all_finite(x: Any) -> bool:
-    """Whether no entry is infinite or NaN: a finite sum says so in one pass, and an infinite one is looked into."""
+    """Whether no entry is infinite or NaN."""
+    # A finite sum takes one pass and no array. Finite entries may have an infinite sum, so that is looked into.
     xp = array_namespace(x)
     return math.isfinite(float(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 
 def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -> Any:
-    """An integer array argument, as 64-bit integers."""
+    """An integer array argument of the declared shape, as 64-bit integers; parameters as for `checked_array`."""
     x = library.array(p.name, value)
     xp = array_namespace(x)
     if not xp.isdtype(x.dtype, "integral"):
@@ -168,7 +191,7 @@ def _shape_message(name: str, shape: tuple[int, ...], letters: tuple[str, ...], 
 
 
 def promoted(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with all float arrays in their common dtype, at least float32: the format that computes."""
+    """The arguments with all float arrays in their common dtype, at least float32: what is computed in."""
     arrays = {name: x for name, x in inputs.items() if not isinstance(x, float | str | None) and is_array_api_obj(x)}
     floats = {name: x for name, x in arrays.items() if number_format(array_namespace(x), x.dtype).real}
     dtypes = {x.dtype for x in floats.values()}

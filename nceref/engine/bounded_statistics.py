@@ -1,8 +1,13 @@
 """Row statistics of logits whose exponentials stay in range: no maxima, and one exponential for everything.
 
 exp(s) of a tile serves rows and columns, every statistic, and the gradient: d log(sum_j e^s_ij) / d s_ij is
-e^s_ij / sum, that is, the same number times one factor a row. Where the exponentials could leave the range, the
-statistics in `rows` take over, with a maximum for every row.
+e^s_ij / sum, that is, the same number times one factor a row. So a tile is exponentiated once in both passes.
+
+With a running maximum, every row and every column needs exponentials of its own, since each is shifted by another
+number. The shift protects nothing where |s| stays below half of the range of exponents (see `passes.Walk`), which at
+unit length means temperatures above 0.0028 in float64 and above 0.023 in float32. To leave it out costs no digit: the
+rounding of s itself, which a shift does not undo, limits exp(s). Elsewhere the statistics in `statistics` take over;
+the methods are described there.
 """
 
 from dataclasses import dataclass
@@ -66,7 +71,7 @@ class ExpSum:
 
 
 def _shared_exp(view: View, k: float = 1.0) -> Array:
-    """exp(k s) of the whole tile, for everybody who only reads it."""
+    """exp(k s) of the whole tile, shared by all that only read it."""
     return view.tile.once(("exp", k), lambda: view.tile.exp(k))
 
 

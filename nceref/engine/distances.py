@@ -85,7 +85,7 @@ class PairedDistance:
     offset: None = None
     symmetric = False
     bound = math.inf
-    """Never asked for: a column of distances is added up, not exponentiated."""
+    """Of no use: a column of distances is added up, not exponentiated."""
 
     @property
     def shape(self) -> tuple[int, int]:

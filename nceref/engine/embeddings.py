@@ -15,7 +15,7 @@ Gradients = dict[str, Any]
 
 
 def merge(total: Gradients, more: Gradients) -> Gradients:
-    """Add `more` to `total`, name by name, in place of nothing the caller owns."""
+    """Add `more` to `total`, name by name, and return `total`; arrays that are added up stay as they are."""
     for name, grad in more.items():
         total[name] = total[name] + grad if name in total else grad
     return total
@@ -36,7 +36,7 @@ class Part:
     length : array or None
         (n, 1), the length each row was divided by; None where rows are taken as they are.
     constant : bool
-        No gradient is wanted.
+        It gets no gradient.
     """
 
     name: str
@@ -136,10 +136,27 @@ def _flat(x: Array, first_view: bool) -> Array:
 
 
 def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
-    """Stack the rows of the inputs, in order, normalizing each row if asked.
+    """Stack the rows of the inputs, in order.
 
-    A (N, V, D) input is unbound into views, all rows of view 1 first; with `first_view` the others are left out.
-    Names in `constants` get no gradient.
+    Parameters
+    ----------
+    normalize : {"l2", "none"}
+        Whether each row is scaled to length 1.
+    constants : tuple of str
+        Inputs that get no gradient.
+    first_view : bool
+        Whether all views but the first are left out.
+    **inputs : array
+        (n, D), or (N, V, D), which is unbound into views, all rows of view 1 first.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    InputError
+        For a row of zeros that is to be normalized.
     """
     blocks, parts, start = [], [], 0
     for name, x in inputs.items():

@@ -1,7 +1,11 @@
 """Heads that two or more losses share: row values from row statistics, and their derivative by hand.
 
-A head takes the statistics by name and returns the row values and their backward pass, a vector-Jacobian product:
-`vjp(c)` maps d total / d rows to d total / d statistic, and to d total / d scalar where the head reads a scalar itself.
+A head is a function of the statistics by name. It returns the row values, (n,), and their backward pass, a
+vector-Jacobian product: `vjp(c)` maps c = d total / d rows, (n,), to d total / d statistic by name, each in the shape
+of the statistic, and to d total / d scalar where the head reads a scalar argument itself.
+
+No digit may be lost where a loss is tiny, as it is for a trained model. Hence softplus(negatives - positive) in place
+of log(sum of all) - positive, and expm1 and log1p wherever numbers near 1 meet.
 """
 
 import math
@@ -90,6 +94,20 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Callabl
     Ng = (exp(negatives) - prior * count * exp(positive)) / (1 - prior), at least count * exp(-1 / temperature);
     `negatives` is the log of the (importance-weighted) sum over negatives. On the clamp its slope is 0, and the
     temperature keeps the derivative of the floor itself.
+
+    Parameters
+    ----------
+    temperature : float
+        That of the similarities, > 0.
+    prior : float
+        Probability that a negative is of the anchor's class, >= 0 and < 1.
+    count : int
+        Negatives of an anchor.
+
+    Returns
+    -------
+    callable
+        A head over "negatives" and "positive".
     """
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     floor = math.log(count) - 1 / temperature
@@ -118,7 +136,19 @@ def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, 
     """Head over "negatives" and a `PositiveSet` named "positives".
 
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
-    positives, which `policy` "error" refuses.
+    positives.
+
+    Parameters
+    ----------
+    policy : {"error", "skip", "zero"}
+        With "error", a row without positives raises `InputError`; the others differ in the mean, not here.
+    form : {"mean", "sum"}
+        Whether a row is the mean over its positives or their sum.
+
+    Returns
+    -------
+    callable
+        A head over "negatives" and "positives".
     """
 
     def head(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:

@@ -20,7 +20,19 @@ Array = Any
 def two_towers(
     normalize: str, factor: Factor, offset: Offset | None = None, constants: tuple[str, ...] = (), **towers: Array
 ) -> Dot:
-    """Logits of every row of the first input against every row of the second; equal indices are positive pairs."""
+    """Logits of every row of the first input against every row of the second; equal indices are positive pairs.
+
+    Parameters
+    ----------
+    normalize : {"l2", "none"}
+        Whether rows are scaled to length 1.
+    factor, offset : Factor, Offset
+        What the dot products are multiplied by, and what is added to them.
+    constants : tuple of str
+        Inputs that get no gradient.
+    **towers : array
+        Two inputs by name, (n, D) and (m, D).
+    """
     anchors, candidates = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
     return Dot(anchors, candidates, factor, offset)
 
@@ -36,7 +48,25 @@ def two_views(
 ) -> Comparison:
     """2N anchors, view 1 first; each has its other view as the positive and 2N - 2 negatives.
 
-    The log-sum-exp over negatives is named "negatives"; `k` names further ones with another coefficient instead.
+    Parameters
+    ----------
+    name : str
+        The loss, for the message.
+    z1, z2 : array
+        (N, D), the two views.
+    temperature : float
+        Divides the similarities.
+    normalize : {"l2", "none"}
+        Whether rows are scaled to length 1.
+    least : int
+        Fewer pairs of views are refused: they have no negatives.
+    **k : float
+        Log-sum-exps over the negatives by name, with the coefficient of their exponents; none: one named "negatives".
+
+    Returns
+    -------
+    Comparison
+        With these log-sum-exps, and the sum "positive".
     """
     n = z1.shape[0]
     if n < least:
@@ -65,13 +95,43 @@ def labelled(
     temperature: float,
     inside: bool,
 ) -> Comparison:
-    """Samples with labels, a mask, or neither (then other views of a sample are its positives), and a queue."""
+    """Samples with labels, a mask, or neither: other views of a sample are its positives then.
+
+    Parameters
+    ----------
+    embeddings : array
+        (N, D), or (N, V, D) for V views of each sample.
+    labels : array or None
+        (N,), equal ones are positives of each other.
+    mask : array or None
+        (N, N), the weight of sample j as a positive of sample i, in place of labels.
+    queue, queue_labels : array or None
+        (K, D) and (K,), more candidates without a gradient; both or neither.
+    anchor_mode : {"all", "one"}
+        Whether all views are anchors or only the first.
+    normalize : {"l2", "none"}
+        Whether rows are scaled to length 1.
+    temperature : float
+        Divides the similarities.
+    inside : bool
+        Whether the mean over positives is taken inside the logarithm (see `PositiveSet`).
+
+    Returns
+    -------
+    Comparison
+        With the statistics "negatives", a log-sum-exp, and "positives", a `PositiveSet`.
+
+    Raises
+    ------
+    InputError
+        For labels beside a mask, or a queue that lacks labels.
+    """
     _check_labelling(labels, mask, queue, queue_labels)
     views = embeddings.shape[1] if embeddings.ndim == 3 else 1
     queued = {} if queue is None else {"queue": queue}
     candidates = embed(normalize, ("queue",), embeddings=embeddings, **queued)
     one = anchor_mode == "one" and views > 1
-    # The same object on both sides: the engine then knows that the logits are symmetric.
+    # The same object on both sides makes the logits symmetric, so that each pair of blocks is computed once.
     anchors = candidates if not (one or queued) else embed(normalize, first_view=one, embeddings=embeddings)
     own = (Diagonal(0, anchors.values.shape[0]),)
     positives, negatives = _labelling(embeddings, labels, mask, queue_labels, views, anchors.values.shape[0], own)
@@ -105,7 +165,7 @@ def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views
 
 
 def per_anchor(weights: Array | None, comparison: Comparison) -> Array | None:
-    """One weight a row from one weight a sample."""
+    """One weight a row of the comparison, from one a sample, (N,): all views of a sample weigh the same."""
     if weights is None:
         return None
     return array_namespace(weights).concat([weights] * (comparison.logits.shape[0] // weights.shape[0]))

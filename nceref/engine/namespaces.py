@@ -67,7 +67,7 @@ def on_host(x: Any) -> bool:
 
 
 def free_bytes(like: Any) -> int | None:
-    """Bytes that are free on the device of an array; None for the host, where nobody can say."""
+    """Bytes that are free on the device of an array; None for the host, whose memory other processes take as well."""
     if on_host(like):
         return None
     if array_api_compat.is_cupy_array(like):

@@ -6,6 +6,9 @@
 
 No n x m array ever exists: memory beyond inputs and gradients is O(n + m), a few tiles a thread, and at most
 `config(keep=)` bytes of tiles that are kept for the second pass. A batch whose tiles do not fit computes them again.
+
+A tile is mirrored where the logits are symmetric, as those of one set of rows against itself: block (J, I) is then
+block (I, J) transposed. Only the blocks on and above the diagonal are visited, and each stands for both.
 """
 
 import math
@@ -34,7 +37,18 @@ def _spans(size: int, step: int) -> list[slice]:
 
 
 class TileCache:
-    """Tiles of the first pass for the second: all of them, or none where they need more than `config(keep=)` bytes."""
+    """Tiles of the first pass for the second: all of them, or none where they need more than `config(keep=)` bytes.
+
+    The second pass needs the same exponentials as the first one. To read them is faster than to compute them again,
+    as long as they do not push everything else out of memory.
+
+    Parameters
+    ----------
+    walk : Walk
+        Whose tiles.
+    itemsize : int
+        Bytes of a logit.
+    """
 
     def __init__(self, walk: "Walk", itemsize: int) -> None:
         self.tiles: dict[tuple[int, int], Tile] = {}
@@ -64,15 +78,25 @@ class TileCache:
 
 
 class Walk:
-    """One comparison on its way through both passes: how it is cut into tiles, and which are kept."""
+    """One comparison on its way through both passes: how it is cut into tiles, and which are kept.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Logits (n, m) and the statistics to take of them.
+    keep : bool
+        Whether there will be a second pass, for which tiles are kept.
+    """
 
     def __init__(self, comparison: Comparison, keep: bool) -> None:
         self.threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
+        # Sorted by label, most blocks hold no positive and are skipped; in a small batch, sorting costs more than that.
         comparison, self.order = comparison.arranged() if self.threads else (comparison, None)
         self.logits, self.mirrored = comparison.logits, comparison.symmetric
         self.like = comparison.logits.like
         number = number_format(array_namespace(self.like), self.like.dtype)
-        # Half of the range: an exponential times the inverse of a sum of them does not leave it either.
+        # Below this bound on |s|, exp(s) needs no maximum of its row. It is half of the range of exponents, so that a
+        # product of two exponentials, or of one with the inverse of a sum of them, stays in the range as well.
         self.terms, self.bounded = comparison.fitted(math.log(number.largest) / 2)
         self.shape = n, m = comparison.logits.shape
         height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
@@ -97,7 +121,13 @@ class Walk:
         return share(work, self.rows, self.threads)
 
     def fold(self) -> dict[str, Array]:
-        """The statistics of the comparison."""
+        """The first pass.
+
+        Returns
+        -------
+        dict
+            Each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
+        """
 
         def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
             states = {name: self._starts(term) for name, term in self.terms.items()}
@@ -125,7 +155,20 @@ class Walk:
         return {span.start: term.statistic.start(zeros[span]) for span in spans}
 
     def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
-        """Gradients of the comparison, given d value / d statistic."""
+        """The second pass.
+
+        Parameters
+        ----------
+        stats : mapping
+            What `fold` returned.
+        slopes : mapping
+            D value / d statistic by name, in the shape of the statistic; what is not in it gets no gradient.
+
+        Returns
+        -------
+        dict
+            Gradient of the value by every input of the logits, in the shape of the input.
+        """
         active = {name: term for name, term in self.terms.items() if name in slopes}
         order = slice(None) if self.order is None else self.order
         prepared = {
@@ -153,8 +196,8 @@ def views(tile: Tile, term: Fitted, mirrored: bool) -> list[View]:
 
     Views without a pair of the term's pattern are left out.
     """
-    found = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
-    return [view for view in found if term.pattern.touches(view.rows, view.columns)]
+    both = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
+    return [view for view in both if term.pattern.touches(view.rows, view.columns)]
 
 
 def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
@@ -203,7 +246,7 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
 
 
 def check_finite(x: Any, what: str) -> None:
-    """Refuse a result that left the range of its dtype."""
+    """Raise an `InputError` that names `what` if a float, or an entry of an array, left the range of its dtype."""
     if math.isfinite(x) if isinstance(x, float) else all_finite(x):
         return
     dtype = "float64" if isinstance(x, float) else str(x.dtype)
@@ -247,7 +290,20 @@ class Evaluation:
 
 
 def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
-    """Fold the statistics and apply the head; `keep` tiles for the gradient.
+    """The first pass and the head.
+
+    Parameters
+    ----------
+    plan : Plan
+        The loss with its arguments.
+    reduction : {"mean", "sum", "none"}
+        How rows become a value.
+    keep : bool
+        Whether `Evaluation.gradients` will be called: tiles are then kept for it.
+
+    Returns
+    -------
+    Evaluation
 
     Raises
     ------
@@ -260,7 +316,7 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
         for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
             stat = stats[name]
             if not all_finite(stat):
-                # -inf is an empty row, and a head knows what it means.
+                # -inf is an empty row: no pair of the pattern is in it, and the head decides what that means.
                 check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
         rows, head_vjp = plan.head(stats)
         check_finite(rows, "a row of the loss")

@@ -1,10 +1,19 @@
 """Who is compared with whom: patterns over (anchor, candidate) pairs, made block by block and never stored.
 
-`touches(rows, columns)` answers without arrays whether a block can be skipped.
-`cut(x, view, fill)` puts `fill` outside the pattern into an array made of a tile; a block that the pattern does not
-cut costs nothing, and diagonals are written as lines, not as masks.
-`mask(rows, columns, s)` is the same as an array: None where the block is wholly inside, False where wholly outside.
-`weight(rows, columns)` returns None (all 1) or an array >= 0.
+Every pattern has these methods and attributes; `rows` and `columns` are the spans of a block, s its logits.
+
+    touches(rows, columns)   -> bool            whether the block may hold a pair, without an array: others are skipped
+    mask(rows, columns, s)   -> array of bool   the pairs; None where all pairs of the block are, False where none is
+    weight(rows, columns)    -> array >= 0      weights of the pairs; None: all 1
+    cut(x, view, fill)       -> array           x, an array made of a tile, with `fill` outside the pattern
+    inside(view)             -> array           1 inside the pattern and 0 outside
+    lines(view)              -> list of Line    the diagonals in the view, each as one stride through the flat tile
+    whole_rows                                  the mask depends on all candidates of an anchor: tiles span all columns
+    symmetric                                   with (i, j) the pattern holds (j, i), where anchors are the candidates
+    sparse                                      `lines` gives all pairs, so that nothing else of a tile is touched
+    overwrites                                  `cut` may write into x
+
+A block that the pattern does not cut costs nothing, and diagonals are written as lines, not as masks.
 """
 
 from dataclasses import dataclass, field
@@ -95,11 +104,7 @@ def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
 
 
 class Pattern:
-    """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask.
-
-    `symmetric` says that (i, j) is in the pattern if (j, i) is, where anchors and candidates are the same rows;
-    `overwrites`, that `cut` may write into the array that it gets; `sparse`, that `lines` tells all its pairs.
-    """
+    """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask."""
 
     whole_rows = False
     symmetric = True

@@ -19,7 +19,15 @@ Logits = Dot | Given | SquaredDistance | PairedDistance
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Logits of n anchors against m candidates, and the statistics to take of them, by name."""
+    """Logits of n anchors against m candidates, and the statistics to take of them.
+
+    Attributes
+    ----------
+    logits : Dot, Given, SquaredDistance or PairedDistance
+        How two rows are compared (see `similarity`).
+    terms : mapping of str to Term
+        Each statistic with its pattern, by the name under which the head reads it.
+    """
 
     logits: Logits
     terms: Mapping[str, Term]
@@ -30,10 +38,17 @@ class Comparison:
         return self.logits.symmetric and not self.whole_rows
 
     def arranged(self) -> "tuple[Comparison, Array | None]":
-        """The comparison with anchors and candidates sorted by label, and the order of the anchors, if it has labels.
+        """The comparison with anchors and candidates sorted by label.
 
         Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
         diagonal.
+
+        Returns
+        -------
+        comparison : Comparison
+            The same object where not all patterns are by label, or the logits have an offset.
+        order : array or None
+            (n,), the anchor that row i came from; None where nothing moved.
         """
         labelled = [t.pattern for t in self.terms.values() if isinstance(t.pattern, SameLabel | OtherLabel)]
         if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
@@ -50,9 +65,22 @@ class Comparison:
         return Comparison(self.logits.taken(rows, columns), terms), rows
 
     def fitted(self, most: float) -> tuple[dict[str, Fitted], bool]:
-        """The terms with the statistics that suit the range of the logits, and whether that is at most `most`."""
-        asked = any(term.statistic.exponentiates for term in self.terms.values())
-        bound = self.logits.bound if asked else math.inf
+        """The terms with the statistics that suit the range of the logits.
+
+        Parameters
+        ----------
+        most : float
+            The largest |s| for which exponentials are taken without a maximum.
+
+        Returns
+        -------
+        fitted : dict of str to Fitted
+        bounded : bool
+            Whether no |s| is larger than that; False where no statistic exponentiates.
+        """
+        # A bound costs a pass over the rows.
+        exponentiates = any(term.statistic.exponentiates for term in self.terms.values())
+        bound = self.logits.bound if exponentiates else math.inf
         fitted = {
             name: Fitted(term.statistic.within(bound, most), term.pattern, term.along)
             for name, term in self.terms.items()

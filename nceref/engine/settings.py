@@ -60,7 +60,19 @@ def _chosen(name: str) -> int | None:
 
 
 def block_shape(n: int, m: int, like: Any, whole_rows: bool, square: bool = False) -> tuple[int, int]:
-    """Height and width of a block of n x m logits; whole rows, and few rows, come in strips of about the same area."""
+    """Height and width of a block; whole rows, and few rows, come in strips of about the same area.
+
+    Parameters
+    ----------
+    n, m : int
+        Anchors and candidates.
+    like : array
+        Of the library, dtype and device of the logits.
+    whole_rows : bool
+        Whether a block must span all candidates.
+    square : bool
+        Whether blocks are mirrored, which only square ones are.
+    """
     block = _chosen("block") or _fitting(free_bytes(like), number_format(array_namespace(like), like.dtype).bits // 8)
     # Every thread gets a strip, however few the anchors are.
     height = min(block, -(-n // max(threads_for(n * m, like), 1)))
@@ -70,7 +82,7 @@ def block_shape(n: int, m: int, like: Any, whole_rows: bool, square: bool = Fals
 
 
 def _fitting(free: int | None, itemsize: int) -> int:
-    """Side of a block where nobody chose one: 512 on a host, whose caches it suits; a 16th of what a device has."""
+    """Side of a block by default: 512 on a host, whose caches it suits; a 16th of the free memory of a device."""
     return 512 if free is None else min(max(math.isqrt(free // (16 * itemsize)), 256), 8192)
 
 
@@ -80,7 +92,7 @@ def threads_for(pairs: int, like: Any) -> int:
 
 
 def cache_limit(like: Any) -> int:
-    """How much may be kept between the passes."""
+    """Bytes of tiles that may be kept between the passes."""
     chosen = _chosen("keep")
     if chosen is not None:
         return chosen

@@ -1,9 +1,17 @@
 """Logits: how two things are compared, block by block, and how a gradient flows back to the inputs.
 
-Each kind of logits has a `shape` (n, m), `symmetric` (whether s_ij = s_ji), a `bound` on |s_ij|, `block(rows, columns)`
-and `gradient(mirrored)`, an accumulator with `add(rows, columns, g)` for a block g = d value / d logits and `finish()`,
-which returns the gradients by input name. Where blocks are `mirrored`, which only symmetric logits can be, each pair of
-blocks comes once, and g holds the slopes of block (columns, rows) as well, transposed, on the diagonal too.
+Every kind of logits, here and in `distances`, has these.
+
+    shape                  (n, m)
+    symmetric              whether s_ij = s_ji
+    bound                  no |s_ij| is larger
+    like                   an array of the library, dtype and device of the logits
+    block(rows, columns)   -> (rows, columns)   a fresh array of logits
+    gradient(mirrored)     -> accumulator       takes slopes block by block, returns gradients by input name
+
+An accumulator has `add(rows, columns, g)` for a block g = d value / d logits, `fork` and `join` for threads, and
+`finish`. Where blocks are `mirrored`, which only symmetric logits can be, each pair of blocks comes once, and g holds
+the slopes of block (columns, rows) as well, transposed; a block on the diagonal, too, comes with both.
 """
 
 from collections.abc import Mapping
@@ -41,10 +49,7 @@ def times(scale: float, name: str) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class Offset:
-    """A number, or one per candidate, added to the logits.
-
-    With a `name` it gets a gradient.
-    """
+    """What is added to the logits: a float, or an array (m,), one number a candidate; it gets a gradient if named."""
 
     value: Any
     name: str | None = None

@@ -1,12 +1,20 @@
 """Row statistics: each reduces the logits of a row to one number, and takes a gradient back to the logits.
 
-A statistic is folded over tiles: `start`, then `fold` for every view, `merge` of what threads folded apart, then
-`finish`. On the way back, `prepare` turns the slopes, d value / d statistic, into vectors over rows once, and `vjp`
-adds slope times derivative to the `Slopes` of a tile. A statistic that `exponentiates` asks for the range of the
-logits, and `within` chooses the variant that suits it; `rereads` says whether `vjp` needs the logits again, or only
-what `fold` made of them.
+Every statistic has these methods; n is the number of rows of a view, the part of a tile that a term looks at.
 
-The statistics here work for any logits: every row has its own running maximum (see `exponentials` for the rest).
+    start(zeros)                     -> state         nothing folded yet, for as many rows as `zeros`, (n,), has
+    fold(state, view, pattern)       -> state         one more view taken in
+    merge(state, other)              -> state         what two threads folded over different blocks of the same rows
+    finish(state)                    -> (n,)          the statistic of each row; (n, 4) of a `PositiveSet`
+    prepare(slope, out)              -> vectors (n,)  what `vjp` needs of d value / d statistic, computed once a row
+    vjp(into, view, pattern, *those)                  adds slope times d statistic / d s to the `Slopes` of the tile
+    within(bound, most)              -> statistic     the variant for logits of at most `bound` in absolute value
+    rereads(pattern)                 -> bool          whether `vjp` needs the logits, not only what `fold` made of them
+
+`exponentiates` is True where `within` needs a bound. Heads that use these numbers are in `heads`.
+
+The statistics here work for any logits: every row has its own running maximum. Those of `bounded_statistics` are for
+logits whose exponentials cannot leave the range, which is the usual case, and share one exponential of a tile.
 """
 
 from collections.abc import Callable
@@ -97,7 +105,7 @@ def _one(s: Array) -> Array:
 class Sum:
     """sum_j f(s_ij), with the slope f'; both return fresh arrays.
 
-    `both` returns (f, f') together, where they share work; it is told whether e^s is in range.
+    `both(s, bounded)` returns (f, f') together, where they share work; `bounded` is True if e^s is in range.
     """
 
     f: Callable[[Array], Array] = _identity

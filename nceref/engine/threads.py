@@ -24,7 +24,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 class _Blas:
-    """Holds BLAS to one thread while anybody computes: the limit is the process's, so the last one out lifts it."""
+    """Holds BLAS to one thread during a call: the limit is the process's, so the last of overlapping calls lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.inside = Lock(), 0
@@ -107,6 +107,6 @@ def _started(threads: int, work: Callable[[Sequence[Any]], T], strips: Sequence[
 
 
 def _quietly(work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> T:
-    """Numbers out of range are found by the caller, who checks what comes out."""
+    """Without NumPy's warnings: whatever left the range is seen in the result, which the caller checks."""
     with np.errstate(all="ignore"):
         return work(strips)

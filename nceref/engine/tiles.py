@@ -23,9 +23,20 @@ def row_major(x: Array) -> Array:
 
 
 class Tile:
-    """The logits of some rows and columns.
+    """The logits of some rows and columns, and what statistics made of them.
 
-    `bounded` says that neither their exponentials nor products of them leave the range of the dtype.
+    Attributes
+    ----------
+    s : array
+        The logits; None in a tile that was kept without them.
+    rows, columns : slice
+        Where the tile lies.
+    bounded : bool
+        Whether neither exponentials of the logits nor products of two of them leave the range of the dtype.
+    made : dict
+        Arrays in the shape of the tile, by key: what `once` made.
+    on_line : dict
+        Slopes on the lines of sparse patterns, by key.
     """
 
     __slots__ = ("bounded", "columns", "made", "on_line", "rows", "s")
@@ -36,7 +47,7 @@ class Tile:
         self.on_line: dict[Hashable, Array] = {}
 
     def once(self, key: Hashable, make: Callable[[], Array]) -> Array:
-        """What `make` returns, made when it is first asked for."""
+        """What `make` returns, called for the first use of the key only."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]

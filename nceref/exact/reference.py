@@ -18,7 +18,7 @@ from nceref.spec import Array, Labels, Loss, Scalar
 
 
 def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked inputs of a loss as nested lists of numbers of the system `m`."""
+    """The checked inputs of a loss as nested lists of numbers of the system `m`; labels and choices as they are."""
     out: dict[str, Any] = {}
     for p in loss.parameters:
         value = inputs[p.name]
@@ -37,7 +37,19 @@ def _map(f: Callable[[Any], Any], nested: Any) -> Any:
 
 
 def reduce_rows(loss: Loss, result: Any, given: Mapping[str, Any], reduction: str) -> Any:
-    """The reduced value of what a formula returned: a number, or rows of which None are left out of the mean."""
+    """The reduced value of what a formula returned.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose formula.
+    result : list or number
+        Row values, None for a row that is left out of the mean; one number for a loss without rows.
+    given : mapping
+        The arguments of the formula.
+    reduction : {"mean", "sum", "none"}
+        With "none", the rows times the anchor weights are returned.
+    """
     if not loss.has_rows:
         return result
     per_sample = given.get("anchor_weights") or [1]
@@ -59,7 +71,26 @@ def value(loss: Loss, inputs: Mapping[str, Any], m: Any, reduction: str = "mean"
 
 
 def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[str, Any]:
-    """Value ("value") and every gradient of the formula in one number system, with the step i h."""
+    """Value and every gradient of the formula in one number system: d f / d x = Im f(x + i h) / h.
+
+    No difference is taken, so h may be as small as the system allows, and no digit is lost.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose formula.
+    inputs : mapping
+        What `bind` returned.
+    m : number system
+        One with complex numbers.
+    h : number
+        The step; the relative error is of the order of h^2.
+
+    Returns
+    -------
+    dict
+        "value", and one entry for every differentiable input, in nested lists.
+    """
     given = arguments(loss, m, inputs)
     part = m.parts if hasattr(m, "parts") else (lambda x: (x.real, x.imag))
     step = m.step if hasattr(m, "step") else (lambda x, by: x + 1j * by)
@@ -151,8 +182,8 @@ def reference(
 
 def _declared(loss: Any) -> Loss:
     """The declaration of a loss that was given as such, as a callable or by name."""
-    found: Any = get_loss(loss) if isinstance(loss, str) else loss
-    declaration: Loss = getattr(found, "declaration", found)
+    known: Any = get_loss(loss) if isinstance(loss, str) else loss
+    declaration: Loss = getattr(known, "declaration", known)
     return declaration
 
 

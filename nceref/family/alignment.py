@@ -30,7 +30,7 @@ def plan(x, y, *, exponent, normalize):
 def _head(stats, exponent):
     """d^a; its slope a d^(a - 1) is set to 0 where x = y."""
     xp = array_namespace(stats["distance"])
-    # The error analysis asks about both ends of an interval around 0.
+    # The error analysis evaluates both ends of an interval, which may lie on both sides of 0.
     distance = xp.clip(stats["distance"], min=0.0)
     apart = distance > 0
     slope = xp.where(apart, exponent * xp.where(apart, distance, 1.0) ** (exponent - 1), 0.0)

@@ -1,4 +1,4 @@
-"""Binary noise-contrastive estimation: tell data from noise of known density.
+"""Binary noise-contrastive estimation: classify data against noise of known density.
 
 L = mean_data softplus(-u) + nu mean_noise softplus(u),    u = log p_model - log p_noise - log nu
 """

@@ -2,7 +2,7 @@
 
     L_i = -s_ii + w sum_{j != i} s_ij,    w = 1 / (N - 1) by default
 
-The limit of InfoNCE at infinite temperature, up to scale and a constant; it does not know hard from easy.
+The limit of InfoNCE at infinite temperature, up to scale and a constant; hard and easy negatives weigh the same.
 """
 
 from nceref.engine.formulas import dot, rows
