@@ -1,4 +1,4 @@
-"""Inputs to check a loss on: named geometries, sizes and temperatures, made from the declared parameters.
+"""Generates inputs to check a loss on: named geometries, sizes and temperatures, from the declared parameters.
 
 Every entry is exactly representable in float32, so that one exact reference judges float64 and float32 programs.
 """
@@ -18,7 +18,18 @@ SIZES = {"N": 4, "D": 3, "E": 3, "C": 3, "M": 5, "K": 6, "V": 2}
 
 @dataclass(frozen=True)
 class Case:
-    """One set of arguments: `name` says geometry, variant and temperature."""
+    """One set of arguments of a loss.
+
+    Attributes
+    ----------
+    name : str
+        Geometry, number of the variant, and temperature, such as ``random-0-0.3``.
+    geometry : str
+    temperature : float
+        1 for a loss without a temperature or a scale.
+    inputs : mapping
+        Arguments by name; float arrays are float64.
+    """
 
     name: str
     geometry: str
@@ -108,6 +119,10 @@ def cases(
         Of the generator; every case has its own stream.
     sizes : mapping
         Size of every letter of a shape, where the geometry does not set it.
+
+    Yields
+    ------
+    Case
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
     applied = temperatures if scalars & INVERSE_TEMPERATURES.keys() else (1.0,)
@@ -159,6 +174,11 @@ def arguments(
         Where numbers come from.
     dtype : dtype
         Arrays are rounded to it, and are float64 arrays all the same.
+
+    Returns
+    -------
+    dict
+        Arguments by name; what the loss has a default for and the variant does not name is left out.
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
@@ -222,7 +242,7 @@ def _array(
 
 
 def _cycle(n: int) -> np.ndarray[Any, Any]:
-    """Each sample has the next one as a positive, so that nobody is without."""
+    """Each sample has the next one as a positive, so that none is without."""
     return np.roll(np.eye(n), 1, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""What a loss should read in named situations, given the sizes of a run, and where a reading of one's own belongs."""
+"""What a loss should read in named situations (chance, collapse, optimum, bounds), given the sizes of a run."""
 
 import math
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _RANKS = ("lower bound", "optimum", "collapse", "chance", "upper bound")
 class Reading:
     """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing.
 
-    `because` names the derivation or claim; where a value is None for the sizes given, it says what it would need.
+    `because` names the derivation or claim; where a value is None for the sizes given, it has what that would need.
     """
 
     situation: str

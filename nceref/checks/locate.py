@@ -1,4 +1,4 @@
-"""Where a value that somebody reads belongs among what a loss should read: 'why am I stuck at log(2N - 1)?'."""
+"""Explains a value in a training log by what the loss should read: 'why am I stuck at log(2N - 1)?'."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +44,7 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
     Parameters
     ----------
     expected : ExpectedReadings
+        What the loss should read, see `expected_readings`.
     value : str
         A number as it is printed in a log: its digits say how precisely it is known.
 
@@ -105,7 +106,7 @@ def _equal(expected: ExpectedReadings, value: str, same: Sequence[Reading], digi
         situations = [s for s in situations if s not in ("chance", "optimum")]
     yield from (f"{situation}: {ADVICE[situation]}." for situation in situations)
     if {r.situation for r in same} >= _ORIGIN and _without_dim(expected):
-        yield "In D dimensions random rows read more than equal ones: --dim tells chance from collapse."
+        yield "In D dimensions random rows read more than equal ones: give --dim to separate chance from collapse."
 
 
 def _named(readings: Sequence[Reading]) -> str:
@@ -168,7 +169,7 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
     if above & {"optimum", "lower bound"} and not below & _ORIGIN:
         meaning = _near_the_optimum(values)
     elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in expected.readings):
-        meaning = "less than equal rows; --dim will tell what random rows read"
+        meaning = "less than equal rows; what random rows read depends on --dim"
     elif above & _ORIGIN:
         meaning = "between random rows and equal ones" if below & _ORIGIN else _LEARNED
     elif below & _ORIGIN:
@@ -182,7 +183,7 @@ _LEARNED = "positives are told from negatives, and there is room for more"
 def _near_the_optimum(values: Mapping[str, float]) -> str:
     if values.get("chance") == values.get("optimum"):
         return "a finite batch may read a little less than the mean over all batches"
-    return "as low as it gets, as far as the digits tell"
+    return "as low as it gets, to the digits given"
 
 
 def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:
@@ -190,7 +191,7 @@ def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> st
     if chance is None:
         return "more than equal rows; random rows may read that too, and what they read is not known for these sizes"
     if _without_dim(expected):
-        return "more than equal rows; random rows may read that in few dimensions, which --dim will tell"
+        return "more than equal rows; random rows may read that in few dimensions: give --dim"
     if not expected.normalized:
         return "more than equal scores read: large random ones do, and so do wrong targets or a flipped sign"
     if x <= chance + _scatter(expected.settings):

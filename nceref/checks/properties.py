@@ -1,4 +1,4 @@
-"""What may hold for a loss, one function each: a `Finding` says by how much it is broken on a case.
+"""Properties that a loss may have, one function each: None, or a sentence with how far it is broken on a case.
 
 Properties are about the default options of a loss (its first variant). A loss declares exactly those that hold; `check`
 fails a declared one that breaks and an undeclared one that never does. A slack is a rounding-error bound of the case.
@@ -27,8 +27,8 @@ Inputs = Mapping[str, Any]
 class Property:
     """Something that holds for some losses; declared if and only if it holds.
 
-    `applies(loss)` says whether the question makes sense; `check(loss, case)` returns None, or a sentence that says
-    by how much the property is broken on this case.
+    `applies(loss)` is whether the property makes sense for it; `check(loss, case)` returns None, or a sentence with how
+    far the property is broken on this case.
     """
 
     name: str
@@ -286,4 +286,4 @@ PROPERTIES: dict[str, Property] = {
     check.__name__: Property(check.__name__, (check.__doc__ or "").strip(), applies, check)
     for check, applies in _QUESTIONS
 }
-"""Every property by name; `applies` says for which losses the question makes sense."""
+"""Every property by name; `applies` is true of the losses for which it makes sense."""

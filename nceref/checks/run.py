@@ -72,6 +72,19 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
     """Program against formula on one case: value, and every gradient unless the case lies on a kink.
 
     A gradient that is not finite, on a kink or not, counts as an infinite error.
+
+    Parameters
+    ----------
+    loss : Loss
+    case : Case
+    dtype : dtype
+        Of the program; the inputs are exact in it.
+    truth : dict, optional
+        What `reference` returns; default: that.
+
+    Returns
+    -------
+    FormulaComparison
     """
     inputs = case.cast(dtype)
     value, grads = losses.LossFunction(loss).value_and_grad(**inputs)
@@ -111,6 +124,14 @@ def count(names: Sequence[str]) -> int:
 
 def run(names: Sequence[str]) -> Iterator[CheckResult]:
     """Check losses by name, one result after the other.
+
+    Parameters
+    ----------
+    names : sequence of str
+
+    Yields
+    ------
+    CheckResult
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""The sizes and scalars of a training run, and what follows from them: the argument of `Expectation.at`.
+"""Closed forms and integrals for what a loss reads at chance, at collapse and at the optimum, given a run's sizes.
+
+`Sizes` is the argument of `Expectation.at`: the declaration of a loss computes from it what the loss reads.
 
 Cosines are those of rows of length 1 (``normalize="l2"``); k counts the negatives of an anchor, T is the temperature.
 """
@@ -16,7 +18,7 @@ _ANY = 2
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes and scalars as attributes, each recorded in `read` when somebody asks for it.
+    """Sizes and scalars as attributes, each recorded in `read` when it is looked up.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""The one place where a tolerance is computed: bounds by rounding-error analysis, never by guess.
+"""Tolerances: how far the value and the gradients of a right program may be from the exact ones, by error analysis.
+
+Every tolerance of the package comes from here; none is a guess.
 
 `close` is for identities between two results; `bounds` walks through a loss with an error beside every number.
 With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
@@ -88,6 +90,11 @@ def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any)
     Returns
     -------
     Bounds
+
+    Raises
+    ------
+    InputError
+        For arguments that the loss refuses.
     """
     loss = getattr(declaration, "declaration", declaration)
     inputs = bind(loss, arrays, named)
@@ -114,6 +121,28 @@ class Analysis:
 
     The stages are called in order: `fold`, `apply_head`, `vjp`, `finish`. Between two of them a caller may widen what
     the last one left (see `implementation_bounds`).
+
+    Parameters
+    ----------
+    plan : Plan
+        Of float64 arrays, small enough for dense n x m arrays.
+    fmt : RoundingFormat
+        The arithmetic of the program that is judged.
+    reduction : {"mean", "sum", "none"}
+        With "none", gradients are those of the sum of the rows.
+
+    Attributes
+    ----------
+    stats, errors : dict of array
+        After `fold`: every statistic by the name of its term, and the bound on its error.
+    rows, row_errors, slopes, slope_errors, weights : array, or dict of array by statistic
+        After `apply_head`: rows, d value / d statistic, their errors, and what each row is multiplied by.
+    moved : dict of array
+        Part of `row_errors` that comes from each statistic.
+    blocks : list of (array, array)
+        After `vjp`: d value / d logits of every comparison, and its error.
+    value, grads, sizes, terms
+        After `finish`: bounds of value and gradients, magnitudes of the gradients, and what the first is made of.
     """
 
     def __init__(self, plan: Plan, fmt: RoundingFormat, reduction: str = "mean") -> None:

@@ -1,4 +1,7 @@
-"""Rounding errors on the way down: slopes of the logits, and gradients of the inputs (see `tolerance`)."""
+"""Error bounds of the backward pass: slopes of the logits, then gradients of the inputs.
+
+Names are those of `forward`; `g` are slopes d value / d logits (n, m), `dg` the bound on their error.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +32,23 @@ Array = Any
 def block_slopes(
     terms: Any, s: Array, ds: Array, stats: Any, errors: Any, slopes: Any, slope_errors: Any, fmt: RoundingFormat
 ) -> Any:
-    """D value / d logits, dense, and the bound on its error."""
+    """D value / d logits, dense, and the bound on its error.
+
+    Parameters
+    ----------
+    terms : dict of Term
+        Those of one comparison that the value depends on.
+    s, ds : array of shape (n, m)
+    stats, errors : dict of array
+        Every statistic and the bound on its error, by the name of its term.
+    slopes, slope_errors : dict of array
+        The same of d value / d statistic.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    g, dg : array of shape (n, m)
+    """
     g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
     for name, term in terms.items():
         mask, weight = pattern(term, s)
@@ -79,7 +98,7 @@ def _positive_error(
         target = target / mass
     else:
         target, far = weight / mass, fmt.gamma(fmt.ratio * s.shape[1] + 3)
-    # One positive: share and target are both 1, and a program that knows it subtracts neither.
+    # One positive: share and target are both 1, and a program may subtract neither.
     alone = (np.sum(mask, axis=1) == 1)[:, None] & (not fmt.textbook)
     gap = np.where(alone, 0.0, share * relative + target * far + 2 * fmt.u * (share + target))
     part = slope[:, :1] * share + slope[:, 1:] * (share - target)
@@ -165,7 +184,20 @@ class _Direction:
 
 
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iterator[tuple[Rows, Array, Array, Array]]:
-    """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error."""
+    """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error.
+
+    Parameters
+    ----------
+    logits : Dot, SquaredDistance, PairedDistance or Given
+    g, dg : array of shape (n, m)
+    fmt : RoundingFormat
+
+    Yields
+    ------
+    rows : Rows
+    exact, size, error : array of the shape of the rows
+        `size` adds up magnitudes where `exact` adds up numbers: rounding errors are relative to it.
+    """
     f, size = logits.factor.value, np.abs(g)
     if isinstance(logits, Dot):
         for rows, other, way, error, way_size in (
@@ -207,7 +239,21 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
 def to_input(
     part: Part, rows: Rows, exact: Array, size: Array, error: Array, fmt: RoundingFormat
 ) -> tuple[Array, Array]:
-    """The gradient of one input and its bound, from those of its rows."""
+    """The gradient of one input and its bound, from those of its rows: back through the normalization, if any.
+
+    Parameters
+    ----------
+    part : Part
+        The input, and which of the rows are its own.
+    rows : Rows
+    exact, size, error : array of the shape of the rows
+        As `row_gradients` yields them.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    gradient, error : array of the shape of the input
+    """
     exact, size, error = (x[part.span, :] for x in (exact, size, error))
     if part.length is not None:
         z = np.abs(rows.values[part.span, :])
@@ -234,7 +280,7 @@ def _shaped(rows: Array, x: Array) -> Array:
 
 
 def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
-    """D value / d factor = <similarities, G>, and the bound on its error."""
+    """D value / d factor = <similarities, G>, and the bound on its error; both 0 where no input is in the factor."""
     if not logits.factor.slopes:
         return 0.0, 0.0
     if isinstance(logits, Dot):

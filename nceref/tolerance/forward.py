@@ -1,4 +1,8 @@
-"""Rounding errors on the way up: logits and row statistics, dense, in float64 (see `tolerance`)."""
+"""Error bounds of the forward pass: logits and row statistics, each with how far rounding may move it.
+
+All arrays are dense and float64, whatever the arithmetic that is analyzed. Throughout, `s` are logits (n, m), `ds` the
+bound on their error, entry by entry, `mask` and `weight` say where a statistic looks, and `fmt` is the arithmetic.
+"""
 
 import math
 from dataclasses import dataclass
@@ -51,6 +55,16 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
     """Relative error of an entry of each row, in units of u: 0 as given, D/2 + 6 after normalization.
 
     A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of several inputs; those of an input with a `length` were normalized.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    array of shape (n, 1)
     """
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
@@ -61,7 +75,18 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
 
 
 def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """Dense logits and the bound on their error."""
+    """Dense logits and the bound on their error.
+
+    Parameters
+    ----------
+    logits : Dot, SquaredDistance, PairedDistance or Given
+        How two sets of rows become logits.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    s, ds : array of shape (n, m)
+    """
     n, m = logits.shape
     s = logits.block(slice(0, n), slice(0, m))
     extra = (1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
@@ -132,7 +157,20 @@ def oriented(term: Term, x: Array) -> Array:
 
 
 def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """A statistic of every row and the bound on its error."""
+    """A statistic of every row and the bound on its error.
+
+    Parameters
+    ----------
+    term : Term
+        A statistic, the pattern of entries that it reads, and whether along rows or columns.
+    s, ds : array of shape (n, m)
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    out, error : array of shape (rows,), or (rows, 3) for a set of positives
+        Of a set: log-sum-exp over it, its level (see `PositiveSet`), and its weight.
+    """
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
     if isinstance(term.statistic, LogSumExp):
@@ -157,7 +195,21 @@ def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Arr
 
 
 def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """Log-sum-exp of every row and the bound on its error."""
+    """Log-sum-exp of every row and the bound on its error.
+
+    Parameters
+    ----------
+    k : float
+        Multiplies the logits.
+    s, ds, mask, weight : array of shape (rows, m)
+        Where `mask` is False an entry is left out, and its error with it.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    out, error : array of shape (rows,)
+        Minus infinity for a row without entries.
+    """
     x = np.where(mask, k * s, -np.inf)
     top = np.max(x, axis=1)
     shift = np.where(np.isfinite(top), top, 0.0)
@@ -173,7 +225,19 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
 
 
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """Sum of every row and the bound on its error."""
+    """Sum of f(s) over every row and the bound on its error.
+
+    Parameters
+    ----------
+    statistic : Sum
+        Has f and its slope.
+    s, ds, weight : array of shape (rows, m)
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    out, error : array of shape (rows,)
+    """
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
     if fmt.textbook and not linear(statistic, s):
@@ -197,7 +261,23 @@ def exponentiates(comparison: Any) -> bool:
 
 
 def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFormat) -> Array:
-    """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all."""
+    """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all.
+
+    Parameters
+    ----------
+    term : Term
+    out : array of shape (rows,) or (rows, 3)
+        The statistic, as `statistic` returns it.
+    peak : array of shape (rows,)
+        Largest magnitude of a logit in the row.
+    count : int
+        Entries of a row.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    array of the shape of `out`, or 0.0 for a sum of what is no exponential
+    """
     if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):
         return 0.0
     k = term.statistic.k if isinstance(term.statistic, LogSumExp) else 1.0

@@ -1,7 +1,7 @@
-"""How far somebody else's right program may be from the exact loss: bounds for any format, reduction and algorithm.
+"""Implementation bounds: how far somebody else's right program may be from the exact loss, in any format.
 
 A format stores every intermediate; sums and dot products are accumulated in the same format, or in float32 for the
-16-bit ones. Two classes of algorithms are told apart:
+16-bit ones. There are two classes of algorithms:
 
     log1p     softplus of differences of log-sum-exps: the bounds of `tolerance`
     textbook  any backward-stable evaluation. Beyond these bounds it may
@@ -55,13 +55,13 @@ class Storage:
 
 @dataclass(frozen=True)
 class Precision:
-    """The two formats of a run."""
+    """The two formats that a program computes in: that of what it stores, and that of its sums and dot products."""
 
     storage: Storage
     accumulation: Storage
 
     def arithmetic(self, textbook: bool) -> RoundingFormat:
-        """What the error analysis needs to know."""
+        """The same for the error analysis; `textbook` admits any backward-stable evaluation."""
         return RoundingFormat(self.storage.u, self.storage.tiny, self.accumulation.u / self.storage.u, textbook)
 
 
@@ -77,7 +77,7 @@ FORMATS = {
     "bfloat16": Precision(Storage(2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127), _SINGLE),
     "float16": Precision(_ieee(np.float16), _SINGLE),
 }
-"""What may be asked for, by name."""
+"""Precisions by the name of their dtype."""
 
 
 def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook") -> Bounds:
@@ -179,7 +179,7 @@ def _by_column(comparison: Comparison) -> bool:
 def _sensitivity(analysis: Analysis, weights: Array) -> Array:
     """How far a row moves with a logit when it is evaluated term by term: at least 1.
 
-    The slopes tell, those at even odds too: where the positive wins, they hide what cancels.
+    It is read from the slopes, those at even odds too: where the positive wins, they hide what cancels.
     """
     sums = {n for c in analysis.plan.comparisons for n, t in c.terms.items() if isinstance(t.statistic, LogSumExp)}
     positive = [n for n in analysis.stats if n not in sums and analysis.stats[n].shape == weights.shape]

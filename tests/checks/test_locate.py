@@ -68,7 +68,7 @@ def test_chance_and_optimum_in_one_are_said_once():
 
 def test_random_rows_are_awaited_where_their_reading_needs_dim():
     assert (
-        "--dim will tell what random rows read"
+        "what random rows read depends on --dim"
         in locate(expected_readings("uniformity", {"n": 256}), "-3").sentences[0]
     )
 
@@ -112,7 +112,7 @@ def test_a_flipped_sign_is_called_worse_than_guessing_once_dim_is_known():
     value = f"{get_loss('nt_xent')(x, -x, temperature=0.1):.5g}"
     given = {"n": 64, "temperature": 0.1}
     assert "worse than guessing" in locate(expected_readings("nt_xent", {**given, "dim": 128}), value).sentences[0]
-    assert "which --dim will tell" in locate(expected_readings("nt_xent", given), value).sentences[0]
+    assert "in few dimensions: give --dim" in locate(expected_readings("nt_xent", given), value).sentences[0]
 
 
 def test_scores_above_chance_have_an_innocent_reading_too():
@@ -122,7 +122,7 @@ def test_scores_above_chance_have_an_innocent_reading_too():
 def test_without_dim_collapse_and_chance_are_told_to_be_one():
     sentences = locate(expected_readings("nt_xent", {"n": 256, "temperature": 0.07}), "6.236").sentences
     assert sentences[0] == "6.236 is collapse and chance (6.23637), to 4 digits."
-    assert "--dim tells chance from collapse" in sentences[-1]
+    assert "give --dim to separate chance from collapse" in sentences[-1]
 
 
 @pytest.mark.parametrize(
