@@ -75,10 +75,10 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/mypy nceref/losses.py
-	$(BIN)/python -m pytest tests/cli/test_stubs.py
+	$(BIN)/python -m pytest tests/test_stubs.py
 
 generate: $(VENV)/installed
-	$(BIN)/python -c "from nceref.cli import stubs; stubs.update()"
+	$(BIN)/python -m tools.stubs
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures
 	$(BIN)/nceref tables conventions --format markdown > docs/conventions.md

@@ -1,4 +1,5 @@
 """Written by `make generate` from the declarations in `nceref.family`: change those."""
+# fmt: off
 
 import inspect
 from typing import Any, Literal, SupportsFloat
@@ -36,7 +37,7 @@ class LossFunction:
     def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy: ...
     def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]: ...
 
-def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: Any) -> dict[str, Any]: ...
+def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: Any = None) -> dict[str, Any]: ...
 def differentiable(declaration: Loss) -> list[str]: ...
 def signature(declaration: Loss) -> inspect.Signature: ...
 def default_of(p: Parameter) -> Any: ...
@@ -48,739 +49,257 @@ def all_losses() -> dict[str, LossFunction]: ...
 class _Alignment(LossFunction):
     """Mean distance of positive pairs to a power: what pulls views together."""
 
-    def __call__(
-        self,
-        x: Any,
-        y: Any,
-        *,
-        exponent: SupportsFloat = 2.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        x: Any,
-        y: Any,
-        *,
-        exponent: SupportsFloat = 2.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, x: Any, y: Any, *, exponent: SupportsFloat = 2.0, normalize: Literal["l2", "none"] = "l2"
-    ) -> Anatomy: ...
+    def __call__(self, x: Any, y: Any, *, exponent: SupportsFloat = 2.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, x: Any, y: Any, *, exponent: SupportsFloat = 2.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, x: Any, y: Any, *, exponent: SupportsFloat = 2.0,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Arcface(LossFunction):
     """Cross-entropy of scaled cosines with an additive angular margin on the target class."""
 
-    def __call__(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.5,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-        fallback: Literal["none", "linear"] = "none",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.5,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-        fallback: Literal["none", "linear"] = "none",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.5,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-        fallback: Literal["none", "linear"] = "none",
-    ) -> Anatomy: ...
+    def __call__(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.5,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2",
+        fallback: Literal["none", "linear"] = "none", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.5,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2",
+        fallback: Literal["none", "linear"] = "none", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.5,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2",
+        fallback: Literal["none", "linear"] = "none") -> Anatomy: ...
 
 class _BalancedSoftmax(LossFunction):
     """Cross-entropy whose softmax is weighted by class counts, for long-tailed training sets."""
 
-    def __call__(
-        self,
-        logits: Any,
-        target: Any,
-        class_counts: Any,
-        *,
-        temperature: SupportsFloat = 1.0,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        logits: Any,
-        target: Any,
-        class_counts: Any,
-        *,
-        temperature: SupportsFloat = 1.0,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
+    def __call__(self, logits: Any, target: Any, class_counts: Any, *, temperature: SupportsFloat = 1.0,
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, logits: Any, target: Any, class_counts: Any, *, temperature: SupportsFloat = 1.0,
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
     def anatomy(self, logits: Any, target: Any, class_counts: Any, *, temperature: SupportsFloat = 1.0) -> Anatomy: ...
 
 class _Clip(LossFunction):
     """Symmetric InfoNCE between two towers; a logit scale multiplies the similarities."""
 
-    def __call__(
-        self,
-        image: Any,
-        text: Any,
-        *,
-        logit_scale: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        image: Any,
-        text: Any,
-        *,
-        logit_scale: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, image: Any, text: Any, *, logit_scale: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> Anatomy: ...
+    def __call__(self, image: Any, text: Any, *, logit_scale: SupportsFloat, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, image: Any, text: Any, *, logit_scale: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, image: Any, text: Any, *, logit_scale: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Cosface(LossFunction):
     """Cross-entropy of scaled cosines with a margin subtracted from the target's cosine."""
 
-    def __call__(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.35,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.35,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        embeddings: Any,
-        class_weights: Any,
-        target: Any,
-        *,
-        margin: SupportsFloat = 0.35,
-        scale: SupportsFloat = 64.0,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.35,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.35,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, embeddings: Any, class_weights: Any, target: Any, *, margin: SupportsFloat = 0.35,
+        scale: SupportsFloat = 64.0, normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _CrossEntropy(LossFunction):
     """Softmax cross-entropy with temperature and label smoothing."""
 
-    def __call__(
-        self,
-        logits: Any,
-        target: Any,
-        *,
-        temperature: SupportsFloat = 1.0,
-        label_smoothing: SupportsFloat = 0.0,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        logits: Any,
-        target: Any,
-        *,
-        temperature: SupportsFloat = 1.0,
-        label_smoothing: SupportsFloat = 0.0,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, logits: Any, target: Any, *, temperature: SupportsFloat = 1.0, label_smoothing: SupportsFloat = 0.0
-    ) -> Anatomy: ...
+    def __call__(self, logits: Any, target: Any, *, temperature: SupportsFloat = 1.0,
+        label_smoothing: SupportsFloat = 0.0, reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, logits: Any, target: Any, *, temperature: SupportsFloat = 1.0,
+        label_smoothing: SupportsFloat = 0.0, reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, logits: Any, target: Any, *, temperature: SupportsFloat = 1.0,
+        label_smoothing: SupportsFloat = 0.0) -> Anatomy: ...
 
 class _Dcl(LossFunction):
     """NT-Xent without the positive in the denominator: the positive's pull does not fade."""
 
-    def __call__(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> Anatomy: ...
+    def __call__(self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Dclw(LossFunction):
     """DCL with positives weighted down where they already agree; the weights are constants."""
 
-    def __call__(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        sigma: SupportsFloat = 0.5,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        sigma: SupportsFloat = 0.5,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        sigma: SupportsFloat = 0.5,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, z1: Any, z2: Any, *, temperature: SupportsFloat, sigma: SupportsFloat = 0.5,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, z1: Any, z2: Any, *, temperature: SupportsFloat, sigma: SupportsFloat = 0.5,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat, sigma: SupportsFloat = 0.5,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Debiased(LossFunction):
     """NT-Xent whose negatives are corrected for samples of the anchor's own class among them."""
 
-    def __call__(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _HardContrastive(LossFunction):
     """InfoNCE over the hardest negatives only: an upper quantile of each row."""
 
-    def __call__(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        temperature: SupportsFloat,
-        fraction: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        temperature: SupportsFloat,
-        fraction: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        temperature: SupportsFloat,
-        fraction: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, queries: Any, keys: Any, *, temperature: SupportsFloat, fraction: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, queries: Any, keys: Any, *, temperature: SupportsFloat, fraction: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, keys: Any, *, temperature: SupportsFloat, fraction: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Hcl(LossFunction):
     """Debiased contrastive loss with importance weights on hard negatives."""
 
-    def __call__(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        concentration: SupportsFloat = 1.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        concentration: SupportsFloat = 1.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        positive_prior: SupportsFloat = 0.1,
-        concentration: SupportsFloat = 1.0,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        concentration: SupportsFloat = 1.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        concentration: SupportsFloat = 1.0, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
+        concentration: SupportsFloat = 1.0, normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _InfoNce(LossFunction):
     """InfoNCE: each query must pick its own key among all keys, or among explicit negatives."""
 
-    def __call__(
-        self,
-        queries: Any,
-        keys: Any,
-        negatives: Any = None,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        queries: Any,
-        keys: Any,
-        negatives: Any = None,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        queries: Any,
-        keys: Any,
-        negatives: Any = None,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, queries: Any, keys: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, queries: Any, keys: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, keys: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Moco(LossFunction):
     """InfoNCE against a queue of old keys; no gradient through keys or queue."""
 
-    def __call__(
-        self,
-        queries: Any,
-        keys: Any,
-        queue: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        queries: Any,
-        keys: Any,
-        queue: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        queries: Any,
-        keys: Any,
-        queue: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, queries: Any, keys: Any, queue: Any, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, queries: Any, keys: Any, queue: Any, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, keys: Any, queue: Any, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Nce(LossFunction):
     """Binary noise-contrastive estimation with a known noise density; no normalizer is assumed."""
 
-    def __call__(
-        self,
-        data_logits: Any,
-        noise_logits: Any,
-        *,
-        data_log_noise: Any,
-        noise_log_noise: Any,
-        noise_ratio: SupportsFloat,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        data_logits: Any,
-        noise_logits: Any,
-        *,
-        data_log_noise: Any,
-        noise_log_noise: Any,
-        noise_ratio: SupportsFloat,
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        data_logits: Any,
-        noise_logits: Any,
-        *,
-        data_log_noise: Any,
-        noise_log_noise: Any,
-        noise_ratio: SupportsFloat,
-    ) -> Anatomy: ...
+    def __call__(self, data_logits: Any, noise_logits: Any, *, data_log_noise: Any, noise_log_noise: Any,
+        noise_ratio: SupportsFloat, reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, data_logits: Any, noise_logits: Any, *, data_log_noise: Any, noise_log_noise: Any,
+        noise_ratio: SupportsFloat, reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, data_logits: Any, noise_logits: Any, *, data_log_noise: Any, noise_log_noise: Any,
+        noise_ratio: SupportsFloat) -> Anatomy: ...
 
 class _NtXent(LossFunction):
     """NT-Xent of SimCLR: the other view among all rows of both views but the anchor."""
 
-    def __call__(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        z1: Any,
-        z2: Any,
-        *,
-        temperature: SupportsFloat,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2"
-    ) -> Anatomy: ...
+    def __call__(self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, z1: Any, z2: Any, *, temperature: SupportsFloat, normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Paco(LossFunction):
     """Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates."""
 
-    def __call__(
-        self,
-        embeddings: Any,
-        labels: Any,
-        centers: Any,
-        *,
-        alpha: SupportsFloat,
-        temperature: SupportsFloat,
-        queue: Any = None,
-        queue_labels: Any = None,
-        class_prior: Any = None,
-        center_features: Any = None,
-        center_bias: Any = None,
-        form: Literal["sum", "normalized"] = "sum",
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        embeddings: Any,
-        labels: Any,
-        centers: Any,
-        *,
-        alpha: SupportsFloat,
-        temperature: SupportsFloat,
-        queue: Any = None,
-        queue_labels: Any = None,
-        class_prior: Any = None,
-        center_features: Any = None,
-        center_bias: Any = None,
-        form: Literal["sum", "normalized"] = "sum",
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        embeddings: Any,
-        labels: Any,
-        centers: Any,
-        *,
-        alpha: SupportsFloat,
-        temperature: SupportsFloat,
-        queue: Any = None,
-        queue_labels: Any = None,
-        class_prior: Any = None,
-        center_features: Any = None,
-        center_bias: Any = None,
-        form: Literal["sum", "normalized"] = "sum",
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
-    def decompose(
-        self,
-        embeddings: Any,
-        labels: Any,
-        centers: Any,
-        *,
-        alpha: SupportsFloat,
-        temperature: SupportsFloat,
-        queue: Any = None,
-        queue_labels: Any = None,
-        class_prior: Any = None,
-        center_features: Any = None,
-        center_bias: Any = None,
-        form: Literal["sum", "normalized"] = "sum",
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> dict[str, Any]: ...
+    def __call__(self, embeddings: Any, labels: Any, centers: Any, *, alpha: SupportsFloat, temperature: SupportsFloat,
+        queue: Any = None, queue_labels: Any = None, class_prior: Any = None, center_features: Any = None,
+        center_bias: Any = None, form: Literal["sum", "normalized"] = "sum", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, embeddings: Any, labels: Any, centers: Any, *, alpha: SupportsFloat,
+        temperature: SupportsFloat, queue: Any = None, queue_labels: Any = None, class_prior: Any = None,
+        center_features: Any = None, center_bias: Any = None, form: Literal["sum", "normalized"] = "sum",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, embeddings: Any, labels: Any, centers: Any, *, alpha: SupportsFloat, temperature: SupportsFloat,
+        queue: Any = None, queue_labels: Any = None, class_prior: Any = None, center_features: Any = None,
+        center_bias: Any = None, form: Literal["sum", "normalized"] = "sum",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+    def decompose(self, embeddings: Any, labels: Any, centers: Any, *, alpha: SupportsFloat, temperature: SupportsFloat,
+        queue: Any = None, queue_labels: Any = None, class_prior: Any = None, center_features: Any = None,
+        center_bias: Any = None, form: Literal["sum", "normalized"] = "sum",
+        normalize: Literal["l2", "none"] = "l2") -> dict[str, Any]: ...
 
 class _Siglip(LossFunction):
     """Sigmoid loss over all image-text pairs, summed over pairs and divided by N."""
 
-    def __call__(
-        self,
-        image: Any,
-        text: Any,
-        *,
-        logit_scale: SupportsFloat,
-        logit_bias: SupportsFloat = 0.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        image: Any,
-        text: Any,
-        *,
-        logit_scale: SupportsFloat,
-        logit_bias: SupportsFloat = 0.0,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        image: Any,
-        text: Any,
-        *,
-        logit_scale: SupportsFloat,
-        logit_bias: SupportsFloat = 0.0,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, image: Any, text: Any, *, logit_scale: SupportsFloat, logit_bias: SupportsFloat = 0.0,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, image: Any, text: Any, *, logit_scale: SupportsFloat, logit_bias: SupportsFloat = 0.0,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, image: Any, text: Any, *, logit_scale: SupportsFloat, logit_bias: SupportsFloat = 0.0,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Simple(LossFunction):
     """Linear loss: positives attract, all negatives repel with one constant weight."""
 
-    def __call__(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        negative_weight: SupportsFloat | None = None,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        negative_weight: SupportsFloat | None = None,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        queries: Any,
-        keys: Any,
-        *,
-        negative_weight: SupportsFloat | None = None,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, queries: Any, keys: Any, *, negative_weight: SupportsFloat | None = None,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, queries: Any, keys: Any, *, negative_weight: SupportsFloat | None = None,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, keys: Any, *, negative_weight: SupportsFloat | None = None,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _SupconIn(LossFunction):
     """Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.)."""
 
-    def __call__(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
+    def __call__(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
         no_positive: Literal["error", "skip", "zero"] = "error",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
-        no_positive: Literal["error", "skip", "zero"] = "error",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
-        no_positive: Literal["error", "skip", "zero"] = "error",
-    ) -> Anatomy: ...
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
+        no_positive: Literal["error", "skip", "zero"] = "error", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
+        no_positive: Literal["error", "skip", "zero"] = "error") -> Anatomy: ...
 
 class _SupconOut(LossFunction):
     """Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.)."""
 
-    def __call__(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        queue: Any = None,
-        queue_labels: Any = None,
-        form: Literal["mean", "sum"] = "mean",
-        base_temperature: SupportsFloat | None = None,
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
+    def __call__(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", queue: Any = None, queue_labels: Any = None,
+        form: Literal["mean", "sum"] = "mean", base_temperature: SupportsFloat | None = None,
+        anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
         no_positive: Literal["error", "skip", "zero"] = "error",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        queue: Any = None,
-        queue_labels: Any = None,
-        form: Literal["mean", "sum"] = "mean",
-        base_temperature: SupportsFloat | None = None,
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
-        no_positive: Literal["error", "skip", "zero"] = "error",
-        reduction: Literal["mean", "sum", "none"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        embeddings: Any,
-        labels: Any = None,
-        *,
-        temperature: SupportsFloat,
-        mask: Any = None,
-        anchor_mode: Literal["all", "one"] = "all",
-        queue: Any = None,
-        queue_labels: Any = None,
-        form: Literal["mean", "sum"] = "mean",
-        base_temperature: SupportsFloat | None = None,
-        anchor_weights: Any = None,
-        normalize: Literal["l2", "none"] = "l2",
-        no_positive: Literal["error", "skip", "zero"] = "error",
-    ) -> Anatomy: ...
+        reduction: Literal["mean", "sum", "none"] = "mean") -> Any: ...
+    def value_and_grad(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", queue: Any = None, queue_labels: Any = None,
+        form: Literal["mean", "sum"] = "mean", base_temperature: SupportsFloat | None = None,
+        anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
+        no_positive: Literal["error", "skip", "zero"] = "error", reduction: Literal["mean", "sum", "none"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, embeddings: Any, labels: Any = None, *, temperature: SupportsFloat, mask: Any = None,
+        anchor_mode: Literal["all", "one"] = "all", queue: Any = None, queue_labels: Any = None,
+        form: Literal["mean", "sum"] = "mean", base_temperature: SupportsFloat | None = None,
+        anchor_weights: Any = None, normalize: Literal["l2", "none"] = "l2",
+        no_positive: Literal["error", "skip", "zero"] = "error") -> Anatomy: ...
 
 class _Uniformity(LossFunction):
     """Log of the mean Gaussian potential between points: what spreads them over the sphere."""
 
-    def __call__(
-        self,
-        x: Any,
-        *,
-        t: SupportsFloat = 2.0,
-        include_diagonal: Literal[False, True] = False,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean"] = "mean",
-    ) -> Any: ...
-    def value_and_grad(
-        self,
-        x: Any,
-        *,
-        t: SupportsFloat = 2.0,
-        include_diagonal: Literal[False, True] = False,
-        normalize: Literal["l2", "none"] = "l2",
-        reduction: Literal["mean"] = "mean",
-        cotangent: Any = None,
-    ) -> tuple[Any, dict[str, Any]]: ...
-    def anatomy(
-        self,
-        x: Any,
-        *,
-        t: SupportsFloat = 2.0,
-        include_diagonal: Literal[False, True] = False,
-        normalize: Literal["l2", "none"] = "l2",
-    ) -> Anatomy: ...
+    def __call__(self, x: Any, *, t: SupportsFloat = 2.0, include_diagonal: Literal[False, True] = False,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean"] = "mean") -> Any: ...
+    def value_and_grad(self, x: Any, *, t: SupportsFloat = 2.0, include_diagonal: Literal[False, True] = False,
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean"] = "mean",
+        cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, x: Any, *, t: SupportsFloat = 2.0, include_diagonal: Literal[False, True] = False,
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 alignment: _Alignment
 arcface: _Arcface

@@ -2,10 +2,15 @@
 
 The signatures come from the declarations, the rest from ``losses.py`` without its bodies. A misspelt keyword, or a loss
 that does not exist, is then an error before anything runs.
+
+Each method of a loss states its arguments in full: `value_and_grad` has one keyword more than a call, `anatomy` one
+less, and a `ParamSpec` can neither gain nor lose a keyword (PEP 612 allows positional arguments only). A ``TypedDict``
+of the keywords could, but editors would then show ``**settings`` in place of names and defaults.
 """
 
 import ast
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,12 +21,14 @@ from nceref.spec import Array, Choice, Labels, Parameter, Scalar
 
 PATH = Path(losses.__file__).with_suffix(".pyi")
 
-_HEADER = '"""Written by `make generate` from the declarations in `nceref.family`: change those."""\n'
+_HEADER = '"""Written by `make generate` from the declarations in `nceref.family`: change those."""\n# fmt: off\n'
 _WIDTH = 120
+_GLUE = "\N{NO-BREAK SPACE}"
+"""Stands for a space at which no line is broken."""
 
 
 def render() -> str:
-    """Text of ``losses.pyi``, laid out as ``ruff format`` does."""
+    """Text of ``losses.pyi``."""
     tree = ast.parse(Path(losses.__file__).read_text(encoding="utf-8"))
     generic = next(node for node in tree.body if isinstance(node, ast.ClassDef))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
@@ -146,15 +153,21 @@ def _stars(args: ast.arguments) -> Iterator[tuple[str, ast.arg]]:
 
 
 def _arguments(args: ast.arguments) -> list[str]:
-    """Arguments of a function without defaults or stars."""
-    return [ast.unparse(arg) for arg in args.args]
+    """Arguments of a function with their defaults, without stars."""
+    defaults = [None] * (len(args.args) - len(args.defaults)) + [*args.defaults]
+    return [
+        ast.unparse(arg) + ("" if default is None else f" = {ast.unparse(default)}")
+        for arg, default in zip(args.args, defaults, strict=True)
+    ]
 
 
 def _signature(name: str, arguments: Sequence[str], returned: str, indent: int) -> list[str]:
-    """One ``def``, on as few lines as fit."""
-    pad, inside = " " * indent, ", ".join(arguments)
-    if len(line := f"{pad}def {name}({inside}) -> {returned}: ...") <= _WIDTH:
-        return [line]
-    if len(f"{pad}    {inside}") <= _WIDTH:
-        return [f"{pad}def {name}(", f"{pad}    {inside}", f"{pad}) -> {returned}: ..."]
-    return [f"{pad}def {name}(", *(f"{pad}    {a}," for a in arguments), f"{pad}) -> {returned}: ..."]
+    """One ``def``, with as many whole arguments on a line as fit."""
+    text = f"def {name}({', '.join(a.replace(' ', _GLUE) for a in arguments)}){_GLUE}->{_GLUE}{returned}:{_GLUE}..."
+    pad = " " * indent
+    lines = textwrap.wrap(text, _WIDTH, initial_indent=pad, subsequent_indent=pad + "    ", break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
+if __name__ == "__main__":
+    update()

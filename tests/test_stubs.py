@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from nceref import losses
-from nceref.cli import stubs
 from nceref.losses import get_loss
+from tools import stubs
 
 RIGHT = (
     "losses.nt_xent(1, 2, temperature=0.1)",
@@ -62,7 +62,8 @@ def test_stub_has_the_real_arguments(loss_name):
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed: pip install 'nceref[dev]'")
 def test_mypy_accepts_right_calls_and_refuses_wrong_ones(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("\n".join(["from nceref import losses", *RIGHT, *WRONG, ""]), encoding="utf-8")
+    shown = "reveal_type(losses.nt_xent.value_and_grad)"
+    script.write_text("\n".join(["from nceref import losses", *RIGHT, *WRONG, shown, ""]), encoding="utf-8")
     options = ["--config-file=", f"--cache-dir={tmp_path / 'cache'}", "--show-error-codes", "--no-error-summary"]
     found = subprocess.run(
         [sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True, check=False
@@ -71,3 +72,7 @@ def test_mypy_accepts_right_calls_and_refuses_wrong_ones(tmp_path):
     errors = {int(line.split(":")[1]): line.rsplit("[", 1)[1].rstrip("]") for line in lines}
     first = 2 + len(RIGHT)
     assert errors == {first + i: code for i, code in enumerate(WRONG.values())}, found.stdout + found.stderr
+    note = next(line for line in found.stdout.splitlines() if "Revealed type" in line)
+    for name in (*inspect.signature(losses.nt_xent).parameters, "cotangent"):
+        assert f"{name}: " in note
+    assert "temperature: typing.SupportsFloat" in note
