@@ -37,7 +37,7 @@ def assert_conforms(target: Any, loss: str | None = None, **options: Any) -> Non
 
 @dataclass(frozen=True)
 class Target:
-    """A loss to be checked, with what `nceref.verify` needs to know about it.
+    """A loss to be checked, with the arguments of `nceref.verify`.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Check:
         """Raise AssertionError unless the target passes."""
         chosen = {"case": [self.case]} if self.case else {}
         report = verify(target.function, target.loss, **{"suite": self.suite, **target.options, **chosen})
-        # A single case may be blind to some mutants; whether all of them together are is asked of the whole run.
+        # A single case may not see every wrong answer of the self-test; all of them together must, in the whole run.
         failing = (DIFFERS, BROKEN_CHECKER, TARGET_FAILED) if self.case else tuple(range(1, 7))
         if report.exit_code in failing:
             raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message

@@ -17,7 +17,7 @@ from nceref.cli.common import echo_json, show
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss that was tried.")
 @click.pass_context
 def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:
-    """Try TARGET against every loss whose inputs fit, and say which it is, or which it is with what difference.
+    """Try TARGET against every loss whose inputs fit, and name the one it is, or the one it is with a difference.
 
     The exit status is 0 if it is exactly one of them, with or without gradients, 1 if it is not, and 4 if it could not
     be run as any.

@@ -12,7 +12,7 @@ Exit status
   0  conforms (or value-only, without --require-grad)
   1  differs
   2  wrong usage
-  3  the checker failed its own test: a mutant of the reference passed
+  3  the checker failed its own test: a wrong answer passed
   4  the target could not be loaded, or no case could be run
   5  nothing or too little was executed
   6  inconclusive: nothing failed, but the cases could not have seen it

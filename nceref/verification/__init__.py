@@ -2,7 +2,7 @@
 
 verifier     all of it, in order: request, target, cases, judge, invariances, self-test, explanation, report
 records      what the parts hand to one another
-request      what the caller asked for, checked
+request      the arguments of `verify`, checked
 corpus       designed inputs of a loss: each case with its reference and the bound of every quantity
 targets      from a name to something that is called with the inputs of the loss and gives gradients
 judge        compares quantity by quantity
@@ -10,7 +10,7 @@ invariances  what must hold between answers of the target itself
 self_test    wrong answers that every run must reject
 verdict      which verdict the results amount to
 conventions  the closed list of what implementations differ in
-diagnosis    which of them explains a difference, or what else can be said of it
+diagnosis    which of them explains a difference, or what else is true of it
 report       verdict, explanation and results; `page` lays out their parts
 repro        the smallest failing input, as a stand-alone script
 identify     tries a target as every loss

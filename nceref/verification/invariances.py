@@ -1,6 +1,6 @@
-"""Second witnesses: what must hold between answers of the target itself, whatever the reference says.
+"""What must hold between answers of the target itself, whatever the reference is: a second way to see an error.
 
-An identity is asked on one case, the first where it means something. Those that move the input run the target once
+An invariance is checked on one case, the first where it means something. Those that move the input run the target once
 more. A loss has those that it declares as properties, and they are about its default policies; the reference must keep
 them on the case as well, to its own accuracy: what holds by accident within a wide bound is not demanded of a target.
 """
@@ -37,7 +37,7 @@ class Invariance:
     claim: str = ""
 
     def concerns(self, probe: Probe) -> bool:
-        """Whether the loss says so, under the policies of the probe."""
+        """Whether the loss declares it, under the policies of the probe."""
         return not self.claim or (self.claim in probe.loss.properties and _default_policies(probe))
 
 
@@ -111,8 +111,8 @@ def _result(invariance: Invariance, probe: Probe, gap: float, slack: float, size
 
 
 def _embeddings(probe: Probe) -> list[Array]:
-    wanted = [p for p in probe.loss.parameters if isinstance(p, Array) and p.embedding]
-    return [p for p in wanted if probe.inputs.get(p.name) is not None]
+    declared = [p for p in probe.loss.parameters if isinstance(p, Array) and p.embedding]
+    return [p for p in declared if probe.inputs.get(p.name) is not None]
 
 
 def _scaled(probe: Probe, rng: np.random.Generator) -> Inputs | None:
@@ -181,7 +181,7 @@ def _homogeneous(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
         total += weight * float(np.sum(x * outcome.grads[name]))
         exact.append(weight * float(np.sum(x * probe.grads[name])))
         room += weight * float(np.sum(np.abs(x) * probe.bounds.grads[name]))
-    # Where every term is 0 by itself, as for normalized rows that are all equal, their sum says nothing.
+    # Where every term is 0 by itself, as for normalized rows that are all equal, their sum means nothing.
     largest = max(map(abs, exact))
     return (abs(total), room) if abs(sum(exact)) <= _KEPT * largest and room < largest else None
 

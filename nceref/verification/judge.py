@@ -11,7 +11,7 @@ from nceref.tolerance.implementation import FORMATS
 from nceref.verification.records import Observation, Outcome, Probe, Result, Status
 
 HARMLESS = frozenset({"prints"})
-"""Behavior that is told, but is no failure."""
+"""Behavior that is reported, but is no failure."""
 
 
 def judge(observation: Observation) -> list[Result]:

@@ -14,7 +14,7 @@ _FAILING = ("fail", "error", "xpass")
 
 
 def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
-    """An explanation: its id, what it says, how to mend it and where it was seen."""
+    """An explanation: its id, its sentence, how to mend it and where it was seen."""
     page.print(f"\n{diagnosis.id}", style="bold")
     lines = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
     for label, sentence in lines:

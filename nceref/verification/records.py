@@ -23,7 +23,7 @@ class Probe:
     id : str
         Geometry, variant and temperature, such as ``random-0.07``; stable.
     loss : Loss
-        What is asked for.
+        The reference.
     inputs : mapping
         The arguments of the loss by name, settings included; float arrays are float64 arrays whose entries are numbers
         of `dtype`, and so are float scalars.
@@ -32,7 +32,7 @@ class Probe:
     reduction : str
         ``mean``, ``sum`` or ``none``; with ``none`` gradients are those of the sum of the rows.
     value : float or array
-        The reference; rows under the reduction ``none``; None where `skip` says why there is none.
+        The reference; rows under the reduction ``none``; None where there is none, see `skip`.
     grads : mapping
         Gradients of the reference by input; empty on a kink.
     bounds : Bounds
@@ -67,11 +67,11 @@ class Outcome:
     Attributes
     ----------
     value : float, array or None
-        In float64; None where `trouble` says what happened.
+        In float64; None where there is `trouble`.
     grads : mapping
         Gradients by input, in float64; an input that the graph does not reach has zeros.
     unjudged : mapping
-        Inputs whose gradient cannot be asked for, with the reason.
+        Inputs whose gradient cannot be judged, with the reason.
     trouble : str
         Id of what went wrong: ``raises``, ``exits``, ``hangs``, ``dies``, ``wrong-shape``, ``not-a-number-type`` ...,
         or empty.

@@ -45,7 +45,7 @@ class Report:
     settings : mapping
         The conventions that the target was held to.
     terms : mapping
-        For each case what the bound of its value is made of, if that was asked for.
+        For each case what the bound of its value is made of, if that was wished.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""What the caller of `verify` asked for, checked and sorted: the loss, the conventions intended, and how to judge."""
+"""The arguments of `verify`, checked and sorted: the loss, the conventions intended, and how to judge."""
 
 import platform
 from collections.abc import Iterable, Mapping
@@ -169,9 +169,9 @@ def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings)
 
 
-def selected(ids: Iterable[str], wanted: Iterable[str]) -> frozenset[str]:
+def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
     """The wanted cases, each of which must exist."""
-    return frozenset(choose("case", wanted, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
+    return frozenset(choose("case", chosen, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
 def environment(request: Request, target: Any) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def environment(request: Request, target: Any) -> dict[str, Any]:
 
     Parameters
     ----------
-    asked : Request
+    request : Request
     target : Target or None
         None if it could not be loaded.
     """

@@ -1,4 +1,4 @@
-"""The verdict: which rule of the table applies to the results of a run, and what it says in one sentence."""
+"""The verdict: which rule of the table applies to the results of a run, and why, in one sentence."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
 
     Parameters
     ----------
-    asked : Request
+    request : Request
     results : sequence of Result
         Of all runs, with the expected failures marked.
     runs : sequence of TargetRun
@@ -37,7 +37,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
     cases = f"on {judged} of {judged} cases" if not held else f"on {judged} cases but where it is expected not to"
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
-        (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a mutant of the reference: "
+        (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a wrong answer: "
          f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; please report this"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
@@ -67,7 +67,7 @@ def _arrays(request: Request) -> frozenset[str]:
 
 
 def _wanted(request: Request, ungraded: Sequence[str]) -> str:
-    return f" of {', '.join(ungraded)}, which --require-grad asks for" if request.require_grad and ungraded else ""
+    return f" of {', '.join(ungraded)}, which --require-grad demands" if request.require_grad and ungraded else ""
 
 
 def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) -> str:

@@ -64,7 +64,7 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
     expected_failures : mapping, optional
         Result id to the reason why it fails; strict: an unexpected pass fails.
     explain : bool
-        Whether the report tells what the bound of each case is made of.
+        Whether the report shows what the bound of each case is made of.
     repro : bool
         Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
         difference.

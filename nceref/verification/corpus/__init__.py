@@ -1,1 +1,1 @@
-"""What a target is asked: the designed corpus, the smallest input that fails, and a script of it."""
+"""Designed inputs on which every target is judged, each with its reference and bounds."""

@@ -35,15 +35,15 @@ def corpus(
     algorithm: str = "textbook",
     fixed: Mapping[str, float] | None = None,
 ) -> tuple[Probe, ...]:
-    """All probes of a suite, in a fixed order, the most telling one first.
+    """All probes of a suite, in a fixed order, the one that discriminates most first.
 
     Parameters
     ----------
     loss : Loss
-        What is asked for.
+        The reference.
     settings : mapping
         Parameter name to a value, to ``...`` for a generated array, or to "views". What is not named is as in the
-        first variant of the loss; naming any array or labels sets aside all that the variant says about these.
+        first variant of the loss; naming any array or labels sets aside all that the variant has of these.
     suite : {"quick", "standard", "full"}
         How many probes: about 14, 40, 140.
     dtype : {"float64", "float32", "bfloat16", "float16"}
@@ -119,7 +119,7 @@ def _check(loss: Loss, settings: Any, suite: str, dtype: str, reduction: str, fi
 
 
 def _variant(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked for: the first variant, with the settings in place of what they name."""
+    """The arguments of a run: the first variant, with the settings in place of what they name."""
     arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
     first = dict(loss.variants[0])
     if arrays & set(settings):
@@ -245,7 +245,7 @@ def evaluate(
     Parameters
     ----------
     loss : Loss
-        What is asked for.
+        The reference.
     inputs : mapping
         Arguments by name, numbers of `dtype`.
     dtype, reduction, algorithm : str

@@ -25,7 +25,7 @@ CLASSES = {"N": 8, "C": 3}
 BIASES = (-5.0, -10.0, 6.0, -7.5)
 """Of the losses that add one; probes take turns."""
 SHARES = (None, 0.15, None, 0.8, 0.4)
-"""Where in its typical range a hyperparameter lies that is not asked for; None: at its default. Probes take turns,
+"""Where in its typical range a hyperparameter lies that nobody has set; None: at its default. Probes take turns,
 and there are not as many as temperatures: each temperature meets each of them.
 """
 
@@ -79,8 +79,8 @@ def _scattered(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Ar
 def short(x: Array) -> Array:
     """The rows with lengths between 0.3 and 0.95, for losses whose inner products must be cosines."""
     peak = np.linalg.norm(x, axis=-1, keepdims=True)
-    wanted = 0.3 + 0.65 * (np.arange(x.shape[0]) % 4 / 3).reshape(-1, *[1] * (x.ndim - 1))
-    return x * wanted / np.where(peak > 0, peak, 1.0)
+    lengths = 0.3 + 0.65 * (np.arange(x.shape[0]) % 4 / 3).reshape(-1, *[1] * (x.ndim - 1))
+    return x * lengths / np.where(peak > 0, peak, 1.0)
 
 
 def turn_vectors(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
     "standard": STANDARD,
     "full": tuple((name, EVERY) for name in PLACES),
 }
-"""Geometries and the temperatures each is asked at; a scale is the inverse of the temperature."""
+"""Geometries, and the temperatures of each; a scale is the inverse of the temperature."""
 
 
 def sites(suite: str) -> Iterator[tuple[str, str, float, dict[str, int]]]:

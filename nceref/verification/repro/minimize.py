@@ -47,7 +47,7 @@ def smallest(
     Parameters
     ----------
     loss : Loss
-        What is asked for.
+        The reference.
     settings : mapping
         As for the corpus, with the scalars that the target has fixed: those keep their values.
     run : callable
@@ -55,7 +55,7 @@ def smallest(
     dtype, reduction, algorithm : str
         As for the corpus.
     first : sequence of Observation
-        Failing cases of the corpus: they say which arguments are given, which other temperatures to try, and whether
+        Failing cases of the corpus: they show which arguments are given, which other temperatures to try, and whether
         a wrong value is looked for or, where their values are right, a wrong gradient.
     most : int
         Inputs that are tried; each takes some milliseconds.
@@ -65,7 +65,7 @@ def smallest(
     Returns
     -------
     (Probe, Outcome) or None
-        Failing, and told from rounding by its bound. Where nothing that small fails, the smallest of `first`.
+        Failing beyond its bound, and so not by rounding. Where nothing that small fails, the smallest of `first`.
     """
     known = list(first)
     template = known[0].probe if known else _template(loss, settings, dtype, reduction)

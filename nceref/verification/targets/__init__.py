@@ -1,1 +1,1 @@
-"""Somebody else's loss: found, its arguments matched, run in its framework, here or in a process of its own."""
+"""Somebody else's loss: located, its arguments matched, run in its framework, here or in a process of its own."""

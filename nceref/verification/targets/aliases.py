@@ -71,7 +71,7 @@ def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def denoted(parameter: str, inputs: Iterable[str]) -> str | None:
+def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
     """The one of `inputs` that a parameter's name stands for; None if there is none, or more than one."""
     inputs = tuple(inputs)
     if parameter in inputs:

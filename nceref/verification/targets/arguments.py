@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.errors import TargetError
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
-from nceref.verification.targets.aliases import denoted, kind
+from nceref.verification.targets.aliases import kind, match_input
 
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -23,7 +23,7 @@ class Arguments:
     named : tuple of (str, str)
         Parameter and input, for what goes by keyword.
     truths : frozenset of str
-        Parameters that want a truth value where the loss has a word.
+        Parameters that take a truth value where the loss has a word.
     """
 
     positional: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ def signature_of(function: Any) -> inspect.Signature:
         return inspect.Signature([inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL)])
 
 
-def arguments(
+def match_arguments(
     signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
     """Match the parameters of a target with the inputs that are given.
@@ -64,7 +64,7 @@ def arguments(
         Of what is called.
     given : iterable of Parameter
         The inputs there are; arrays and labels must all find a place, scalars need not.
-    asked : iterable of str
+    chosen : iterable of str
         Choices (and ``reduction``) that the user set; the target keeps its own default for the others.
     name, loss : str
         Of the target and the loss, for messages.
@@ -91,7 +91,7 @@ def arguments(
 _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 
 
-def named_only(
+def match_by_name(
     signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
     """What a constructor is handed: by name or alias only, and only what does not need a graph.
@@ -120,7 +120,7 @@ def _by_name(
         for parameter, p in parameters.items():
             free = [n for n in inputs if n not in matched.values() and (n in chosen or _by_itself(inputs[n], p))]
             free = [n for n in free if n == parameter] if exact else free
-            if parameter not in matched and (name := denoted(parameter, free)):
+            if parameter not in matched and (name := match_input(parameter, free)):
                 matched[parameter] = name
     reduction = parameters.get("reduction")
     if reduction is not None and ("reduction" in chosen or reduction.default is reduction.empty):
@@ -129,7 +129,7 @@ def _by_name(
 
 
 def _by_itself(declared: Parameter, parameter: inspect.Parameter) -> bool:
-    """Whether an input is handed over without being asked for: a choice only where the target has no default."""
+    """Whether an input is handed over without being set by the user: a choice only where the target has no default."""
     return not isinstance(declared, Choice) or parameter.default is parameter.empty
 
 

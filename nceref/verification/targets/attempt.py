@@ -1,4 +1,4 @@
-"""One request to a target in this process: whatever it does becomes an outcome."""
+"""Calls a target once in this process: whatever it does becomes an outcome."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
     Raises
     ------
     InputError, UnavailableError
-        If the framework cannot do what is asked, whatever the target is.
+        If the framework cannot run this, whatever the target is.
     """
     frameworks.check(target, request)
     printed = io.StringIO()

@@ -1,7 +1,8 @@
-"""Watches a target that runs in a process of its own, see `child`: it may hang, exit or die.
+"""The parent's side of a target in a process of its own: it may hang, exit or die, and the run goes on.
 
 Messages are pickled over the child's own standard streams, which it takes away from the target before it loads it:
-what the target prints cannot corrupt them. Requests carry arrays only; the declaration of the loss is found by name.
+what the target prints cannot corrupt them. Requests for a call carry arrays only; the declaration of the loss comes
+once, with the request to load.
 """
 
 import contextlib
@@ -36,9 +37,9 @@ class ChildRunner:
 
     target: ResolvedTarget
 
-    def __init__(self, wanted: LoadRequest | None, device: str, timeout: float, loading_timeout: float) -> None:
+    def __init__(self, request: LoadRequest | None, device: str, timeout: float, loading_timeout: float) -> None:
         self._load_request, self._device, self._timeout, self._loading_timeout = (
-            wanted,
+            request,
             device,
             timeout,
             loading_timeout,
@@ -48,7 +49,7 @@ class ChildRunner:
         self._in_a_row: list[Outcome] = []
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
-        """Ask the target; with `twice`, ask again and compare bit by bit."""
+        """Call the target; with `twice`, call it again and compare bit by bit."""
         return self._call((frameworks.call_request(probe, self._device), twice, None), 2 if twice else 1)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
@@ -72,9 +73,9 @@ class ChildRunner:
         threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
         self._load()
 
-    def load(self, wanted: LoadRequest) -> None:
+    def load(self, request: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
-        self._load_request = wanted
+        self._load_request = request
         self._in_a_row.clear()
         if self._process is None:
             self.start()
@@ -142,7 +143,7 @@ class ChildRunner:
             self._process.stdin.flush()
 
     def _received(self, seconds: float, limit: str) -> Any:
-        """The next message, or the outcome that says that there is none."""
+        """The next message, or the outcome that stands for none."""
         try:
             message = self._inbox.get(timeout=seconds)
         except queue.Empty:

@@ -1,4 +1,4 @@
-"""The child's side of `child`: loads a target once and answers requests until its parent is gone."""
+"""The child's side of a target in a process of its own: loads it once and answers until its parent is gone."""
 
 import os
 import pickle
@@ -36,17 +36,17 @@ def main() -> None:
         _send(replies, reply)
 
 
-def _loaded(wanted: LoadRequest) -> Any:
+def _loaded(request: LoadRequest) -> Any:
     """The target of a request; a later one for the same text finds its packages imported already."""
-    folder = str(folder_of(wanted.text))
+    folder = str(folder_of(request.text))
     if folder not in sys.path:
         # Behind everything else, for what the target imports when it is called.
         sys.path.append(folder)
-    return load.target(wanted.text, wanted.loss, **wanted.options)
+    return load.resolve_target(request.text, request.loss, **request.options)
 
 
 def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """The pipes to the parent; what the target knows as standard input and output leads nowhere."""
+    """The pipes to the parent; what the target has as standard input and output leads nowhere."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)

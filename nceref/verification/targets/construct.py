@@ -11,20 +11,20 @@ from typing import Any
 
 from nceref.errors import InputError, TargetError
 from nceref.spec import Loss
-from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.arguments import (
     Arguments,
-    arguments,
     given_parameters,
     listed,
-    named_only,
+    match_arguments,
+    match_by_name,
     signature_of,
 )
 from nceref.verification.targets.call_expression import Expression
 
 
 @dataclass(frozen=True)
-class Taken:
+class BoundCall:
     """Which inputs reach a target: in its constructor, and in its call.
 
     With a call expression `names` are the inputs that it uses.
@@ -41,15 +41,15 @@ class Taken:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class Callee:
     """A target that can be called with the inputs of a loss.
 
     Attributes
     ----------
-    found : object
+    thing : object
         A function, a class or an object.
-    asked : frozenset of str
-        Settings that the user gave: the target is told them if it can be.
+    chosen : frozenset of str
+        Settings that the user gave: they are passed on where the target takes them.
     presets : mapping
         Arguments that were given beforehand: of the constructor, or of every call of a function.
     """
@@ -80,12 +80,12 @@ class Made:
 
     @property
     def has_reduction(self) -> bool:
-        """Whether the target can be told the reduction."""
+        """Whether the target takes the reduction."""
         parameters = self.written.names if self.written is not None else frozenset(self.call.parameters)
         return "reduction" in parameters or "reduction" in self.constructor.parameters
 
-    def bound(self, names: Iterable[str], reduction: str = "mean") -> Taken:
-        """Which of the given inputs goes where; a target is told of a reduction other than the mean if it can be.
+    def bind(self, names: Iterable[str], reduction: str = "mean") -> BoundCall:
+        """Which of the given inputs goes where; a reduction that is not the mean is passed on where it can be.
 
         Raises
         ------
@@ -96,42 +96,42 @@ class Made:
         chosen = self.chosen | (frozenset() if reduction == "mean" else {"reduction"})
         by_call = self._taken_by_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
-        free = [p for p in given if p.name not in by_call or any(denoted(n, [p.name]) for n in needed)]
-        construct = named_only(self.constructor, free, chosen, f"the constructor of {self.name}", self.loss.name)
+        free = [p for p in given if p.name not in by_call or any(match_input(n, [p.name]) for n in needed)]
+        construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}", self.loss.name)
         if self.written is not None:
             used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
-            return Taken(construct, Arguments(), used)
+            return BoundCall(construct, Arguments(), used)
         inside = frozenset(construct.names.values()) - by_call
         rest = [p for p in given if p.name not in inside]
-        called = arguments(self.call, rest, chosen, self.name, self.loss.name)
-        return Taken(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
+        called = match_arguments(self.call, rest, chosen, self.name, self.loss.name)
+        return BoundCall(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
 
     def _taken_by_call(self, given: Iterable[str]) -> frozenset[str]:
-        """Inputs that the call asks for by name: the constructor does without them if it can."""
+        """Inputs that the call takes by name: the constructor does without them if it can."""
         if self.written is not None:
             return self.written.names
-        return frozenset(name for n in self.call.parameters if (name := denoted(n, given)))
+        return frozenset(name for n in self.call.parameters if (name := match_input(n, given)))
 
     def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
         """Construct, if it is a class, and call."""
-        taken = self.bound(inputs, reduction)
+        bound = self.bind(inputs, reduction)
         words = {**inputs, "reduction": reduction}
-        function = self._function(taken, words, placed)
+        function = self._function(bound, words, placed)
         if self.written is not None:
             return self.written.evaluated(function, words)
-        return taken.called.handed(function, words)
+        return bound.called.handed(function, words)
 
-    def _function(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
+    def _function(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         kept = _KEPT.get()
         if kept is None:
-            return self._constructed(taken, inputs, placed)
+            return self._constructed(bound, inputs, placed)
         if id(self) not in kept:
-            kept[id(self)] = self._constructed(taken, inputs, placed)
+            kept[id(self)] = self._constructed(bound, inputs, placed)
         return kept[id(self)]
 
-    def _constructed(self, taken: Taken, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
+    def _constructed(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.thing):
-            return _callable(placed(taken.construct.handed(partial(self.thing, **self.presets), inputs)))
+            return _callable(placed(bound.construct.handed(partial(self.thing, **self.presets), inputs)))
         if _keeps_tensors(self.thing):
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.thing)))
@@ -151,9 +151,9 @@ def same_instance() -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def made_of(
+def callee_of(
     thing: Any, name: str, loss: Loss, chosen: frozenset[str], init: Mapping[str, Any], written: Expression | None
-) -> Made:
+) -> Callee:
     """A target with what was given beforehand.
 
     Raises
@@ -173,7 +173,7 @@ def made_of(
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         msg = f"`init` gives `{unknown[0]}`, but {name} takes {listed(parameters)}"
         raise InputError(msg)
-    return Made(thing, name, loss, chosen, init, written)
+    return Callee(thing, name, loss, chosen, init, written)
 
 
 def _method(kind: type, name: str) -> Any:

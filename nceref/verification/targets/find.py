@@ -1,4 +1,4 @@
-"""From the text ``file.py:name`` or ``package.module:name`` to an object, or to an error that says what is there."""
+"""From the text ``file.py:name`` or ``package.module:name`` to an object, or to an error that lists what is there."""
 
 import importlib
 import importlib.util
@@ -15,7 +15,7 @@ from typing import Any
 from nceref.errors import InputError, TargetError
 
 
-def located(text: str) -> Any:
+def find_object(text: str) -> Any:
     """The object that a TARGET text names.
 
     Raises
@@ -100,7 +100,7 @@ def _beside(folder: Path) -> Iterator[None]:
 
 
 def _imported(load: Callable[[], Any], name: str) -> Any:
-    """What an import gives; whatever goes wrong in somebody else's file is told with its last lines."""
+    """What an import gives; whatever goes wrong in somebody else's file is reported with its last lines."""
     try:
         return load()
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
-"""How a target of each framework is handed its inputs and asked for value and gradients.
+"""How a target of each framework takes its inputs, and how value and gradients are read from it.
 
-`recognized` tells the framework of a target, `answer` asks it. The three frameworks are siblings: `run_numpy`,
+`answer` calls a target of any framework. The three frameworks are siblings: `run_numpy`,
 `run_torch`, `run_jax`, each with ``answer(target, request, floats, gradients)`` and ``check(request)``.
 """
 
@@ -32,14 +32,14 @@ class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
 
 @dataclass(frozen=True, eq=False)
 class CallRequest:
-    """What a target is asked on one case; picklable.
+    """The call of a target on one case; picklable.
 
     Attributes
     ----------
     inputs : mapping
         The given arguments of the loss by name: float64 and integer arrays, floats, words.
     tracked : frozenset of str
-        Float arrays whose gradient is asked for: the differentiable ones, and declared constants that are rows.
+        Float arrays whose gradient is computed: the differentiable ones, and declared constants that are rows.
     scalars : frozenset of str
         Differentiable scalars.
     constants : frozenset of str
@@ -59,7 +59,7 @@ class CallRequest:
 
     @property
     def differentiable(self) -> frozenset[str]:
-        """Everything whose gradient is asked for."""
+        """Everything whose gradient is computed."""
         return self.tracked | self.scalars
 
 
@@ -74,7 +74,7 @@ class Answer:
 
 
 def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
-    """What to ask on a probe; what it leaves out has the default of the declaration."""
+    """The call for a probe; what it leaves out has the default of the declaration."""
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
     declared = [p for p in probe.loss.parameters if p.name in given]
@@ -90,7 +90,7 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
 
 
 def module(framework: str) -> ModuleType:
-    """The sibling that knows a framework."""
+    """The module of a framework."""
     if framework not in NAMES:
         msg = f"`framework` must be one of {', '.join(NAMES)}, got {framework!r}"
         raise InputError(msg)
@@ -115,10 +115,10 @@ def check(target: ResolvedTarget, request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
-    """Call the target, as a training step would; ask for less only where it refuses.
+    """Call the target, as a training step would; with less only where it refuses.
 
-    First with every scalar as a tensor, then with Python numbers for them, then without gradients. What was asked for
-    in vain is told in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
+    First with every scalar as a tensor, then with Python numbers for them, then without gradients. What it
+    refused stands in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
     """
     call = module(target.framework).answer
     known = frozenset(target.floats)
@@ -146,7 +146,7 @@ def _with_reasons(
     gradients: bool,
     failed: Exception | None,
 ) -> Answer:
-    """The answer with the reasons for what could not be asked, and without gradients that mean nothing."""
+    """The answer with the reasons for what could not be computed, and without gradients that mean nothing."""
     why = f"{type(failed).__name__}: {short(failed or '', 120)}"
     refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
     missing = (floats & request.scalars if gradients else request.differentiable) - frozenset(result.grads)
@@ -160,7 +160,7 @@ def _with_reasons(
 
 
 def short(error: object, length: int = 300) -> str:
-    """What an exception says, on one line of at most that length."""
+    """The message of an exception, on one line of at most that length."""
     text = " ".join(str(error).split())
     return text if len(text) <= length else text[: length - 3] + "..."
 
@@ -184,7 +184,7 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
 
 
 def value_of(array: Any, request: CallRequest) -> Any:
-    """The value as a float64 number or rows, of the shape that the reduction asks for."""
+    """The value as a float64 number or rows, of the shape that belongs to the reduction."""
     value = np.asarray(array)
     if value.dtype.kind not in "fiub" and value.dtype.name != "bfloat16":
         msg = f"returns entries of type {value.dtype} instead of real numbers"
@@ -194,9 +194,9 @@ def value_of(array: Any, request: CallRequest) -> Any:
         return float(value.reshape(()))
     if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
         return value
-    wanted = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
+    required = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
     hint = "; choose rows with --set reduction=none" if value.ndim and request.reduction != "none" else ""
-    msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {wanted}{hint}"
+    msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
     raise Trouble(msg, "wrong-shape")
 
 

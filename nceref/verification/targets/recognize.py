@@ -12,15 +12,15 @@ from nceref.verification.targets.frameworks import NAMES
 _ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
           "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip
 _FOREIGN = ("builtins", "torch.nn.modules.module")
-"""Bases whose methods tell nothing about a target."""
+"""Bases whose methods are no evidence about a target."""
 
 
-def recognized(thing: Any, expression_names: frozenset[str] = frozenset()) -> str:
+def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset()) -> str:
     """The framework of a target.
 
-    Evidence is asked in this order, and the first that tells decides: the call expression, base classes, annotations,
-    the names that the code uses, what its module has imported. NumPy counts only where no other is there, and is the
-    answer where nothing tells.
+    The first evidence that there is decides, in this order: the call expression, base classes, annotations, the names
+    that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
+    there is no evidence.
 
     Raises
     ------
@@ -85,7 +85,7 @@ _DEEP = 100
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """What a function knows of the functions around it."""
+    """What a function takes from the functions around it."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _filled(cell)}
 

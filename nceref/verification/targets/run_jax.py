@@ -60,7 +60,7 @@ def _plain(loss: Any, request: CallRequest) -> Answer:
 
 
 def _double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
-    """Float64 where it is asked for; JAX leaves it out by default."""
+    """Float64 where the run is in it; JAX leaves it out by default."""
     import jax
 
     if not hasattr(jax, "enable_x64"):

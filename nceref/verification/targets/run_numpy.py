@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.verification.targets.aliases import denoted
+from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
     Answer,
     CallRequest,
@@ -62,9 +62,9 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
     if grads is None:
         return {}
     if isinstance(grads, Mapping):
-        by_name = {target.names.get(k) or denoted(str(k), request.differentiable): g for k, g in grads.items()}
+        by_name = {target.names.get(k) or match_input(str(k), request.differentiable): g for k, g in grads.items()}
         if None in by_name:
-            unknown = [k for k in grads if not (target.names.get(k) or denoted(str(k), request.differentiable))]
+            unknown = [k for k in grads if not (target.names.get(k) or match_input(str(k), request.differentiable))]
             msg = f"returns a gradient named {unknown[0]!r}; the inputs are {', '.join(sorted(request.differentiable))}"
             raise Trouble(msg, "wrong-shape")
         return {str(n): g for n, g in by_name.items() if n in request.differentiable and g is not None}

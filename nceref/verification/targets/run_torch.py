@@ -46,8 +46,8 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
         if not isinstance(loss, torch.Tensor):
             return _without_graph(loss, request, modified(changed))
         value = value_of(_numbers(loss), request)
-        wanted = request.differentiable - floats if gradients else frozenset()
-        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in wanted}, request)
+        tracked = request.differentiable - floats if gradients else frozenset()
+        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in tracked}, request)
     return Answer(value, grads, remarks=modified(changed))
 
 

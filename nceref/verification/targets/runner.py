@@ -21,7 +21,7 @@ class Runner:
     device: str = "cpu"
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
-        """Ask the target; with `twice`, ask again and compare bit by bit."""
+        """Call the target; with `twice`, call it again and compare bit by bit."""
         return attempt(self.target, frameworks.call_request(probe, self.device), twice)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
@@ -39,13 +39,13 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
     Parameters
     ----------
     thing, loss, **options
-        As for `load.target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
+        As for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
     device : str
         As the framework names it.
     """
     if not isinstance(thing, ResolvedTarget):
         assert loss is not None
-        thing = load.target(thing, loss, **options)
+        thing = load.resolve_target(thing, loss, **options)
     yield Runner(thing, device)
 
 
@@ -58,7 +58,7 @@ def in_child(
     Parameters
     ----------
     text, loss, **options
-        As for `load.target`.
+        As for `load.resolve_target`.
     device : str
         As the framework names it.
     timeout, loading_timeout : float

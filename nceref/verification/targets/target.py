@@ -26,17 +26,17 @@ class ResolvedTarget:
     program : callable or None
         None in a description that came out of a child process.
     binding : str
-        One line that says which input goes where.
+        One line: which input goes where.
     names : mapping
         The target's parameter to the input that it is handed, in the target's order.
     fixed : mapping
-        Scalars that have one value whatever is asked: the corpus uses it.
+        Scalars that have one value in every call: the corpus uses it.
     floats : mapping
         Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
     has_reduction : bool
-        Whether the target can be told the reduction.
+        Whether the target takes the reduction.
     text, call, init
-        How it was asked for: the TARGET text (empty for an object), the call expression, the constructor's arguments.
+        How it was named: the TARGET text (empty for an object), the call expression, the constructor's arguments.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ResolvedTarget:
 
 @dataclass(frozen=True, eq=False)
 class LoadRequest:
-    """What a child is started for: arguments of `load.target`."""
+    """What a child is started for: arguments of `load.resolve_target`."""
 
     text: str
     loss: Loss

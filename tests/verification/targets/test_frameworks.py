@@ -8,7 +8,7 @@ from verification.targets.test_targets import NT_XENT, Z1, Z2, agrees, outcome_o
 
 from nceref.errors import InputError, TargetError
 from nceref.verification.targets import load, runner
-from nceref.verification.targets.recognize import recognized
+from nceref.verification.targets.recognize import recognize_framework
 
 HALF = {"float32": 2.0**-20, "bfloat16": 2.0**-4}
 """Far above a few roundings in the format, far below a wrong convention."""
@@ -58,13 +58,13 @@ def test_the_framework_is_read_off_the_code(torch):
     class Module(torch.nn.Module):
         pass
 
-    assert recognized(annotated) == "torch"
-    assert recognized(Module) == recognized(Module()) == "torch"
-    assert recognized(torch.nn.functional.cross_entropy) == "torch"
-    assert recognized(torch_nt_xent) == "torch"
-    assert recognized(functools.partial(torch_nt_xent, temperature=1.0)) == "torch"
-    assert recognized(numpy_only) == recognized(min) == "numpy"
-    assert recognized(min, frozenset({"jnp", "f"})) == "jax"
+    assert recognize_framework(annotated) == "torch"
+    assert recognize_framework(Module) == recognize_framework(Module()) == "torch"
+    assert recognize_framework(torch.nn.functional.cross_entropy) == "torch"
+    assert recognize_framework(torch_nt_xent) == "torch"
+    assert recognize_framework(functools.partial(torch_nt_xent, temperature=1.0)) == "torch"
+    assert recognize_framework(numpy_only) == recognize_framework(min) == "numpy"
+    assert recognize_framework(min, frozenset({"jnp", "f"})) == "jax"
 
 
 def helper(z):
@@ -78,7 +78,7 @@ def test_two_frameworks_at_once_are_refused(torch, jax):
         return torch.tensor(jax.numpy.sum(z1))
 
     with pytest.raises(TargetError, match="both uses both jax and torch; choose with --framework"):
-        recognized(both)
+        recognize_framework(both)
 
 
 # Value and gradients.
@@ -123,7 +123,7 @@ def test_a_module_is_moved_into_the_dtype_and_the_users_object_stays(torch):
 
     assert agrees(outcome_of(Scaled)) == ["z1", "z2"]
     instance = Scaled()
-    assert load.target(instance, NT_XENT.declaration).fixed == {"temperature": 0.5}
+    assert load.resolve_target(instance, NT_XENT.declaration).fixed == {"temperature": 0.5}
     assert agrees(outcome_of(instance)) == ["z1", "z2"]
     assert instance.one.dtype == torch.float32
 
@@ -242,12 +242,13 @@ def test_a_device_that_is_not_there_is_refused(torch):
 
 
 def test_a_framework_that_is_not_installed_is_named(monkeypatch):
+    probe = probe_of()
     monkeypatch.setitem(__import__("sys").modules, "jax", None)
     with (
         runner.in_process(numpy_only, NT_XENT.declaration, framework="jax") as run,
         pytest.raises(ImportError, match="framework is jax, which is not installed: pip install jax"),
     ):
-        run(probe_of())
+        run(probe)
 
 
 def test_jax_tells_what_it_cannot_trace(jax):

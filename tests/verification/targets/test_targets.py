@@ -28,7 +28,7 @@ def probe_of(name="nt_xent", dtype="float64", reduction="mean", **inputs):
 
 
 def loaded(thing, name="nt_xent", **options):
-    return load.target(thing, get_loss(name).declaration, **options)
+    return load.resolve_target(thing, get_loss(name).declaration, **options)
 
 
 def outcome_of(thing, probe=None, twice=False, **options):
@@ -133,7 +133,7 @@ def test_an_import_that_fails_is_told_with_its_last_lines(written, content, mess
     with pytest.raises(TargetError) as caught:
         loaded(written(content) + ":loss")
     assert message in str(caught.value)
-    assert "located.py" not in str(caught.value)
+    assert "find.py" not in str(caught.value)
 
 
 # Which input goes where.
