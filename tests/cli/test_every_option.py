@@ -140,7 +140,8 @@ EXAMPLES = (
             "said, seconds, verdict",
         },
     ),
-    Example("plot-limits --out made"),
+    Example("plot-limits --out limits"),
+    Example("figures limit-zero limit-infinity limit-minimum --out limits --check"),
     Example("prove IS-8"),
     # The counterexample of this claim is decided by NumPy.
     Example(

@@ -201,6 +201,7 @@ def test_an_animation_of_diverged_runs_ends_where_they_do():
 
 def test_the_chosen_run_is_animated(run, tmp_path, monkeypatch):
     seen = []
+    monkeypatch.setattr(quadrants_pictures, "render", lambda *_: b"")
     monkeypatch.setattr(
         quadrants_pictures, "course", lambda setup, number: seen.append(number) or [(0, np.zeros((100, 2)))]
     )
@@ -220,7 +221,7 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
         (("--temperature", "0"), "`temperatures` must be > 0"),
         (("--temperature", "nan"), "`temperatures` must be > 0"),
         (("--steps", "0"), "`steps` must be an integer from 1 to 10,000,000, got 0"),
-        (("--seed", "-1"), "`seed` must be an integer >= 0"),
+        (("--seed", "-1"), "`seed` must be an integer from 0 to 4,294,967,295, got -1"),
         (("--animate", "0.05"), "--animate draws into the folder of --out; name one"),
         (("--animate", "0.3", "--out", "x"), "a run, 0.05, 0.99, 0.5, 0.05, 0.01, 0.001, got 0.3"),
         (("--steps", "1000000000000"), "`steps` must be an integer from 1 to 10,000,000"),

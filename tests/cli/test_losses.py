@@ -1,31 +1,38 @@
-"""Pages, records and the table of the README, for every loss."""
+"""`nceref losses`: its pages, its records, and the table of the README, for every loss."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from output.page_text import plain_lines, words
 
-from nceref.checks.expect import expected_readings
-from nceref.checks.locate import locate
 from nceref.checks.properties import PROPERTIES
-from nceref.checks.run import CheckResult
-from nceref.cli import check_page, expect_page, losses_page
+from nceref.cli import losses_page
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
-from nceref.output import pages
 from nceref.spec import Scalar
 
 
-def plain_lines(text):
-    lines = text.splitlines()
-    assert text.endswith("\n")
-    assert [line for line in lines if line != line.rstrip() or "\x1b" in line] == []
-    assert max(map(len, lines)) <= pages.WIDTH
-    return lines
+def test_losses_lists_every_loss(run):
+    status, out, err = run("losses")
+    assert (status, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(all_losses())
 
 
-def words(text):
-    return " ".join(text.split())
+def test_losses_as_json_is_a_list_of_objects(run):
+    status, out, _ = run("losses", "--json")
+    assert status == 0
+    assert [one["name"] for one in json.loads(out)] == list(all_losses())
+    assert [one["name"] for one in json.loads(run("losses", "dcl", "--json")[1])] == ["dcl"]
+
+
+def test_latex_prints_the_formula_alone(run):
+    assert run("losses", "nt_xent", "--latex") == (0, get_loss("nt_xent").latex + "\n", "")
+
+
+def test_latex_of_all_losses_is_headed_by_their_names(run):
+    lines = run("losses", "--latex")[1].splitlines()
+    assert lines[0::2] == [f"% {name}" for name in all_losses()]
+    assert lines[1::2] == [loss.latex for loss in all_losses().values()]
 
 
 def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources():
@@ -83,55 +90,10 @@ def test_record_gives_the_typical_range_of_a_scalar():
         assert {i["name"]: i["typical"] for i in losses_page.record(loss)["inputs"] if "typical" in i} == typical
 
 
-def test_ids_are_explained_once_where_there_are_some():
-    explained = "An id such as {} names the statement behind a reading"
-    assert (
-        words(expect_page.page_of(expected_readings("nt_xent", {"n": 8, "temperature": 1})).text()).count(
-            explained.format("WL-1")
-        )
-        == 1
-    )
-    found = expected_readings("nt_xent", {"n": 8, "temperature": 1})
-    bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
-    assert "An id such as" not in expect_page.page_of(bare).text()
-
-
-def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
-    lines = plain_lines(
-        expect_page.page_of(expected_readings("supcon_out", {"n": 30, "temperature": 0.1, "classes": 3})).text()
-    )
-    assert lines[1] == "n = 30, classes = 3, views = 1 (default), temperature = 0.1, dim not given"
-    assert "needs --dim" in expect_page.page_of(expected_readings("uniformity", {"n": 256})).text()
-
-
-def test_place_of_a_value_stands_below_the_expectations():
-    found = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
-    plain_lines(page := expect_page.page_of(found, locate(found, "6.2364")).text())
-    assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page
-
-
 def test_color_adds_nothing_but_color():
     loss = get_loss("nt_xent")
     assert "\x1b[1m" in losses_page.page_of(loss).text(color=True)
     assert "\x1b" not in losses_page.page_of(loss).text()
-
-
-def test_results_show_the_worst_error_and_every_failure():
-    found = [
-        CheckResult("dcl", "formula float64", "pass", "worst relative error 3e-16"),
-        CheckResult("dcl", "nonnegative", "fail", "declared, but the value is -3"),
-        CheckResult("dcl", "scale_invariant", "skip", "the question does not arise"),
-        CheckResult("dcl", "relation to nt_xent", "pass", "never above"),
-    ]
-    page = check_page.page_of(found).text()
-    assert [words(line) for line in plain_lines(page)[1:]] == [
-        "formula float64 pass worst relative error 3e-16",
-        "properties fail 1 failed, 1 skipped",
-        "nonnegative fail declared, but the value is -3",
-        "skip scale invariant: the question does not arise",
-        "relations pass 1 passed",
-    ]
-    assert check_page.tally(found) == "2 passed, 1 failed, 1 skipped"
 
 
 def test_readme_table_is_replaced_between_its_markers_and_only_once(tmp_path):

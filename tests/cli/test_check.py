@@ -1,0 +1,68 @@
+"""`nceref check`: its page, its count, and a failing check as a finding."""
+
+import json
+
+import pytest
+from output.page_text import plain_lines, words
+
+from nceref.checks import run as check
+from nceref.checks.run import CheckResult
+from nceref.cli import check_page
+from nceref.losses import all_losses
+
+
+def test_check_prints_each_loss_and_the_count(run):
+    status, out, err = run("check", "alignment", "uniformity")
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if line and not line.startswith(" ")][:2] == ["alignment", "uniformity"]
+    assert "worst relative error" in out
+    assert " passed" in out.splitlines()[-1]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    results = [
+        CheckResult("dcl", "formula float64", "pass", "fine"),
+        CheckResult("dcl", "nonnegative", "fail", "it is -3"),
+    ]
+    monkeypatch.setattr(check, "count", lambda names: len(results) * len(names))
+    monkeypatch.setattr(check, "run", lambda names: iter(results * len(names)))
+
+
+def test_failing_check_is_a_finding(run, failing):
+    status, out, _ = run("check", "dcl")
+    assert status == 1
+    assert "it is -3" in out
+    assert out.endswith("1 passed, 1 failed\n")
+
+
+def test_check_as_json_is_one_list_and_a_finding_too(run, failing):
+    status, out, _ = run("check", "dcl", "--json")
+    assert status == 1
+    assert json.loads(out)[1] == {"loss": "dcl", "check": "nonnegative", "status": "fail", "detail": "it is -3"}
+
+
+def test_check_without_names_is_all_losses_and_with_names_each_once(run, failing, monkeypatch):
+    asked = []
+    monkeypatch.setattr(check, "count", lambda names: asked.append(names) or 1)
+    run("check")
+    run("check", "nt_xent", "dcl", "nt_xent")
+    assert asked == [tuple(all_losses()), ("nt_xent", "dcl")]
+
+
+def test_results_show_the_worst_error_and_every_failure():
+    found = [
+        CheckResult("dcl", "formula float64", "pass", "worst relative error 3e-16"),
+        CheckResult("dcl", "nonnegative", "fail", "declared, but the value is -3"),
+        CheckResult("dcl", "scale_invariant", "skip", "the question does not arise"),
+        CheckResult("dcl", "relation to nt_xent", "pass", "never above"),
+    ]
+    page = check_page.page_of(found).text()
+    assert [words(line) for line in plain_lines(page)[1:]] == [
+        "formula float64 pass worst relative error 3e-16",
+        "properties fail 1 failed, 1 skipped",
+        "nonnegative fail declared, but the value is -3",
+        "skip scale invariant: the question does not arise",
+        "relations pass 1 passed",
+    ]
+    assert check_page.tally(found) == "2 passed, 1 failed, 1 skipped"
