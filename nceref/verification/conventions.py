@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nceref.verification.simple_numbers import written
+
 
 @dataclass(frozen=True, eq=False)
 class Convention:
@@ -168,7 +170,8 @@ _LISTED = (
                factor=lambda t, v: np.where(np.real(1 / t) > v, v, 1 / t),
                settings=(100.0, math.log(100), 50.0, 10.0), describe=lambda v: f"ceiling {v:g}",
                threads=("openai/CLIP#46", "openai/CLIP#530", "LAION-AI/CLAP#57")),
-    Convention("scalar-ignored", "scalar", "one value of a scalar whatever is passed", "Use the value that is passed."),
+    Convention("scalar-ignored", "scalar", "one value of a scalar whatever is passed", "Use the value that is passed.",
+               describe=lambda v: f"{v[0]} = {v[1]:.9g}"),
     Convention("bias-missing", "bias", "no logit bias", "Add the bias to every logit."),
     Convention("bias-subtracted", "bias", "the logit bias subtracted", "Add the bias."),
     Convention("bias-before-scale", "bias", "the logit bias added before the scale multiplies",
@@ -349,7 +352,8 @@ _LISTED = (
                threads=("google-research/big_vision#115", "sihyun-yu/REPA#21")),
     Convention("last-row-missing", "reduction", "the last row left out", "Check the range of the anchors.",
                settings=("divided by the rest", "divided by all")),
-    Convention("first-view-only", "reduction", "anchors of the first view only", "Use the rows of both views."),
+    Convention("first-view-only", "reduction", "anchors of the first view only", "Use the rows of both views.",
+               settings=("divided by the rest", "divided by all")),
     # What multiplies or shifts the result.
     Convention("outer-factor-2", "factor", "an outer factor 2", "Divide by 2: the mean over both views or directions.",
                factor=lambda t, n: 2.0,
@@ -371,6 +375,7 @@ _LISTED = (
                factor=lambda t, n: float(n)),
     Convention("outer-factor-constant", "factor", "a constant outer factor",
                "Find the factor; the number of processes is a usual suspect.",
+               describe=lambda v: f"constant = {written(v)}",
                threads=("google-research/simclr#202", "tensorflow/recommenders#561")),
     Convention("log-base-2", "factor", "logarithms to base 2", "Use natural logarithms.",
                factor=lambda t, n: 1 / math.log(2)),
@@ -379,7 +384,8 @@ _LISTED = (
     Convention("sign-flipped", "factor", "the other sign", "Return minus the log-likelihood.",
                factor=lambda t, n: -1.0),
     Convention("offset-log-n", "offset", "log N added or subtracted", "Drop the offset log N."),
-    Convention("offset-constant", "offset", "a constant added", "Drop the constant."),
+    Convention("offset-constant", "offset", "a constant added", "Drop the constant.",
+               describe=lambda v: f"constant = {written(v)}"),
     # Where the value is right and the gradient is not.
     Convention("first-input-detached", "gradient", "no gradient to the first input", "Do not detach the first input."),
     Convention("keys-detached", "gradient", "no gradient to the second input (the keys)",

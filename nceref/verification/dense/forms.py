@@ -40,10 +40,18 @@ def prepared(probe: Probe) -> dict[str, Any]:
     return {**given, "views": embeddings is not None and embeddings.ndim == 3}
 
 
+def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[str, Any]:
+    """The inputs with another number in the place of a scalar that is ignored; it gets no gradient then."""
+    if deviations.get("scalar-ignored") is None:
+        return inputs
+    name, number = deviations["scalar-ignored"]
+    return {**inputs, name: number}
+
+
 def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations) -> DenseRows:
     """Row losses under the deviations."""
     with np.errstate(all="ignore"):
-        return form.rows(form.arrange(inputs, deviations), deviations)
+        return form.rows(form.arrange(substituted(inputs, deviations), deviations), deviations)
 
 
 def value(probe: Probe, deviations: Deviations) -> Any:
@@ -53,7 +61,7 @@ def value(probe: Probe, deviations: Deviations) -> Any:
         return reduced(found, deviations, probe.reduction)
 
 
-def slope(
+def gradient(
     form: DenseForm,
     inputs: Mapping[str, Any],
     deviations: Deviations,
@@ -85,11 +93,11 @@ def slope(
         result = np.asarray(reduced(evaluated(form, moved, deviations), deviations, reduction))
         result = np.sum(result, axis=-1) if reduction == "none" else result
         result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
-    slopes = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
-    return slopes.reshape(x.shape) if x.ndim else float(slopes[0])
+    entries = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
+    return entries.reshape(x.shape) if x.ndim else float(entries[0])
 
 
 def gradients(probe: Probe, deviations: Deviations, names: tuple[str, ...]) -> dict[str, Any]:
     """Gradients of the loss of a probe under the deviations, by the named inputs."""
     form, inputs = member(probe.loss.name), prepared(probe)
-    return {name: slope(form, inputs, deviations, name, probe.reduction) for name in names}
+    return {name: gradient(form, inputs, deviations, name, probe.reduction) for name in names}

@@ -187,7 +187,7 @@ def _other_mean(rows: DenseRows, weights: Array, total: Any, deviations: Deviati
         return left, total if deviations["last-row-missing"] == "divided by all" else np.sum(left)
     if "first-view-only" in deviations:
         left = np.where(np.arange(n) < rows.samples, weights, 0.0)
-        return left, np.sum(left)
+        return left, total if deviations["first-view-only"] == "divided by all" else np.sum(left)
     if "mean-over-nonzero-rows" in deviations:
         left = np.where(real(rows.values) > 4 * unit * rows.size, weights, 0.0)
         return left, np.sum(left, axis=-1)

@@ -11,13 +11,15 @@ from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.dense.batch import DenseRows
-from nceref.verification.dense.forms import member, prepared
+from nceref.verification.dense.forms import evaluated, member, prepared, substituted
 from nceref.verification.dense.stages import reduced
 from nceref.verification.dense.temperatures import temperature
 from nceref.verification.diagnosis.options import Option
 from nceref.verification.records import Observation
 
-EARLY = frozenset({"normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"})
+EARLY = frozenset(
+    {"scalar", "normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"}
+)
 """Axes that are decided before the denominator."""
 _EARLY_TOO = frozenset({
     "similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing", "count-rounded-down",
@@ -32,6 +34,7 @@ FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "factor" a
 """What may multiply the result, from the temperature (the inverse of a scale) and the number of samples."""
 _SIZES: Mapping[str, Callable[[int], float]] = {
     "log N": lambda n: n, "log 2N": lambda n: 2 * n, "log(2N - 1)": lambda n: 2 * n - 1, "log(N - 1)": lambda n: n - 1,
+    "log(2N - 2)": lambda n: 2 * n - 2,
 }  # fmt: skip
 OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size in _SIZES.items() for sign in "+-"}
 """What may be added to the result, in words: a sign, and what the logarithm is of."""
@@ -49,7 +52,7 @@ class CaseAnalysis:
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
         self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
         bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
-        # DenseRows of two directions come as (2, N): the dense form has them one below the other.
+        # Rows of two directions come as (2, N): the dense form has them one below the other.
         self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
         self._arranged: dict[tuple[Option, ...], Any] = {}
         self._rows: dict[tuple[Option, ...], DenseRows] = {}
@@ -93,7 +96,7 @@ class CaseAnalysis:
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
                 if early not in self._arranged:
-                    self._arranged[early] = self.form.arrange(self.inputs, deviations)
+                    self._arranged[early] = self.form.arrange(substituted(self.inputs, deviations), deviations)
                 self._rows[structure] = self.form.rows(self._arranged[early], deviations)
         return self._rows[structure]
 
@@ -107,6 +110,13 @@ class CaseAnalysis:
                 found = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
             self._answers[structure] = found, self._allowed(rows, found)
         return self._answers[structure]
+
+    def value(self, structure: tuple[Option, ...]) -> Array:
+        """Value of a variant, flat; not kept, since solving for a setting goes through hundreds."""
+        deviations = {o.id: o.value for o in structure}
+        with np.errstate(all="ignore"):
+            rows = evaluated(self.form, self.inputs, deviations)
+            return np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
 
     def _allowed(self, rows: DenseRows, value: Array) -> Array:
         """The bound of the reference, as much larger as the numbers of the variant are."""

@@ -1,6 +1,6 @@
-"""How far a target is from what was expected of it, quantity by quantity, and whether a hypothesis explains it."""
+"""How far a target is from what was expected of it, quantity by quantity."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,15 +46,6 @@ class Gap:
     def right(self) -> bool:
         """Whether every entry is within its bound."""
         return self.of_bound <= 1
-
-    @property
-    def blind(self) -> bool:
-        """Whether the bound is so wide that an answer of half the size would pass."""
-        return bool(np.max(self.bound) > 0.5 * np.max(np.abs(self.want)))
-
-    def scaled(self, factor: Any) -> "Gap":
-        """The gap to a multiple of what should have come."""
-        return replace(self, want=factor * self.want, bound=np.maximum(np.abs(factor), 1.0) * self.bound)
 
 
 def usable(observations: Iterable[Observation]) -> list[Observation]:
@@ -121,65 +112,6 @@ def _grown(bound: Any, other: Any, reference: Any) -> Any:
     """The bound in proportion to the size of what is expected, never smaller."""
     size = 0.0 if reference is None else float(np.max(np.abs(reference), initial=0.0))
     return bound if size == 0 else bound * max(1.0, float(np.max(np.abs(other), initial=0.0)) / size)
-
-
-@dataclass(frozen=True, eq=False)
-class Hypothesis:
-    """Something that a target may do instead of the reference, with the convention's id.
-
-    `detail` is added to the convention's phrase: the number that was fitted.
-    """
-
-    id: str
-    expected: Expected
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Test:
-    """How a hypothesis did: every finite value fits; `wrong` names the inputs whose gradient does not."""
-
-    cases: int
-    judged: int
-    residual: float
-    wrong: tuple[str, ...]
-    gradients: int
-
-
-def tested(hypothesis: Hypothesis, observations: Sequence[Observation]) -> Test | None:
-    """Test a hypothesis on all cases; None unless all finite values fit that it tells from the reference."""
-    moved: list[Observation] = []
-    for observation in observations:
-        # A wrong hypothesis fails on its first case or two: the rest need not be computed.
-        one = shifted([observation], hypothesis.expected)
-        value = None if one is None else gaps(one[0])[VALUE]
-        if one is None or value is None or (value.finite and not value.right):
-            return None
-        moved += one
-    finite = [(o, gaps(m)) for o, m in zip(observations, moved, strict=True) if gaps(m)[VALUE].finite]
-    told = sum(not gaps(o)[VALUE].right for o, _ in finite)
-    if told < min(2, len(observations)):
-        return None
-    found = [gap for _, each in finite for gap in each.values()]
-    grads = [gap for gap in found if gap.quantity != VALUE]
-    wrong = tuple(dict.fromkeys(gap.quantity for gap in grads if not gap.right))
-    residual = max(gap.of_bound for gap in found if gap.quantity not in wrong)
-    return Test(len(finite), len(observations), residual, wrong, len(grads))
-
-
-def equals(hypothesis: Hypothesis, test: Test) -> Diagnosis:
-    """The sentence of a hypothesis that fits."""
-    detail = f" ({hypothesis.detail})" if hypothesis.detail else ""
-    phrase = " and ".join(CONVENTIONS[one].phrase for one in hypothesis.id.split("+"))
-    sentence = (
-        f"your loss equals the reference with {phrase}{detail}, on {test.cases} of {test.judged} cases"
-        f" (largest residual {test.residual:.2g} of the bound)"
-    )
-    if test.wrong:
-        sentence += f"; the gradient of {listed(test.wrong)} is something else"
-    elif not test.gradients:
-        sentence += "; no gradient was judged"
-    return diagnosis(hypothesis.id, sentence)
 
 
 def diagnosis(id: str, sentence: str) -> Diagnosis:

@@ -7,9 +7,9 @@ import numpy as np
 
 from nceref.tolerance import Bounds
 from nceref.verification.diagnosis.case import CaseAnalysis
+from nceref.verification.diagnosis.explanation import variant_value
+from nceref.verification.diagnosis.gradients import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.options import Option, options
-from nceref.verification.diagnosis.search import answer
-from nceref.verification.diagnosis.slopes import Fit, Slope
 from nceref.verification.records import Observation, Outcome, Probe
 
 
@@ -33,14 +33,16 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
         return probe
     analysis = CaseAnalysis(Observation(probe, Outcome(probe.value, probe.grads)))
     chosen = tuple(sorted((_first(id) for id in conventions.values()), key=lambda option: option.rank))
-    value, allowed = answer(analysis, chosen)
-    fit = Fit(chosen, [])
-    slopes = {name: Slope(analysis, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()}
-    grads = {name: fit.expected(slope) for name, slope in slopes.items()}
+    value, allowed = variant_value(analysis, chosen)
+    fit = GradientFit(chosen, [])
+    judged = {
+        name: JudgedGradient(analysis, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()
+    }
+    grads = {name: fit.expected(one) for name, one in judged.items()}
     if not all(np.all(np.isfinite(x)) for x in (value, *grads.values())):
         return replace(probe, skip=f"with {' and '.join(conventions.values())} there is no finite number here")
     bounds = Bounds(
-        np.reshape(allowed, np.shape(probe.value))[()], {name: fit.allowed(slope) for name, slope in slopes.items()}
+        np.reshape(allowed, np.shape(probe.value))[()], {name: fit.allowed(one) for name, one in judged.items()}
     )
     return replace(probe, value=np.reshape(value, np.shape(probe.value))[()], grads=grads, bounds=bounds)
 

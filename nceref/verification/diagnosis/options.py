@@ -23,7 +23,7 @@ class Option(NamedTuple):
         return _RANK[self.id]
 
     @property
-    def told(self) -> str:
+    def setting(self) -> str:
         """The setting in words, or empty."""
         return "" if self.value is None else CONVENTIONS[self.id].describe(self.value)
 

@@ -6,12 +6,12 @@ from plain_targets import logsumexp, observed, real, unit
 
 from nceref import get_loss
 from nceref.verification.corpus.corpus import corpus
-from nceref.verification.diagnosis.search import readings
+from nceref.verification.diagnosis.search import explanations
 from nceref.verification.records import Observation, Outcome
 
 
 def first(target, name, **arguments):
-    found = readings(observed(target, name, **arguments))
+    found = explanations(observed(target, name, **arguments))
     return found[0] if found else None
 
 
@@ -121,6 +121,6 @@ def test_rows_of_two_directions_are_searched_without_a_mean():
     for p in corpus(loss.declaration, {}, suite="quick", reduction="none"):
         if not p.skip:
             seen.append(Observation(p, Outcome(2 * p.value, {k: 2 * np.asarray(g) for k, g in p.grads.items()})))
-    assert readings(seen)[0].ids == ("directions-summed",)
+    assert explanations(seen)[0].ids == ("directions-summed",)
     wrong = [Observation(o.probe, Outcome(o.outcome.value[::-1], o.outcome.grads)) for o in seen]
-    assert readings(wrong) == ()
+    assert explanations(wrong) == ()

@@ -21,12 +21,12 @@ from nceref import get_loss
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.diagnosis.intended import intended
-from nceref.verification.diagnosis.search import readings
+from nceref.verification.diagnosis.search import explanations
 from nceref.verification.records import Observation, Outcome
 
 
 def first(target, name, **arguments):
-    found = readings(observed(target, name, **arguments))
+    found = explanations(observed(target, name, **arguments))
     return found[0] if found else None
 
 
@@ -52,7 +52,7 @@ def test_a_self_contrast_that_is_subtracted_as_a_constant_is_named():
         probe = evaluate(loss, inputs)
         value = float(np.real(subtracted_in_the_graph(**inputs)))
         observations.append(Observation(probe, Outcome(value, slopes(subtracted_in_the_graph, probe))))
-    assert [r.ids for r in readings(observations)] == [("self-contrast-in-gradient",)]
+    assert [r.ids for r in explanations(observations)] == [("self-contrast-in-gradient",)]
 
 
 @pytest.mark.parametrize("ids", PAIRS, ids="+".join)
@@ -76,7 +76,7 @@ def first_of_reference(other, name, taken):
         if not p.skip:
             value, grads = other.value_and_grad(**{k: x for k, x in p.inputs.items() if k in taken})
             observations.append(Observation(p, Outcome(value, grads)))
-    return readings(observations)[0]
+    return explanations(observations)[0]
 
 
 def test_a_setting_is_told():
@@ -85,14 +85,14 @@ def test_a_setting_is_told():
 
 
 def test_a_right_target_has_no_reading():
-    assert readings(observed(right, "info_nce")) == ()
-    assert readings(observed(right, "info_nce", dtype="float32")) == ()
+    assert explanations(observed(right, "info_nce")) == ()
+    assert explanations(observed(right, "info_nce", dtype="float32")) == ()
 
 
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 def test_what_is_on_no_list_has_no_reading(what, dtype):
-    assert readings(observed(STRANGE[what], "info_nce", dtype=dtype)) == ()
+    assert explanations(observed(STRANGE[what], "info_nce", dtype=dtype)) == ()
 
 
 def test_a_right_value_with_a_wrong_gradient_is_called_that():
@@ -102,7 +102,7 @@ def test_a_right_value_with_a_wrong_gradient_is_called_that():
         grads = {k: g + 0.1 * rng.standard_normal(np.shape(g)) for k, g in o.outcome.grads.items()}
         return Observation(o.probe, Outcome(o.outcome.value, grads))
 
-    (found,) = readings([noisy(o) for o in observed(right, "info_nce")])
+    (found,) = explanations([noisy(o) for o in observed(right, "info_nce")])
     assert found.ids == ("value-right-gradient-wrong",)
     assert not found.gradient
 
@@ -113,7 +113,7 @@ def test_a_known_value_with_an_unknown_gradient_is_flagged():
         Observation(o.probe, Outcome(o.outcome.value, {k: np.cos(g) for k, g in o.outcome.grads.items()}))
         for o in observed(target, "nt_xent")
     ]
-    found = readings(wrong)[0]
+    found = explanations(wrong)[0]
     assert found.ids == ("sum-instead-of-mean",)
     assert not found.gradient
 
@@ -124,7 +124,7 @@ def test_a_factor_on_the_gradient_alone_is_named(factor, id):
         Observation(o.probe, Outcome(o.outcome.value, {k: factor * g for k, g in o.outcome.grads.items()}))
         for o in observed(right, "info_nce")
     ]
-    assert readings(scaled)[0].ids == (id,)
+    assert explanations(scaled)[0].ids == (id,)
 
 
 def test_a_factor_on_the_gradient_of_one_input_is_told():
@@ -132,7 +132,7 @@ def test_a_factor_on_the_gradient_of_one_input_is_told():
     for o in observed(right, "info_nce"):
         grads = {**o.outcome.grads, "temperature": 8 * o.outcome.grads["temperature"]}
         scaled.append(Observation(o.probe, Outcome(o.outcome.value, grads)))
-    (found, *_) = readings(scaled)
+    (found, *_) = explanations(scaled)
     assert (found.ids, found.detail) == (("gradient-constant-factor",), "factor 8 on temperature")
 
 
@@ -146,7 +146,7 @@ def test_a_gradient_to_the_queue_is_named():
         given = {k: p.inputs[k] for k in ("queries", "keys", "temperature")}
         value, grads = info_nce.value_and_grad(negatives=p.inputs["queue"], **given)
         observations.append(Observation(p, Outcome(value, {**grads, "queue": grads.pop("negatives")})))
-    assert readings(observations)[0].ids == ("constants-get-gradient",)
+    assert explanations(observations)[0].ids == ("constants-get-gradient",)
 
 
 def test_cases_that_are_not_finite_are_left_out():
@@ -155,29 +155,29 @@ def test_cases_that_are_not_finite_are_left_out():
         Observation(o.probe, Outcome(np.nan, o.outcome.grads)) if n % 3 == 0 else o
         for n, o in enumerate(observed(target, "nt_xent"))
     ]
-    found = readings(observations)[0]
+    found = explanations(observations)[0]
     assert found.ids == ("self-contrast-kept",)
     assert found.of == sum(np.isfinite(o.outcome.value) for o in observations)
 
 
 def test_nothing_observed_has_no_reading():
-    assert readings([]) == ()
+    assert explanations([]) == ()
 
 
 def test_an_unknown_constant_needs_three_cases():
     target = SINGLES["outer-factor-constant"][1]
-    assert readings(observed(target, "info_nce")[:2]) == ()
-    assert readings(observed(target, "info_nce")[:4])[0].ids == ("outer-factor-constant",)
+    assert explanations(observed(target, "info_nce")[:2]) == ()
+    assert explanations(observed(target, "info_nce")[:4])[0].ids == ("outer-factor-constant",)
 
 
 def test_the_same_values_are_read_once():
-    found = readings(observed(SINGLES["directions-summed"][1], "clip"))
+    found = explanations(observed(SINGLES["directions-summed"][1], "clip"))
     assert [r.ids for r in found] == [("directions-summed",)]
 
 
 def test_at_most_three_readings_simplest_first():
     for name, target in SINGLES.values():
-        found = readings(observed(target, name, dtype="float32"))
+        found = explanations(observed(target, name, dtype="float32"))
         assert len(found) <= 3
         explained = [r for r in found if r.gradient]
         assert [len(r.ids) for r in explained] == sorted(len(r.ids) for r in explained)
@@ -185,14 +185,14 @@ def test_at_most_three_readings_simplest_first():
 
 def test_every_reading_is_on_the_closed_list():
     for name, target in PAIRS.values():
-        assert all(id in CONVENTIONS for r in readings(observed(target, name)) for id in r.ids)
+        assert all(id in CONVENTIONS for r in explanations(observed(target, name)) for id in r.ids)
 
 
 def test_the_search_is_fast_even_where_nothing_fits():
     observations = observed(STRANGE["another power"], "info_nce")
-    readings(observations)
+    explanations(observations)
     began = time.process_time()
-    readings(observations)
+    explanations(observations)
     # Half a second on an idle machine; room for a slower one.
     assert time.process_time() - began < 3
 
@@ -200,7 +200,7 @@ def test_the_search_is_fast_even_where_nothing_fits():
 def test_what_is_read_predicts_what_was_observed_once_it_is_intended():
     name, target = PAIRS["outer-factor-temperature-over-base", "keys-detached"]
     observations = observed(target, name)
-    (reading, *_) = readings(observations)
+    (reading, *_) = explanations(observations)
     probe = intended(observations[0].probe, {CONVENTIONS[id].axis: id for id in reading.ids})
     seen = observations[0].outcome
     assert probe.value == pytest.approx(seen.value, rel=1e-12)
@@ -216,4 +216,4 @@ def test_other_reductions_are_searched_too(reduction):
         if not p.skip:
             rows = two_views(**p.inputs, self_kept=True)
             observations.append(Observation(p, Outcome(rows if reduction == "none" else np.sum(rows))))
-    assert readings(observations)[0].ids == ("self-contrast-kept",)
+    assert explanations(observations)[0].ids == ("self-contrast-kept",)

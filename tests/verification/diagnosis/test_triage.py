@@ -7,7 +7,7 @@ from verification.diagnosis.test_patterns import first, observed, samples
 from nceref.losses import LossFunction, get_loss
 from nceref.verification.corpus.corpus import evaluate, rounded
 from nceref.verification.diagnosis.diagnose import diagnose
-from nceref.verification.diagnosis.patterns import patterns, triage
+from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Observation, Outcome
 
 
@@ -49,7 +49,7 @@ def test_half_precision_is_told_from_products_in_ten_bits():
 
 
 def test_a_small_constant_is_not_called_rounding():
-    found = patterns(observed("nt_xent", lambda probe, value, grads: (value + 1e-9, grads)))
+    found = diagnose(observed("nt_xent", lambda probe, value, grads: (value + 1e-9, grads)))
     assert [one.id for one in found] == ["offset-constant"]
 
 
@@ -157,7 +157,7 @@ def test_a_loss_that_loses_its_digits_is_called_cancellation():
 
 
 def test_a_value_that_is_rounded_at_the_end_is_not_called_arithmetic_in_float32():
-    found = patterns(observed("nt_xent", lambda probe, value, grads: (float(np.float32(value)), grads)))
+    found = diagnose(observed("nt_xent", lambda probe, value, grads: (float(np.float32(value)), grads)))
     assert "float32-fallback" not in [one.id for one in found]
 
 

@@ -1,0 +1,112 @@
+"""Where a target that nothing explains departs: which quantities, which cases and rows, from which temperature."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.diagnosis.features import samples, temperature_scalar, where
+from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
+from nceref.verification.records import Diagnosis, Observation
+
+
+def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
+    """Where a target departs, in words.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        All of a run, with the reference's answers.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One, with the id ``unexplained``, or ``value-right-gradient-wrong`` where no value departs; none where the
+        target is right.
+    """
+    answered = usable(observations)
+    failing: dict[str, list[Observation]] = {}
+    for observation in answered:
+        for name, gap in gaps(observation).items():
+            if not gap.right:
+                failing.setdefault(name, []).append(observation)
+    if not failing:
+        return ()
+    by_cases: dict[str, list[str]] = {}
+    for name in [n for n in (VALUE, *failing) if n in failing]:
+        names = by_cases.setdefault(_cases(name, failing[name], answered), [])
+        names += [name] if name not in names else []
+    parts = [f"{_quantities(names)} depart{'' if len(names) > 1 else 's'} {cases}" for cases, names in by_cases.items()]
+    fine = [name for name in gaps(answered[0]) if name not in failing]
+    right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
+    extra = [text for text in (departing_rows(answered), _temperatures(failing, answered)) if text]
+    id = "unexplained" if VALUE in failing else "value-right-gradient-wrong"
+    return (diagnosis(id, "; ".join([*parts, *right, *extra])),)
+
+
+def _quantities(names: Sequence[str]) -> str:
+    """The quantities in words: ``the value``, ``the gradient of z1``, ``the value and the gradients of z1 and z2``."""
+    inputs = [name for name in names if name != VALUE]
+    words = ["the value"] if VALUE in names else []
+    words += [f"the gradient{'s' if len(inputs) > 1 else ''} of {listed(inputs)}"] if inputs else []
+    return " and ".join(words)
+
+
+def _cases(name: str, failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
+    nonfinite = sum(not gaps(o)[name].finite for o in failing)
+    rest = f" ({nonfinite} of them not finite)" if nonfinite else ""
+    return f"{where(failing, [o for o in judged if name in gaps(o)])}{rest}"
+
+
+def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
+    """The temperatures (or scales) at which anything fails, where they are all or a range of those that were tried."""
+    bad = {scalar for each in failing.values() for o in each if (scalar := temperature_scalar(o.probe))}
+    every = sorted({scalar for o in judged if (scalar := temperature_scalar(o.probe))})
+    if not bad or len(every) < 2:
+        return ""
+    name, tried = every[0][0].replace("_", " "), [value for _, value in every]
+    hit = [value for _, value in sorted(bad)]
+    low, high = tried.index(hit[0]), tried.index(hit[-1])
+    if high - low + 1 != len(hit):
+        return ""
+    if len(hit) == len(tried):
+        return f"it shows at every {name} that was tried"
+    ends = f"{hit[0]:g}" if low == high else f"{hit[0]:g} to {hit[-1]:g}"
+    return f"it shows at {name} {ends} ({tried[0]:g} to {tried[-1]:g} were tried)"
+
+
+def departing_rows(observations: Sequence[Observation]) -> str:
+    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases."""
+    parts = set()
+    for observation in usable(observations):
+        gap = gaps(observation)[VALUE]
+        if gap.got.ndim == 0 or gap.right:
+            continue
+        parts.add(named_part(~(np.abs(gap.got - gap.want) <= gap.bound), samples(observation.probe)))
+    return f"only {parts.pop()} departs" if len(parts) == 1 and "" not in parts else ""
+
+
+def named_part(departs: Any, n: int) -> str:
+    """The name of a part of the rows: ``the last row``, ``the second view``; empty for anything else.
+
+    Parameters
+    ----------
+    departs : array of bool
+        Which rows it is; of shape (2, N) for two directions.
+    n : int
+        The number of samples.
+    """
+    departs = np.asarray(departs)
+    flat, size = departs.ravel(), departs.size
+    if flat.all() or not flat.any():
+        return ""
+    row = np.arange(size)
+    parts = {"the last row": row == size - 1, "the first row": row == 0}
+    halves = "direction" if departs.ndim == 2 and departs.shape[0] == 2 else "view" if size == 2 * n else ""
+    if halves:
+        parts |= {f"the first {halves}": row < size // 2, f"the second {halves}": row >= size // 2}
+    for words, part in parts.items():
+        if np.array_equal(flat, part):
+            return words
+    first, last = int(np.flatnonzero(flat)[0]), int(np.flatnonzero(flat)[-1])
+    return f"the block of rows {first} to {last}" if flat[first : last + 1].all() and last > first else ""

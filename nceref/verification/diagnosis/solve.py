@@ -1,0 +1,110 @@
+"""Numbers that a target puts in the place of a scalar, solved for from its value on one case."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.spec import Scalar
+from nceref.verification.dense.temperatures import temperature
+from nceref.verification.diagnosis.case import CaseAnalysis
+from nceref.verification.diagnosis.options import Option
+from nceref.verification.simple_numbers import candidates
+
+DECADES = 3.0
+"""How far around the given temperature one is looked for."""
+SOLVED_ON = 2
+"""Cases that are solved: each is some hundred evaluations, and a wrong number shows on the next case."""
+
+
+def solved(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
+    """Temperatures, multiples of them, ceilings and other scalars that would give the value of a case.
+
+    Parameters
+    ----------
+    analyses : sequence of CaseAnalysis
+        All finite cases; those whose value is wrong and known precisely are solved.
+
+    Yields
+    ------
+    Option
+        Candidates only: whether one fits the other cases is not looked at.
+    """
+    for analysis in _precise(analyses)[:SOLVED_ON]:
+        yield from _temperatures(analysis)
+        probe = analysis.probe
+        for p in probe.loss.parameters:
+            given = probe.inputs.get(p.name)
+            if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(given, float):
+                for number in _numbers(p, analysis):
+                    yield Option("scalar-ignored", (p.name, number))
+
+
+def _precise(analyses: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
+    """Cases with a wrong scalar value, the one first whose reference is known best."""
+    fit = []
+    for analysis in analyses:
+        share = float(np.max(analysis.bound) / max(np.max(np.abs(analysis.reference)), 1e-300))
+        # Where the bound is half of the value, a value of half the size would pass: nothing can be read off.
+        if analysis.departs and np.ndim(analysis.probe.value) == 0 and share <= 0.5:
+            fit.append((share, analysis))
+    return [analysis for _, analysis in sorted(fit, key=lambda pair: pair[0])]
+
+
+def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
+    """One temperature whatever is passed, a multiple of what is passed, a ceiling of the scale."""
+    if not analysis.has_temperature:
+        return
+    given = float(temperature(analysis.inputs, {}))
+    grid = given * 10 ** np.linspace(-DECADES, DECADES, 61)
+    settings: dict[str, Callable[[float], float]] = {
+        "temperature-ignored": lambda t: t,
+        "temperature-off-by-a-factor": lambda t: t / given,
+        "scale-clamped": lambda t: 1 / t,
+    }
+    known = [id for id in settings if id in analysis.form.conventions]
+    for root in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
+        for id in known:
+            yield from (Option(id, number) for number in candidates(settings[id](root)))
+
+
+def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:
+    """The default, the ends of the domain, and what would give the value of the case."""
+    ends = [end for end, closed in ((p.low, p.low_closed), (p.high, p.high_closed)) if closed and math.isfinite(end)]
+    wide = 10.0 * max(1.0, *map(abs, p.typical))
+    low, high = max(p.low, -wide), min(p.high, wide)
+    # Strictly inside, since an open end is no value, and denser near the ends.
+    near = np.geomspace(1e-5, 2e-3, 30)
+    shares = np.concatenate([near, (np.arange(200) + 0.5) / 200, 1 - near[::-1]])
+    roots = _roots(analysis, lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
+    default = [p.default] if isinstance(p.default, float) else []
+    return list(dict.fromkeys([*default, *ends, *(number for root in roots for number in candidates(root))]))
+
+
+def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any) -> list[float]:
+    """Settings at which the variant has the target's value, one in each gap of a grid.
+
+    None where the value jumps over it, or does not change with the setting: any number would do as well.
+    """
+    target, room = float(analysis.target[0]), float(analysis.bound[0])
+
+    def off(x: float) -> float:
+        return float(analysis.value((option(float(x)),))[0]) - target
+
+    signs = [off(x) for x in grid]
+    if signs.count(0.0) > 2:
+        return []
+    between = [(low, high) for low, high, a, b in zip(grid, grid[1:], signs, signs[1:], strict=False) if a * b <= 0]
+    roots = (_bisected(off, float(low), float(high)) for low, high in between)
+    return [root for root in roots if abs(off(root)) <= 4 * room]
+
+
+def _bisected(f: Callable[[float], float], low: float, high: float) -> float:
+    at_low = f(low)
+    for _ in range(48):
+        middle = (low + high) / 2
+        here = f(middle)
+        low, high, at_low = (middle, high, here) if here * at_low > 0 else (low, middle, at_low)
+    return (low + high) / 2
