@@ -21,7 +21,7 @@ class Convention:
     Attributes
     ----------
     id : str
-        Kebab-case words that say what is different.
+        Kebab-case words for what is different.
     axis : str
         Two conventions of one axis exclude each other.
     phrase : str
@@ -460,10 +460,10 @@ _LISTED = (
                threads=("HobbitLong/SupContrast#141", "KevinMusgrave/pytorch-metric-learning#660")),
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
-    Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it says."),
+    Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),
     Convention("unexplained", "unknown", "something that is not on this list",
-               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref identify` tells"
-               " whether it is another loss."),
+               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref identify` finds"
+               " out whether it is another loss."),
 )  # fmt: skip
 
 CONVENTIONS = {convention.id: convention for convention in _LISTED}

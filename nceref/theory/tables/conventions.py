@@ -66,7 +66,7 @@ PEERS = (
     ),
     (
         "lightly NTXentLoss, DCLLoss, DCLWLoss",
-        "NT-Xent, with a memory bank if asked; DCL; DCLW; alignment and uniformity",
+        "NT-Xent, with a memory bank as an option; DCL; DCLW; alignment and uniformity",
         "0.5 for NT-Xent, 0.1 for DCL and DCLW",
         "1, mean over 2N anchors; the value of DCL is wrong before 1.5.21",
         "inside",

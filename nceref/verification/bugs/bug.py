@@ -2,7 +2,8 @@
 
 A program is the code as its author wrote it, in plain NumPy: a function of the canonical inputs of a loss, by name,
 that returns the value under the mean, in the dtype that it gets. It imports NumPy and this module only, so that it
-cannot share a mistake with what must find it. Its name, with dashes, is its id, and its docstring says what is wrong.
+cannot share a mistake with what must find it. Its name, with dashes, is its id, and its docstring is the sentence that
+describes it.
 
 >>> from nceref.verification.bugs.bug import bug, log_softmax, target, unit
 >>> @bug("info_nce", named="keys-detached", thread="owner/repository#1")
@@ -42,7 +43,7 @@ _STEP_BITS: Mapping[str, int] = MappingProxyType({"f": 24, "d": 50})
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A loss as somebody wrote it, and what a right diagnosis says about it.
+    """A loss as somebody wrote it, and the diagnosis that is right for it.
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class Program:
     seen : str
         Where it was seen if there is no thread, such as ``optax 0.2.8``.
     also : tuple of str
-        Other ids, joined by ``+``, that say the very same thing.
+        Other ids, joined by ``+``, that mean the very same thing.
     settings : mapping
         Conventions that the author intended, as `nceref.verify` takes them.
     dtypes : tuple of str
@@ -90,7 +91,7 @@ class Program:
 
     @property
     def held_out(self) -> bool:
-        """Whether it was written without a look at the search, as its file's name says; it is scored apart."""
+        """Whether it was written without a look at the search, as its file's name states; it is scored apart."""
         return self.function.__module__.rpartition(".")[2].startswith("held_out_")
 
 
@@ -133,7 +134,7 @@ def bug(
 
 
 def correct(loss: str, *, settings: Mapping[str, Any] | None = None) -> Callable[[Function], Any]:
-    """Enter a correct program, which nobody may call wrong; parameters and result as those of `bug`."""
+    """Enter a correct program, which must never be called wrong; parameters and result as those of `bug`."""
     return bug(loss, named="", settings=settings)
 
 
@@ -259,7 +260,7 @@ def stop(x: Any) -> Any:
 
 
 def peak(x: Any, axis: int = -1) -> Any:
-    """The largest entry along an axis, which is kept, and detached as everybody does."""
+    """The largest entry along an axis, which is kept, and detached, as is usual."""
     return np.max(np.real(x), axis=axis, keepdims=True)
 
 

@@ -1,7 +1,7 @@
 """The score of the verifier: every known bug, and every correct program, through the door that users take.
 
 A bug is killed when the verdict is ``differs``, and named when the first diagnosis consists of exactly the
-conventions that the catalogue says; a correct program must come out as ``conforms``. What raises, or cannot be run on
+conventions that the catalogue names; a correct program must come out as ``conforms``. What raises, or cannot be run on
 some case, counts as missed.
 """
 

@@ -16,7 +16,7 @@ AGREES, KNOWN, NEW, STALE, MISSING = "agrees", "known", "new", "stale", "missing
 
 @dataclass(frozen=True)
 class AuditRow:
-    """What the audit says about one target in one dtype.
+    """The result of the audit for one target in one dtype.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def audit(
     Returns
     -------
     tuple of AuditRow
-        A target that is not installed has one row, which says how to get it.
+        A target that is not installed has one row, with the command that installs it.
 
     Raises
     ------

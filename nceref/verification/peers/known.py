@@ -23,7 +23,7 @@ class Difference:
     target : str
         Name of the target.
     versions : tuple of str
-        The releases that it was measured on; for any other it says nothing.
+        The releases that it was measured on; it does not hold for any other.
     dtypes : tuple of str
     results : tuple of str
         Ids of the results that fail; ``*`` stands for any letters. Each must match one.

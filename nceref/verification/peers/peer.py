@@ -62,7 +62,7 @@ class Checkout:
     files : tuple of str
         The files that are loaded, relative to the clone.
     variable : str
-        The environment variable that says where the clone is.
+        The environment variable that holds the path of the clone.
     """
 
     files: tuple[str, ...]

@@ -75,8 +75,8 @@ def test_the_complex_step_gives_the_gradient_of_autodiff(name, twin):
     value, grads = target(program)(**inputs)
     assert value == pytest.approx(loss.item(), rel=1e-14)
     for n, leaf in leaves.items():
-        want = np.zeros_like(inputs[n]) if leaf.grad is None else leaf.grad.numpy()
-        np.testing.assert_allclose(grads[n], want, rtol=1e-12, atol=1e-14)
+        expected = np.zeros_like(inputs[n]) if leaf.grad is None else leaf.grad.numpy()
+        np.testing.assert_allclose(grads[n], expected, rtol=1e-12, atol=1e-14)
 
 
 def test_the_complex_step_gives_central_differences():

@@ -1,4 +1,4 @@
-"""Released packages on the standard suite: every difference is known, and the page of the audit says so."""
+"""Released packages on the standard suite: every difference is known, and the page of the audit is up to date."""
 
 from functools import cache
 from pathlib import Path

@@ -106,13 +106,13 @@ def test_a_checkout_is_called_as_its_authors_call_it(tmp_path):
         features, labels, mask, options = TARGETS["supcontrast"][1].call(x, [0, 1, 1], temperature=0.5)
     assert features.shape == (3, 1, 2)
     assert (labels, mask) == ([0, 1, 1], None)
-    # T / base_temperature in front is the authors' own; the loss of the reference has it where it is asked for.
+    # T / base_temperature in front is the authors' own; the loss of the reference has it as a setting.
     assert options == {"temperature": 0.5, "base_temperature": 0.5}
 
 
 @pytest.fixture
 def solo_learn(tmp_path):
-    """A checkout whose files want the rest of it."""
+    """A checkout whose files import the rest of it."""
     losses = tmp_path / "solo" / "losses"
     losses.mkdir(parents=True)
     body = (

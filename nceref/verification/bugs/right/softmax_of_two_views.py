@@ -48,7 +48,7 @@ def nt_xent_maximum_in_the_graph(z1, z2, *, temperature):
 @correct("nt_xent")
 def nt_xent_positive_first(z1, z2, *, temperature):
     """The positive is column 0."""
-    # [positive, negatives], and label 0 for everybody.
+    # [positive, negatives], and label 0 for all.
     n = len(z1)
     a, b, off = unit(z1), unit(z2), ~np.eye(n, dtype=bool)
     pairs = np.sum(a * b, axis=1, keepdims=True)

@@ -143,7 +143,7 @@ def supcon_out_anchor_by_anchor(embeddings, labels, *, temperature):
 
 @correct("supcon_out", settings={"no_positive": "skip"})
 def supcon_out_skipping(embeddings, labels, *, temperature):
-    """Lonely anchors are left out, as asked for."""
+    """Anchors without a positive are left out, as the settings have it."""
     logits, positive = _pairs(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(logits.real.dtype)
     rows = -np.sum(np.where(positive, log_softmax(logits), 0), axis=1) / np.maximum(count, 1)

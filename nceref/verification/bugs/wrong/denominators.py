@@ -79,7 +79,7 @@ def info_nce_positive_among_the_negatives(queries, keys, *, temperature):
 
 @bug("info_nce", named="phantom-candidate", seen="tensorflow/similarity 0.17.1, utils.logsumexp")
 def info_nce_exp_of_zero_for_padding(queries, keys, *, temperature):
-    """The log-sum-exp adds exp(0): a candidate that nobody passed."""
+    """The log-sum-exp adds exp(0): a candidate that was never passed."""
     # A log-sum-exp that adds 1 for stability.
     logits = unit(queries) @ unit(keys).T / temperature
     top = np.maximum(peak(logits), 0)

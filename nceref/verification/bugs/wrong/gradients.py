@@ -33,7 +33,7 @@ def info_nce_hard_negatives_from_no_grad(queries, keys, negatives, *, temperatur
 
 @bug("info_nce", named="normalization-detached", seen="code that normalizes by .data.norm()")
 def info_nce_length_detached(queries, keys, *, temperature):
-    """Rows are divided by lengths that the graph does not know."""
+    """Rows are divided by lengths that are not part of the graph."""
     # Each row over its x.norm().item().
     q = queries / np.sqrt(np.sum(stop(queries) ** 2, axis=-1, keepdims=True))
     k = keys / np.sqrt(np.sum(stop(keys) ** 2, axis=-1, keepdims=True))

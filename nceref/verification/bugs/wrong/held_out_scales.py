@@ -91,7 +91,7 @@ def nt_xent_temperature_of_a_logarithm(z1, z2, *, temperature):
 
 @bug("supcon_in", named="outer-factor-temperature", seen="google-research supcon/losses.py, scale_by_temperature")
 def supcon_in_times_temperature(embeddings, labels, *, temperature):
-    """The loss is multiplied by the temperature unless one asks for it not to be."""
+    """The loss is multiplied by the temperature unless an option switches that off."""
     # The loss is multiplied by the temperature, so that gradients have one size at all temperatures.
     z = unit(embeddings)
     others = ~np.eye(len(z), dtype=bool)

@@ -139,7 +139,7 @@ def cosface_raw_classes(embeddings, class_weights, target, *, margin, scale):
 
 @bug("clip", named="rows-normalized", thread="moein-shariatnia/OpenAI-CLIP#16", settings={"normalize": "none"})
 def clip_normalized_once_more(image, text, *, logit_scale):
-    """The rows are normalized inside although the caller asked for none."""
+    """The rows are normalized inside although the settings exclude it."""
     logits = logit_scale * (unit(image) @ unit(text).T)
     labels = np.arange(len(logits))
     return (cross_entropy(logits, labels) + cross_entropy(logits.T, labels)) / 2

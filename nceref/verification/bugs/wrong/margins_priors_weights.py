@@ -147,7 +147,7 @@ def siglip_sign_of_the_pair(image, text, *, logit_scale, logit_bias):
 
 @bug("simple", named="negatives-ignored", thread="sthalles/SimCLR#13")
 def simple_only_the_pull(queries, keys, *, negative_weight=None):
-    """Negatives push nobody."""
+    """Negatives do not push."""
     return -np.mean(np.sum(unit(queries) * unit(keys), axis=1))
 
 

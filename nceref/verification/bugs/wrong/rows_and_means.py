@@ -125,7 +125,7 @@ def supcon_in_without_the_count(embeddings, labels, *, temperature):
 @bug("supcon_in", named="sum-outside-log", thread="HobbitLong/SupContrast#149")
 def supcon_in_mean_outside(embeddings, labels, *, temperature):
     """The mean over positives is taken outside the logarithm."""
-    # L_out where L_in was asked for.
+    # L_out where L_in was meant.
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(log_prob.real.dtype)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1) / count)
@@ -150,7 +150,7 @@ def supcon_mean_over_pairs(embeddings, labels, *, temperature):
 )
 def supcon_lonely_rows_are_zero(embeddings, labels, *, temperature):
     """An anchor without a positive counts as a loss of 0 in the mean."""
-    # The repair of 0 / 0: the count is at least 1, and the mean still runs over everybody.
+    # The repair of 0 / 0: the count is at least 1, and the mean still runs over all anchors.
     log_prob, positive = _labelled(embeddings, labels, temperature)
     count = np.maximum(np.sum(positive, axis=1), 1).astype(log_prob.real.dtype)
     return -np.mean(np.sum(np.where(positive, log_prob, 0), axis=1) / count)

@@ -1,6 +1,6 @@
 """lightly: two views, rows normalized inside, temperatures in the constructor, mean over both views.
 
-The files of the losses are loaded by themselves: the package around them wants torchvision.
+The files of the losses are loaded by themselves: the package around them needs torchvision.
 """
 
 from nceref.verification.peers.peer import Peer, PeerTarget, load

@@ -1,6 +1,6 @@
 """open_clip: rows normalized outside; the logit scale is the factor itself, exponentiated outside.
 
-The file of the losses is loaded by itself: the package around it wants torchvision and timm.
+The file of the losses is loaded by itself: the package around it needs torchvision and timm.
 """
 
 from nceref.verification.peers.peer import Peer, PeerTarget, load

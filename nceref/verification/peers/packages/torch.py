@@ -1,4 +1,4 @@
-"""PyTorch: the InfoNCE and the CLIP loss that everybody writes by hand around its cross-entropy."""
+"""PyTorch: the InfoNCE and the CLIP loss as they are usually written around its cross-entropy."""
 
 from nceref.verification.peers.peer import Peer, PeerTarget
 
