@@ -3,7 +3,6 @@
 Exit status: 0, measured, whatever the verdicts; 2, wrong usage, or a benchmark that cannot be run.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ import click
 from benchmarks import RefusedError, machine
 from benchmarks.clock import Tell
 from benchmarks.place import cuda
-from benchmarks.report import show, write
-from benchmarks.sheets import sheets
+from benchmarks.report import write
+from benchmarks.tables import tables
 from nceref.output import files
+from nceref.theory.table_formats import render
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "device")
 ON_THE_CPU = QUESTIONS[:-1]
@@ -40,7 +40,7 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     if data is not None:
-        files.replace(data, (json.dumps(results, indent=1) + "\n").encode())
+        files.write_text(data, files.json_text(results, indent=1))
     if report is not None:
         write(results, report)
 
@@ -60,7 +60,7 @@ def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[st
             found = {question: watched(import_module(f"benchmarks.{question}").run, count, quick, tell)}
             _print(about | {"quick": True} | found, skip=1)
             results = results | found
-    _print(results, skip=len(sheets(results | {"quick": True})))
+    _print(results, skip=len(tables(results | {"quick": True})))
     return results
 
 
@@ -74,8 +74,8 @@ def watched(run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, An
 
 def _print(results: dict[str, Any], skip: int = 0) -> None:
     """The tables of some results but the first ones."""
-    for sheet in sheets(results)[skip:]:
-        click.echo(show(sheet))
+    for table in tables(results)[skip:]:
+        click.echo(render(table))
 
 
 @contextmanager

@@ -141,7 +141,9 @@ def page_of(table: Table) -> Page:
     rows = table.rows()
     page = Page()
     page.print(table.title, style="bold")
-    page.print(f"{table.source}\n", style="dim")
+    if table.source:
+        page.print(table.source, style="dim")
+    page.print()
     layout = comparison if table_cells.compares(rows) else _lines
     page.fit(lambda width: layout(table.columns, rows, width))
     for sentence in filter(None, (table_cells.tally(rows), table.note)):

@@ -1,39 +1,31 @@
-"""Results as tables of strings, for the terminal and for Markdown alike."""
+"""Results as tables of the package, for the terminal and for Markdown alike."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.machine import PEERS
 from benchmarks.memory import MIB
 from benchmarks.targets import disturbed, judge
+from nceref.theory.table import Table
 
-BREAK = "\n"
-"""Between a median and its quartiles, in one cell."""
 Spread = dict[str, float]
-Lines = list[tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """One table; the first column is text, the others are numbers unless `words`."""
-
-    title: str
-    header: tuple[str, ...]
-    lines: Lines
-    notes: tuple[str, ...] = ()
-    words: bool = False
-
-
-def sheets(results: dict[str, Any]) -> list[Sheet]:
+def tables(results: dict[str, Any]) -> list[Table]:
     """All tables of a run, the targets at the end."""
     made = [machine(results["machine"])]
-    for name, of in _SHEETS.items():
+    for name, of in _TABLES.items():
         if name in results:
             first, *more = of(results[name])
-            made += [replace(first, notes=(*first.notes, *disturbance(results[name]["others"]))), *more]
+            made += [replace(first, note="\n\n".join((first.note, *disturbance(results[name]["others"])))), *more]
     return [*made, *targets(results)]
+
+
+def _table(title: str, columns: tuple[str, ...], lines: Iterable[Sequence[str]], *notes: str) -> Table:
+    rows = [dict(zip(columns, line, strict=True)) for line in lines]
+    return Table(title.lower(), title, "", columns, lambda: rows, "\n\n".join(notes))
 
 
 def seconds(x: float) -> str:
@@ -51,13 +43,13 @@ def _digits(x: float) -> str:
 
 
 def times(spread: Spread | None) -> str:
-    """Median, and below it the quartiles in the same unit, if it was measured more than once."""
+    """Median and quartiles, in the same unit, if it was measured more than once."""
     if spread is None:
         return "-"
     if spread["samples"] == 1:
         return seconds(spread["median"])
     scale, _ = _unit(spread["median"])
-    return f"{seconds(spread['median'])}{BREAK}{_digits(spread['low'] * scale)}-{_digits(spread['high'] * scale)}"
+    return f"{seconds(spread['median'])} ({_digits(spread['low'] * scale)}-{_digits(spread['high'] * scale)})"
 
 
 def ratio(x: float | None) -> str:
@@ -70,13 +62,13 @@ def size(x: int | None) -> str:
     return "-" if x is None else f"{x / MIB:.1f} MiB"
 
 
-def machine(about: dict[str, Any]) -> Sheet:
+def machine(about: dict[str, Any]) -> Table:
     """What it was run on."""
     versions = {"torch": "PyTorch", "cupy": "CuPy"}
     lines = [(versions.get(name, name), str(x) if x is not None else "not installed") for name, x in about.items()]
     missing = [peer for peer in PEERS if about[peer] is None]
     notes = {"torch": "PyTorch is missing: nceref is timed alone; `make peers` installs it."}
-    return Sheet("Machine", ("", ""), lines, tuple(notes[peer] for peer in missing if peer in notes), words=True)
+    return _table("Machine", ("machine", ""), lines, *(notes[peer] for peer in missing if peer in notes))
 
 
 def disturbance(others: float | None) -> tuple[str, ...]:
@@ -84,7 +76,7 @@ def disturbance(others: float | None) -> tuple[str, ...]:
     return () if others is None else (f"Meanwhile other processes took {others:.0%} of the processors.",)
 
 
-def speed(found: dict[str, Any]) -> list[Sheet]:
+def speed(found: dict[str, Any]) -> list[Table]:
     """Times, ratios and floors; and the rates that the floors are made of."""
     header = ("value and gradients", "nceref", "PyTorch", "ratio", "tuned", "nceref / floor", "PyTorch / floor")
     lines = [
@@ -93,31 +85,31 @@ def speed(found: dict[str, Any]) -> list[Sheet]:
         for row in found["rows"]
     ]  # fmt: skip
     notes = (
-        "Median, and the quartiles below it. Ratio: PyTorch / nceref; tuned: with PyTorch tuned.",
+        "Median and quartiles. Ratio: PyTorch / nceref; tuned: with PyTorch tuned.",
         "PyTorch / floor: the ratio of a program that does nothing but these matrix products and exponentials.",
     )
-    return [Sheet("Speed", header, lines, notes), rates(found["rates"])]
+    return [_table("Speed", header, lines, *notes), rates(found["rates"])]
 
 
-def rates(found: list[dict[str, Any]]) -> Sheet:
+def rates(found: list[dict[str, Any]]) -> Table:
     """What the floors are made of."""
     lines = [
         (f"{r['dtype']}, D = {r['dim']}", f"{r['operations'] / 1e9:.0f}", f"{r['exponentials'] / 1e9:.2f}")
         for r in found
     ]
     header = ("rates of this machine", "matrix products, 1e9 operations/s", "exponentials, 1e9/s")
-    return Sheet("Rates", header, lines)
+    return _table("Rates", header, lines)
 
 
-def memory(found: dict[str, Any]) -> list[Sheet]:
+def memory(found: dict[str, Any]) -> list[Table]:
     """Peaks."""
     who = {"nceref": "nceref", "baseline": "PyTorch", "tuned": "PyTorch, tuned"}
     lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in found["rows"]]
     note = "Peak beyond inputs and gradients, in a fresh process."
-    return [Sheet("Memory", ("batch", "program", "extra memory"), lines, (note,))]
+    return [_table("Memory", ("batch", "program", "extra memory"), lines, note)]
 
 
-def scaling(found: dict[str, Any]) -> list[Sheet]:
+def scaling(found: dict[str, Any]) -> list[Table]:
     """Time and memory by rows."""
     beside = {point["rows"]: point for point in found["baseline"]}
     lines = []
@@ -127,33 +119,33 @@ def scaling(found: dict[str, Any]) -> list[Sheet]:
         lines.append((str(point["rows"]), *own, *((times(other["seconds"]), size(other["extra"])) if other else "--")))
     first, *_, last = found["fitted"]
     note = f"Exponent of nceref's time by least squares, from {first} to {last} rows: {found['exponent']:.3f}."
-    header = ("rows M", "nceref", "extra memory", "PyTorch", "extra memory")
-    return [Sheet("Scaling of NT-Xent", header, lines, (note,))]
+    header = ("rows M", "nceref", "extra memory", "PyTorch", "of PyTorch")
+    return [_table("Scaling of NT-Xent", header, lines, note)]
 
 
-def threads(found: dict[str, Any]) -> list[Sheet]:
+def threads(found: dict[str, Any]) -> list[Table]:
     """Two against one."""
     line = (found["name"], times(found["one"]), times(found["two"]), ratio(found["ratio"]), ratio(found["machine"]))
     note = "Gain of the machine: the floor with one thread over the floor with two."
-    return [Sheet("Threads", ("batch", "1 thread", "2 threads", "ratio", "gain of the machine"), [line], (note,))]
+    return [_table("Threads", ("batch", "1 thread", "2 threads", "ratio", "gain of the machine"), [line], note)]
 
 
-def quadrants(found: dict[str, Any]) -> list[Sheet]:
+def quadrants(found: dict[str, Any]) -> list[Table]:
     """The replay of the published script against the script under PyTorch, part by part."""
     lines = [(row["part"], times(row["script"]), times(row["replay"]), ratio(row["ratio"])) for row in found["rows"]]
     counted = f"{len(found['temperatures'])} runs of {found['steps']} steps"
     note = f"{counted}; the replay includes the twins that measure growth."
-    return [Sheet("Quadrants", ("part", "script, PyTorch", "replay", "ratio"), lines, (note,))]
+    return [_table("Quadrants", ("part", "script, PyTorch", "replay", "ratio"), lines, note)]
 
 
-def startup(found: dict[str, Any]) -> list[Sheet]:
+def startup(found: dict[str, Any]) -> list[Table]:
     """Start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
     lines = [(shown, times(found[name])) for name, shown in names.items()]
-    return [Sheet("Start-up", ("command", "time"), lines, (f"nceref / click: {ratio(found['ratio'])}.",))]
+    return [_table("Start-up", ("command", "time"), lines, f"nceref / click: {ratio(found['ratio'])}.")]
 
 
-def device(found: dict[str, Any]) -> list[Sheet]:
+def device(found: dict[str, Any]) -> list[Table]:
     """Speed on the device, and agreement with the CPU."""
     lines = [(r["loss"], r["dtype"], f"{r['of_bound']:.2g}", "agrees" if r["agrees"] else "differs")
              for r in found["agreement"]]  # fmt: skip
@@ -161,25 +153,25 @@ def device(found: dict[str, Any]) -> list[Sheet]:
     note = f"{found['device']}, {found['library']}. Differences in units of the bound. " + ", ".join(
         f"{count} {verdict}" for verdict, count in counts.items()
     )
-    return [*speed(found), Sheet("Agreement with the CPU", ("loss", "dtype", "of bound", ""), lines, (note,))]
+    return [*speed(found), _table("Agreement with the CPU", ("loss", "dtype", "of bound", "verdict"), lines, note)]
 
 
-def stages(found: dict[str, Any]) -> list[Sheet]:
+def stages(found: dict[str, Any]) -> list[Table]:
     """Where the time goes, in percent."""
     names = list(found["rows"][0]["shares"])
     lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in found["rows"]]
-    notes = (
+    note = (
         "One thread, under a profiler, which makes small batches look slower than they are. rows: normalization and"
         " its pullback; slopes: value by logits; kept: logits written down for the second pass; rest: patterns, sums,"
-        " heads, and the calls themselves, of which a small batch takes two hundred.",
+        " heads, and the calls themselves, of which a small batch takes two hundred."
     )
-    return [Sheet("Stages", ("share of a call", *names), lines, notes)]
+    return [_table("Stages", ("share of a call", *names), lines, note)]
 
 
-def targets(results: dict[str, Any]) -> list[Sheet]:
+def targets(results: dict[str, Any]) -> list[Table]:
     """Every target with its verdict."""
     found = judge(results)
-    lines = [(j.name, j.target, j.measured, BREAK.join((j.verdict, *j.reasons))) for j in found]
+    lines = [(j.name, j.target, j.measured, "; ".join((j.verdict, *j.reasons))) for j in found]
     counts = Counter(j.verdict for j in found)
     note = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     noise = [
@@ -187,10 +179,10 @@ def targets(results: dict[str, Any]) -> list[Sheet]:
         for name, share in disturbed(results).items()
     ]
     header = ("what", "target", "measured", "verdict")
-    return [Sheet("Targets", header, lines, (f"{note}.", *noise), words=True)] if found else []
+    return [_table("Targets", header, lines, f"{note}.", *noise)] if found else []
 
 
-_SHEETS: dict[str, Callable[[dict[str, Any]], list[Sheet]]] = {
+_TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "speed": speed,
     "stages": stages,
     "memory": memory,
