@@ -9,7 +9,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.corpus.corpus import corpus, evaluate, rounded
+from nceref.verification.corpus.corpus import designed_inputs, evaluate, rounded
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
@@ -97,8 +97,9 @@ def _distinct(candidates: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _template(loss: Loss, settings: Mapping[str, Any], dtype: str, reduction: str) -> Probe | None:
-    """A case of the corpus: it shows which arguments are given."""
-    probes = corpus(loss, settings, suite="quick", dtype=dtype, reduction=reduction)
+    """The first case of the corpus that is judged: it shows which arguments are given."""
+    cases = designed_inputs(loss, settings, "quick", dtype, 0, {})
+    probes = (evaluate(loss, inputs, dtype, reduction, id=id) for id, inputs in cases)
     return next((probe for probe in probes if not probe.skip), None)
 
 

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from nceref.losses import LossFunction, all_losses, get_loss
-from nceref.verification.corpus.corpus import corpus, evaluate
+from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.diagnosis.gaps import gaps
 from nceref.verification.records import Observation, Outcome
 from nceref.verification.repro.minimize import smallest
@@ -31,9 +32,12 @@ def halved_gradient(probe):
     return Outcome(value, {name: 0.5 * grad for name, grad in grads.items()})
 
 
-def failing(loss, run, **settings):
-    seen = [Observation(p, run(p)) for p in corpus(loss, settings, suite="quick") if not p.skip]
-    return [o for o in seen if not all(gap.right for gap in gaps(o).values())]
+def failing(loss, run, most=None, **settings):
+    """The failing cases of the quick suite, or the first of them; the others are not evaluated then."""
+    cases = designed_inputs(loss, settings, "quick", "float64", 0, {})
+    probes = (evaluate(loss, inputs, id=id) for id, inputs in cases)
+    seen = (Observation(p, run(p)) for p in probes if not p.skip)
+    return list(islice((o for o in seen if not all(gap.right for gap in gaps(o).values())), most))
 
 
 def rows(probe):
@@ -43,7 +47,7 @@ def rows(probe):
 @pytest.mark.parametrize("name", LOSSES)
 def test_three_rows_are_enough_to_see_a_wrong_value(name):
     loss = get_loss(name).declaration
-    probe, outcome = smallest(loss, {}, doubled, first=failing(loss, doubled))
+    probe, outcome = smallest(loss, {}, doubled, first=failing(loss, doubled, 1))
     assert rows(probe) <= 3
     assert not gaps(Observation(probe, outcome))["value"].right
 
@@ -51,7 +55,7 @@ def test_three_rows_are_enough_to_see_a_wrong_value(name):
 @pytest.mark.parametrize("name", ["nt_xent", "supcon_in", "arcface", "uniformity", "paco"])
 def test_four_rows_are_enough_to_see_a_wrong_gradient(name):
     loss = get_loss(name).declaration
-    probe, outcome = smallest(loss, {}, halved_gradient, first=failing(loss, halved_gradient))
+    probe, outcome = smallest(loss, {}, halved_gradient, first=failing(loss, halved_gradient, 1))
     by_quantity = gaps(Observation(probe, outcome))
     assert rows(probe) <= 4
     assert by_quantity.pop("value").right
@@ -168,7 +172,6 @@ def execute(folder):
 @pytest.mark.parametrize(
     ("name", "loss", "options", "yours"),
     [
-        ("nt_xent", "nt_xent", {}, "yours 0.693147"),
         ("NTXent", "nt_xent", {}, "yours 0.693147"),
         ("NTXent", "nt_xent", {"init": {"tau": 0.5, "scale": 3.0}}, "yours 2.0794415"),
         ("nt_xent", "nt_xent", {"call": "f(z1, z2, temperature) + 1"}, "yours 1.693147"),
@@ -191,7 +194,9 @@ def test_a_script_passes_once_the_target_is_mended(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ours.py").write_text(NUMPY)
     write_script(tmp_path, "ours.py:nt_xent", "nt_xent")
-    assert execute(tmp_path).returncode == 1
+    shown = execute(tmp_path)
+    assert shown.returncode == 1, shown.stderr
+    assert "yours 0.693147" in shown.stdout
     (tmp_path / "ours.py").write_text(NUMPY.replace("0 * np.diag", "np.diag"))
     assert execute(tmp_path).returncode == 0
 
