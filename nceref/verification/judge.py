@@ -123,9 +123,14 @@ def correct_bits(error: float, size: float, most: int) -> float:
 
 
 def _result(
-    probe: Probe, quantity: str, status: Any, why: str, error: float | None = None, bound: float | None = None,
+    probe: Probe,
+    quantity: str,
+    status: Any,
+    why: str,
+    error: float | None = None,
+    bound: float | None = None,
     bits: float | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, error, bound, bits, why)
 
 
@@ -141,6 +146,17 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str]) ->
 
     A name may hold ``*`` for any letters. A name that matches nothing that was judged becomes a failure of its own: it
     is out of date.
+
+    Parameters
+    ----------
+    results : list of Result
+    reasons : mapping
+        Result id, with ``*`` for any letters, to the reason why it fails.
+
+    Returns
+    -------
+    list of Result
+        In the same order; what is out of date stands at the end.
     """
     from dataclasses import replace
     from fnmatch import fnmatchcase

@@ -74,6 +74,21 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
 
     `options` holds what was given; what was left out has its default in `Request`.
 
+    Parameters
+    ----------
+    thing : str or object
+        The target, as for `verify`.
+    loss : str or None
+        Name of the reference; None for a known target.
+    settings : mapping
+        Conventions: arguments of the loss, ``reduction``, axes of the closed list.
+    options : mapping
+        All other arguments of `verify`.
+
+    Returns
+    -------
+    Request
+
     Raises
     ------
     InputError
@@ -99,9 +114,16 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     dtypes = _formats(own.pop("dtype", "float64"))
     cases = own.pop("case", ())
     return Request(
-        thing, name, declaration, _checked(declaration, rest), intended, reduction, dtypes,
-        cases=(cases,) if isinstance(cases, str) else tuple(cases), **own,
-    )  # fmt: skip
+        thing,
+        name,
+        declaration,
+        _checked(declaration, rest),
+        intended,
+        reduction,
+        dtypes,
+        cases=(cases,) if isinstance(cases, str) else tuple(cases),
+        **own,
+    )
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:

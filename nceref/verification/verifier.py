@@ -94,8 +94,18 @@ def verify_with(
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
 
-    `on_progress` is called with each case, and with their number as ``total=``; `child` is a
-    process that has run such a target before.
+    Parameters
+    ----------
+    target, loss, **options
+        As for `verify`.
+    on_progress : callable, optional
+        Called with each case, and with their number as ``total=``.
+    child : ChildRunner, optional
+        A process that has run such a target before: what the target imports is imported once.
+
+    Returns
+    -------
+    Report
     """
     request = _request(target, loss, options)
     try:
@@ -103,8 +113,15 @@ def verify_with(
             runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
             return _report(request, run, runs)
     except TargetError as error:
-        return Report(request.name, request.loss.name, "error", codes.TARGET_FAILED, str(error),
-                      environment=environment(request, None), settings=request.stated)  # fmt: skip
+        return Report(
+            request.name,
+            request.loss.name,
+            "error",
+            codes.TARGET_FAILED,
+            str(error),
+            environment=environment(request, None),
+            settings=request.stated,
+        )
 
 
 def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
@@ -117,9 +134,13 @@ def _runner(request: Request, child: Any = None) -> Any:
     from nceref.verification.targets import runner
 
     options: dict[str, Any] = {
-        "call": request.call, "init": request.init, "framework": request.framework, "settings": request.settings,
-        "floats": request.floats, "device": request.device,
-    }  # fmt: skip
+        "call": request.call,
+        "init": request.init,
+        "framework": request.framework,
+        "settings": request.settings,
+        "floats": request.floats,
+        "device": request.device,
+    }
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
     if isinstance(request.thing, str):
@@ -152,7 +173,25 @@ class TargetRun:
 
 
 def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
-    """The probes of a run: of the suite, those that were chosen."""
+    """The probes of a run: of the suite, those that were chosen.
+
+    Parameters
+    ----------
+    request : Request
+    dtype : str
+        One of the request's formats.
+    fixed : mapping
+        Scalars that the target has fixed.
+
+    Returns
+    -------
+    tuple of Probe
+
+    Raises
+    ------
+    InputError
+        For a case that does not exist.
+    """
     probes = corpus(
         request.loss,
         request.settings,
@@ -256,15 +295,29 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
 
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
     failure = smallest(
-        request.loss, {**request.settings, **run.target.fixed}, run, dtype=failing.dtype, reduction=request.reduction,
+        request.loss,
+        {**request.settings, **run.target.fixed},
+        run,
+        dtype=failing.dtype,
+        reduction=request.reduction,
         algorithm=request.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
-    )  # fmt: skip
+    )
     return script(run.target, *failure) if failure else ""
 
 
 def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Probe, ...]:
-    """The probes that `verify` would run, of the first dtype; the target is loaded, but not called."""
+    """The probes that `verify` would run, of the first dtype; the target is loaded, but not called.
+
+    Parameters
+    ----------
+    target, loss, **options
+        As for `verify`.
+
+    Returns
+    -------
+    tuple of Probe
+    """
     request = _request(target, loss, options)
     with _runner(request) as run:
         return probes_of(request, request.dtypes[0], run.target.fixed)

@@ -133,6 +133,11 @@ def designed_inputs(
     """Ids and inputs of a suite, without their references; parameters as for `corpus`.
 
     With a fixed temperature, or none at all, every geometry comes once.
+
+    Yields
+    ------
+    (str, dict)
+        Id of the case, and arguments by name: numbers of the format, read-only arrays.
     """
     hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
     given = {**settings, **fixed}

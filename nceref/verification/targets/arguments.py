@@ -69,6 +69,10 @@ def match_arguments(
     name, loss : str
         Of the target and the loss, for messages.
 
+    Returns
+    -------
+    Arguments
+
     Raises
     ------
     TargetError
@@ -95,6 +99,17 @@ def match_by_name(
     signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
     """What a constructor is handed: by name or alias only, and only what does not need a graph.
+
+    Parameters
+    ----------
+    signature : inspect.Signature
+        Of the constructor.
+    given, chosen, name, loss
+        As for `match_arguments`.
+
+    Returns
+    -------
+    Arguments
 
     Raises
     ------
@@ -155,9 +170,12 @@ _KINDS = {Array: "array", Labels: "labels", Scalar: "scalar", Choice: "choice"}
 
 
 def _arranged(
-    parameters: Mapping[str, inspect.Parameter], matched: Mapping[str, str], inputs: Mapping[str, Parameter],
-    left: list[str], spare: set[Any],
-) -> Arguments:  # fmt: skip
+    parameters: Mapping[str, inspect.Parameter],
+    matched: Mapping[str, str],
+    inputs: Mapping[str, Parameter],
+    left: list[str],
+    spare: set[Any],
+) -> Arguments:
     """By keyword where that is possible; by position what must go so, and everything before ``*arrays``."""
     many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
     scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in matched.values()]
@@ -165,8 +183,11 @@ def _arranged(
     rest = (left if any_name else left + required) if many else []
     extra = (scalars if many else left + scalars) if any_name else []
     ordered = {n: matched[n] for n in parameters if n in matched}
-    first = [n for n in ordered if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY
-             or (rest and parameters[n].kind in _PLACED)]  # fmt: skip
+    first = [
+        n
+        for n in ordered
+        if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY or (rest and parameters[n].kind in _PLACED)
+    ]
     positional = [(n, ordered[n]) for n in first] + [(n, n) for n in rest]
     named = [(n, name) for n, name in ordered.items() if n not in first] + [(n, n) for n in extra]
     return Arguments(tuple(positional), tuple(named), _truths(parameters, matched, inputs))

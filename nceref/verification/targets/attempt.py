@@ -20,6 +20,17 @@ from nceref.verification.targets.target import ResolvedTarget
 def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
     """What a target does with one request; its warnings are silenced, what it prints is kept.
 
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+    twice : bool
+        Whether to call it again on the same instance and compare bit by bit.
+
+    Returns
+    -------
+    Outcome
+
     Raises
     ------
     InputError, UnavailableError

@@ -66,9 +66,12 @@ class ChildRunner:
         """
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._errors, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
         self._inbox = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
         self._load()

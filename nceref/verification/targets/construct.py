@@ -156,6 +156,25 @@ def callee_of(
 ) -> Callee:
     """A target with what was given beforehand.
 
+    Parameters
+    ----------
+    thing : object
+        A function, a class, a partial of either, or an object.
+    name : str
+        What messages call it.
+    loss : Loss
+        The reference.
+    chosen : frozenset of str
+        Settings that the user gave.
+    init : mapping
+        Arguments of the constructor, or of every call of a function.
+    written : Expression or None
+        The call expression, if there is one.
+
+    Returns
+    -------
+    Callee
+
     Raises
     ------
     InputError

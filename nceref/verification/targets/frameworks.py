@@ -74,7 +74,18 @@ class Answer:
 
 
 def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
-    """The call for a probe; what it leaves out has the default of the declaration."""
+    """The call for a probe; what it leaves out has the default of the declaration.
+
+    Parameters
+    ----------
+    probe : Probe
+    device : str
+        As the framework names it.
+
+    Returns
+    -------
+    CallRequest
+    """
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
     declared = [p for p in probe.loss.parameters if p.name in given]
@@ -119,6 +130,22 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
 
     First with every scalar as a tensor, then with Python numbers for them, then without gradients. What it
     refused stands in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    Trouble
+        If it answers with something that is no loss.
+    Exception
+        Whatever the target raises.
     """
     call = module(target.framework).answer
     known = frozenset(target.floats)
@@ -153,10 +180,11 @@ def _with_reasons(
     reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
     remarks = dict(result.remarks)
     if not gradients and "python-float" not in remarks:
-        remarks["not-differentiable"] = f"answers only where no gradient is asked for, else raises {why}"
+        remarks["not-differentiable"] = f"answers only where no gradient is demanded, else raises {why}"
     unjudged = {**result.unjudged, **reasons}
-    return replace(result, grads={n: g for n, g in result.grads.items() if n not in unjudged}, unjudged=unjudged,
-                   remarks=remarks)  # fmt: skip
+    return replace(
+        result, grads={n: g for n, g in result.grads.items() if n not in unjudged}, unjudged=unjudged, remarks=remarks
+    )
 
 
 def short(error: object, length: int = 300) -> str:
@@ -166,7 +194,21 @@ def short(error: object, length: int = 300) -> str:
 
 
 def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:
-    """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary."""
+    """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary.
+
+    Parameters
+    ----------
+    returned : object
+        What the target returned.
+    request : CallRequest
+    is_array : callable
+        Whether an object is an array of the framework.
+
+    Raises
+    ------
+    Trouble
+        If there is no such entry, or more than one.
+    """
     if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
         return returned
     if isinstance(returned, Mapping) and "loss" in returned:
@@ -184,7 +226,13 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
 
 
 def value_of(array: Any, request: CallRequest) -> Any:
-    """The value as a float64 number or rows, of the shape that belongs to the reduction."""
+    """The value as a float64 number or rows, of the shape that belongs to the reduction.
+
+    Raises
+    ------
+    Trouble
+        For entries that are no real numbers, and for another shape.
+    """
     value = np.asarray(array)
     if value.dtype.kind not in "fiub" and value.dtype.name != "bfloat16":
         msg = f"returns entries of type {value.dtype} instead of real numbers"

@@ -22,6 +22,18 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
     that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
     there is no evidence.
 
+    Parameters
+    ----------
+    thing : object
+        A function, a class or an object.
+    expression_names : frozenset of str
+        Names in the call expression.
+
+    Returns
+    -------
+    str
+        ``numpy``, ``torch`` or ``jax``.
+
     Raises
     ------
     TargetError

@@ -97,8 +97,9 @@ def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) ->
 
         def forward(variables: Any) -> Any:
             given = {n: np.asarray(x).astype(np.float64) for n, x in variables.items()}
-            value, grads = reply({**{n: np.asarray(x) if isinstance(x, jax.Array) else x for n, x in plain.items()},
-                                  **given})  # fmt: skip
+            value, grads = reply(
+                {**{n: np.asarray(x) if isinstance(x, jax.Array) else x for n, x in plain.items()}, **given}
+            )
             dtype = next(iter(variables.values())).dtype
             rows = {n: jnp.asarray(grads.get(n, np.zeros(x.shape)), dtype=dtype) for n, x in variables.items()}
             return jnp.asarray(value, dtype=dtype), rows

@@ -42,8 +42,10 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     changed = (n for n, x in kept.items() if isinstance(x, np.ndarray) and not np.array_equal(x, handed[n]))
     return Answer(
         value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
-        grads_by_input, dict.fromkeys(missing, why), modified(changed),
-    )  # fmt: skip
+        grads_by_input,
+        dict.fromkeys(missing, why),
+        modified(changed),
+    )
 
 
 def _native(request: CallRequest) -> dict[str, Any]:
@@ -84,8 +86,9 @@ def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) ->
 
     def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
         like = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")
-        value, grads = reply({n: np.float64(x) if hasattr(x, "dtype") and x.dtype.kind == "f" else x
-                              for n, x in inputs.items()})  # fmt: skip
+        value, grads = reply(
+            {n: np.float64(x) if hasattr(x, "dtype") and x.dtype.kind == "f" else x for n, x in inputs.items()}
+        )
         return np.asarray(value).astype(like), {n: np.asarray(g).astype(like) for n, g in grads.items()}
 
     return returned

@@ -37,8 +37,12 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     with torch.inference_mode(False), torch.set_grad_enabled(gradients):
         leaves = _leaves(request, floats)
         # Copies, as activations are: writing into them is allowed, and is seen afterwards.
-        handed = {n: x.requires_grad_(n in request.differentiable).clone() if isinstance(x, torch.Tensor)
-                  and x.is_floating_point() else x for n, x in leaves.items()}  # fmt: skip
+        handed = {
+            n: x.requires_grad_(n in request.differentiable).clone()
+            if isinstance(x, torch.Tensor) and x.is_floating_point()
+            else x
+            for n, x in leaves.items()
+        }
         originals = {n: x.detach().clone() for n, x in handed.items() if isinstance(x, torch.Tensor)}
         returned = target.program(handed, request.reduction, _placed(request))
         loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
@@ -90,8 +94,10 @@ def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> di
         return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
     leaf_grads = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
     zeros = (torch.zeros_like(leaves[n]) for n in names)
-    return {n: gradient_of(n, _numbers(zero if g is None else g), request)
-            for n, g, zero in zip(names, leaf_grads, zeros, strict=True)}  # fmt: skip
+    return {
+        n: gradient_of(n, _numbers(zero if g is None else g), request)
+        for n, g, zero in zip(names, leaf_grads, zeros, strict=True)
+    }
 
 
 def _numbers(tensor: Any) -> Any:

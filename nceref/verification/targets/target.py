@@ -70,8 +70,23 @@ def load_request(text: str, loss: Loss, options: Mapping[str, Any]) -> LoadReque
     """A request without what a target has no use for: the child imports neither formula nor program of the loss.
 
     Those imports would be half of its start.
+
+    Parameters
+    ----------
+    text : str
+        ``file.py:name`` or ``package.module:name``.
+    loss : Loss
+        The reference.
+    options : mapping
+        Further arguments of `load.resolve_target`.
     """
-    unused: dict[str, Any] = {"formula": None, "plan": None, "decomposition": None, "relations": (), "expectations": (),
-                              "kinks": ()}  # fmt: skip
+    unused: dict[str, Any] = {
+        "formula": None,
+        "plan": None,
+        "decomposition": None,
+        "relations": (),
+        "expectations": (),
+        "kinks": (),
+    }
     plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
     return LoadRequest(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)
