@@ -68,7 +68,7 @@ def machine(about: dict[str, Any]) -> Table:
     lines = [(versions.get(name, name), str(x) if x is not None else "not installed") for name, x in about.items()]
     missing = [peer for peer in PEERS if about[peer] is None]
     notes = {"torch": "PyTorch is missing: nceref is timed alone; `make peers` installs it."}
-    return _table("Machine", ("machine", ""), lines, *(notes[peer] for peer in missing if peer in notes))
+    return _table("Machine", ("property", "value"), lines, *(notes[peer] for peer in missing if peer in notes))
 
 
 def disturbance(others: float | None) -> tuple[str, ...]:
