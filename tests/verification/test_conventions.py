@@ -5,8 +5,10 @@ import re
 
 import pytest
 
+from nceref.losses import all_losses
 from nceref.verification import conventions
-from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.conventions import CONVENTIONS, of_kind
+from nceref.verification.dense import forms
 
 
 def test_every_id_is_there_once():
@@ -23,9 +25,17 @@ def test_threads_are_issues_of_repositories():
 def test_settings_differ_and_so_do_their_descriptions():
     for convention in CONVENTIONS.values():
         assert len(set(convention.settings)) == len(convention.settings)
-        described = [convention.describe(setting) for setting in convention.settings]
+        described = [convention.describe(setting) for setting in convention.settings if setting is not None]
         assert all(described)
         assert len(set(described)) == len(described)
+
+
+@pytest.mark.parametrize("kind", sorted({convention.kind for convention in CONVENTIONS.values()} - {""}))
+def test_a_kind_applies_as_a_whole(kind):
+    ids = set(of_kind(kind))
+    own = [ids & set(forms.member(name).conventions) for name in all_losses()]
+    # A single convention of a kind may apply to other losses as well, such as the sum to uniformity.
+    assert ids in own
 
 
 @pytest.mark.parametrize(

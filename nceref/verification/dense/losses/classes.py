@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities
 from nceref.verification.dense.stages import contrast
 from nceref.verification.dense.temperatures import (
@@ -104,18 +105,12 @@ def _subtracted(cosines, target, margin, inputs, deviations):
 
 
 _EVERY = (
-    "positive-dropped-from-denominator", "positive-counted-twice", "phantom-candidate", "a-negative-dropped",
-    "softmax-over-wrong-axis", "labels-shifted", "softmax-applied-twice", "logarithm-missing", "log-of-mean",
-    "epsilon-in-log", "value-saturates", "negatives-ignored", "sum-instead-of-mean", "mean-instead-of-sum",
-    "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing", "first-input-detached",
-    "temperature-detached", "positives-detached", "denominator-detached",
+    *of_kind("mean", "softmax"), "positive-dropped-from-denominator", "a-negative-dropped", "softmax-over-wrong-axis",
+    "softmax-applied-twice", "negatives-ignored", "first-input-detached",
 )  # fmt: skip
 _ROWS = (
-    "label-smoothing", "epsilon-in-norm",
-    "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "similarity-clamped", "margin-missing", "margin-on-every-class",
-    "margin-added", "margin-not-scaled", *SCALE_CONVENTIONS,
-    "normalization-detached", "centers-detached", "gradient-clamped",
+    *of_kind("rows", "two inputs"), *SCALE_CONVENTIONS, "label-smoothing", "similarity-clamped", "margin-missing",
+    "margin-on-every-class", "margin-added", "margin-not-scaled", "centers-detached", "gradient-clamped",
 )  # fmt: skip
 _PRIOR = (
     "prior-missing", "prior-subtracted", "prior-without-log", "prior-divided-by-temperature", "label-smoothing",

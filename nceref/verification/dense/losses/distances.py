@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import DenseFamily, DenseForm, DenseRows, embed, log_sum_exp, real
 
 
@@ -55,9 +56,7 @@ def _potential(arranged, deviations):
     return DenseRows(value[..., None], size=float(np.max(np.abs(real(logits)))), samples=n)
 
 
-_EVERY = ("epsilon-in-norm",
-          "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", "sum-instead-of-mean",
-          "first-input-detached", "normalization-detached", "distance-not-squared")  # fmt: skip
+_EVERY = (*of_kind("rows"), "first-input-detached", "distance-not-squared")
 
 DENSE = DenseFamily(
     name="distances",
@@ -67,14 +66,10 @@ DENSE = DenseFamily(
             _paired_rows,
             (
                 *_EVERY,
-                "first-input-not-normalized",
-                "second-input-not-normalized",
+                *of_kind("two inputs", "mean"),
                 "distance-squared",
                 "keys-detached",
                 "mean-over-dimensions",
-                "mean-instead-of-sum",
-                "divided-by-n-twice",
-                "last-row-missing",
                 "mean-over-nonzero-rows",
             ),
         ),
@@ -83,6 +78,7 @@ DENSE = DenseFamily(
             _potential,
             (
                 *_EVERY,
+                "sum-instead-of-mean",
                 "diagonal-included",
                 "logarithm-missing",
                 "epsilon-in-log",

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import (
     DenseBatch,
     DenseFamily,
@@ -158,20 +159,13 @@ def _offset(inputs, deviations):
 
 
 _EVERY = (
-    "epsilon-in-norm", "candidates-detached",
-    "rows-not-normalized", "rows-normalized", "columns-normalized", "matrix-normalized", *TEMPERATURE_CONVENTIONS,
-    *PARTIAL_TEMPERATURES,
-    "self-contrast-kept", "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks",
-    "self-mask-shifted", "positive-dropped-from-denominator", "other-positives-dropped", "phantom-candidate",
-    "a-negative-dropped", "labels-shifted", "first-positive-only", "self-counted-as-positive",
-    "positives-summed-inside-log", "softmax-applied-twice", "logarithm-missing", "log-of-mean", "epsilon-in-log",
-    "value-saturates", "similarity-clamped", "negatives-ignored", "weights-missing", "sum-instead-of-mean",
-    "mean-instead-of-sum", "mean-over-pairs", "lonely-anchors-counted", "lonely-anchors-skipped",
-    "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing", "temperature-detached", "positives-detached",
-    "denominator-detached", "negatives-detached", "normalization-detached", "self-contrast-in-gradient",
-    "positive-counted-twice",
+    *of_kind("rows", "mean", "softmax", "self"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
+    "positive-dropped-from-denominator", "other-positives-dropped", "a-negative-dropped", "first-positive-only",
+    "self-counted-as-positive", "positives-summed-inside-log", "softmax-applied-twice", "similarity-clamped",
+    "negatives-ignored", "weights-missing", "mean-over-pairs", "lonely-anchors-counted", "lonely-anchors-skipped",
+    "negatives-detached",
 )  # fmt: skip
-_VIEWS = ("views-interleaved", "cross-view-only", "same-view-only", "first-view-only")
+_VIEWS = of_kind("views")
 _QUEUE = ("queue-not-normalized", "queue-dropped", "constants-get-gradient")
 _FORMS = ("divided-by-one-more", "positives-not-averaged", "positives-averaged", "sum-inside-log")
 _CENTERS = ("centers-dropped", "centers-detached", "prior-missing", "prior-subtracted", "prior-without-log",

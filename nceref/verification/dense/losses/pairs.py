@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import (
     DenseFamily,
     DenseForm,
@@ -108,15 +109,10 @@ def _density_rows(arranged, deviations):
     return DenseRows(rows, size=_size(data, noise, rows), divisor=n, samples=n)
 
 
-_ROWS = (
-    "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "epsilon-in-norm",
-    "similarity-clamped", "labels-shifted", "normalization-detached",
-    "keys-detached",
-)  # fmt: skip
+_ROWS = (*of_kind("rows", "two inputs"), "similarity-clamped", "labels-shifted", "keys-detached")
 _EVERY = (
-    "negatives-ignored", "positive-sign-flipped", "sum-instead-of-mean", "mean-instead-of-sum", "divided-by-n-twice",
-    "last-row-missing", "first-input-detached", "negatives-detached", "positives-detached",
+    *of_kind("mean"), "negatives-ignored", "positive-sign-flipped", "first-input-detached", "negatives-detached",
+    "positives-detached",
 )  # fmt: skip
 _LOGARITHM = ("logarithm-missing", "epsilon-in-log", "value-saturates", "softplus-threshold")
 _BIAS = ("bias-missing", "bias-subtracted", "bias-before-scale", "bias-detached", "temperature-detached")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, beside, embed, real, similarities
 from nceref.verification.dense.stages import contrast
 from nceref.verification.dense.temperatures import (
@@ -106,14 +107,8 @@ def _symmetric(inputs, deviations):
 
 
 _EVERY = (
-    "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "epsilon-in-norm", "softplus-threshold",
-    "positive-dropped-from-denominator", "positive-counted-twice",
-    "phantom-candidate", "labels-shifted", "softmax-applied-twice", "logarithm-missing", "log-of-mean",
-    "epsilon-in-log", "value-saturates", "similarity-clamped", "negatives-ignored", "sum-instead-of-mean",
-    "mean-instead-of-sum", "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing", "first-input-detached",
-    "temperature-detached", "positives-detached", "denominator-detached", "negatives-detached",
-    "normalization-detached",
+    *of_kind("rows", "two inputs", "mean", "softmax"), "softplus-threshold", "positive-dropped-from-denominator",
+    "softmax-applied-twice", "similarity-clamped", "negatives-ignored", "first-input-detached", "negatives-detached",
 )  # fmt: skip
 _WARM = (*_EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nceref.verification.conventions import of_kind
 from nceref.verification.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities, stack
 from nceref.verification.dense.stages import contrast
 from nceref.verification.dense.temperatures import (
@@ -70,21 +71,13 @@ def _estimated(inputs, deviations):
 
 
 _EVERY = (
-    "rows-not-normalized", "rows-normalized", "first-input-not-normalized", "second-input-not-normalized",
-    "columns-normalized", "matrix-normalized", "epsilon-in-norm", "candidates-detached",
-    "other-view-detached", *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES, "self-contrast-kept",
-    "self-contrast-subtracted-as-e", "masked-entries-count-one", "mask-leaks", "self-mask-shifted",
-    "positive-counted-twice", "cross-view-only", "same-view-only", "phantom-candidate", "a-negative-dropped",
-    "labels-shifted", "views-interleaved", "similarity-clamped", "epsilon-in-log", "value-saturates",
-    "sum-instead-of-mean", "mean-instead-of-sum", "mean-over-nonzero-rows", "divided-by-n-twice", "last-row-missing",
-    "first-view-only", "first-input-detached", "keys-detached", "temperature-detached", "positives-detached",
-    "denominator-detached", "negatives-detached", "normalization-detached", "self-contrast-in-gradient",
+    *of_kind("rows", "two inputs", "mean", "softmax", "self", "views"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
+    "other-view-detached", "a-negative-dropped", "similarity-clamped", "first-input-detached", "keys-detached",
+    "negatives-detached",
 )  # fmt: skip
-_PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "logarithm-missing", "log-of-mean", "negatives-ignored",
-                "positive-dropped-from-denominator")  # fmt: skip
-_OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored", "logarithm-missing",
-            "log-of-mean")  # fmt: skip
-_CORRECTED = ("correction-missing", "positive-dropped-from-denominator", "logarithm-missing", "log-of-mean")
+_PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "negatives-ignored", "positive-dropped-from-denominator")
+_OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored")
+_CORRECTED = ("correction-missing", "positive-dropped-from-denominator")
 
 DENSE = DenseFamily(
     name="two_views",
