@@ -8,7 +8,7 @@ from typing import Any
 from nceref.engine.namespaces import array_namespace, device
 from nceref.engine.passes import evaluate, tile_slopes
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.statistics import Fitted, Term
+from nceref.engine.statistics import FittedTerm, Term
 from nceref.engine.tiles import Tile, View
 from nceref.errors import InputError
 
@@ -85,7 +85,7 @@ def roles(plan: Plan, word: str) -> list[Array]:
     return views
 
 
-def _covered(terms: Sequence[Term | Fitted], s: Array) -> Array:
+def _covered(terms: Sequence[Term | FittedTerm], s: Array) -> Array:
     xp = array_namespace(s)
     rows, columns = slice(0, s.shape[0]), slice(0, s.shape[1])
     part = xp.zeros(s.shape, dtype=xp.bool, device=device(s))

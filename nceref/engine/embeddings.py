@@ -55,7 +55,7 @@ class Rows:
     order: Array | None = None
     """Where the parts' row i stands now; None: where it was."""
 
-    def taken(self, order: Array) -> "Rows":
+    def reordered(self, order: Array) -> "Rows":
         """The same rows in another order, for the host: row i of the result is row order[i]."""
         return Rows(self.values[order, :], self.parts, np.argsort(order))
 

@@ -17,6 +17,9 @@ from nceref.errors import InputError
 
 Array = Any
 HeadVjp = Callable[[Array], dict[str, Any]]
+HeadRows = tuple[Array, HeadVjp]
+"""Row values, and their backward pass."""
+Head = Callable[[dict[str, Array]], HeadRows]
 
 
 def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
@@ -60,7 +63,7 @@ def sigmoid(x: Array) -> Array:
     return softplus_and_sigmoid(x)[1]
 
 
-def softmax_one_positive(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
+def softmax_one_positive(stats: dict[str, Array]) -> HeadRows:
     """-log softmax at the positive, as softplus(negatives - positive): no digit is lost when the loss is tiny."""
     loss, missed = softplus_and_sigmoid(stats["negatives"] - stats["positive"])
 
@@ -71,7 +74,7 @@ def softmax_one_positive(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
     return loss, vjp
 
 
-def difference(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
+def difference(stats: dict[str, Array]) -> HeadRows:
     """Negatives - positive: the positive is not in the denominator."""
 
     def vjp(c: Array) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def log1mexp(x: Array) -> Array:
     return xp.where(near, xp.where(x < 0, xp.log(gap), -xp.inf), xp.log1p(-xp.exp(xp.where(near, -1.0, x))))
 
 
-def corrected_negatives(temperature: float, prior: float, count: int) -> Callable[..., tuple[Array, HeadVjp]]:
+def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     """Head of the debiased family: softplus(log Ng - positive) with Ng clamped from below.
 
     Ng = (exp(negatives) - prior * count * exp(positive)) / (1 - prior), at least count * exp(-1 / temperature);
@@ -112,7 +115,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Callabl
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     floor = math.log(count) - 1 / temperature
 
-    def head(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
+    def head(stats: dict[str, Array]) -> HeadRows:
         xp = array_namespace(stats["positive"])
         negatives, positive = stats["negatives"], stats["positive"]
         removed = xp.clip(log_share + positive - negatives, max=0.0)
@@ -132,7 +135,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Callabl
     return head
 
 
-def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, HeadVjp]]:
+def positive_set(policy: str, form: str = "mean") -> Head:
     """Head over "negatives" and a `PositiveSet` named "positives".
 
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
@@ -151,7 +154,7 @@ def positive_set(policy: str, form: str = "mean") -> Callable[..., tuple[Array, 
         A head over "negatives" and "positives".
     """
 
-    def head(stats: dict[str, Array]) -> tuple[Array, HeadVjp]:
+    def head(stats: dict[str, Array]) -> HeadRows:
         negatives, positives = stats["negatives"], stats["positives"]
         xp = array_namespace(negatives)
         has = has_positive(stats)

@@ -24,7 +24,7 @@ class _Labelled(Pattern):
     own: tuple[Diagonal, ...] = ()
     is_sorted: bool = False
 
-    def taken(self, rows: Array, columns: Array) -> Self:
+    def reordered(self, rows: Array, columns: Array) -> Self:
         """The same pattern with anchors and candidates in another order, sorted by label but for a seam."""
         return replace(self, anchors=self.anchors[rows], candidates=self.candidates[columns], is_sorted=True)
 

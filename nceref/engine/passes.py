@@ -23,13 +23,13 @@ from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, device, number_format, on_host
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.settings import block_shape, cache_limit, threads_for
-from nceref.engine.statistics import Fitted
+from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
 from nceref.engine.tiles import Slopes, Tile, View
 from nceref.errors import InputError
 
 Array = Any
-Terms = Mapping[str, Fitted]
+Terms = Mapping[str, FittedTerm]
 
 
 def _spans(size: int, step: int) -> list[slice]:
@@ -91,7 +91,7 @@ class Walk:
     def __init__(self, comparison: Comparison, keep: bool) -> None:
         self.threads = threads_for(math.prod(comparison.logits.shape), comparison.logits.like)
         # Sorted by label, most blocks hold no positive and are skipped; in a small batch, sorting costs more than that.
-        comparison, self.order = comparison.arranged() if self.threads else (comparison, None)
+        comparison, self.order = comparison.sorted_by_label() if self.threads else (comparison, None)
         self.logits, self.mirrored = comparison.logits, comparison.symmetric
         self.like = comparison.logits.like
         number = number_format(array_namespace(self.like), self.like.dtype)
@@ -147,7 +147,7 @@ class Walk:
         back = np.argsort(self.order)
         return {name: stat[back] for name, stat in stats.items()}
 
-    def _starts(self, term: Fitted) -> dict[int, Any]:
+    def _starts(self, term: FittedTerm) -> dict[int, Any]:
         """An empty state of the term's statistic for every span of rows (or of columns)."""
         axis, spans = (0, self.rows) if term.along == "rows" else (1, self.columns)
         xp = array_namespace(self.like)
@@ -191,7 +191,7 @@ class Walk:
         return grads
 
 
-def views(tile: Tile, term: Fitted, mirrored: bool) -> list[View]:
+def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
     """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both.
 
     Views without a pair of the term's pattern are left out.
@@ -210,7 +210,7 @@ def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ..
     return slopes.total()
 
 
-def _joined(term: Fitted, shares: list[dict[int, Any]]) -> Array:
+def _joined(term: FittedTerm, shares: list[dict[int, Any]]) -> Array:
     """The statistic of all rows, from the states of every thread."""
     out = []
     for start, state in shares[0].items():

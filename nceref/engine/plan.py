@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.distances import PairedDistance, SquaredDistance
-from nceref.engine.heads import HeadVjp
+from nceref.engine.heads import Head
 from nceref.engine.label_patterns import OtherLabel, SameLabel
 from nceref.engine.similarity import Dot, Given
-from nceref.engine.statistics import Fitted, Term
+from nceref.engine.statistics import FittedTerm, Term
 
 Array = Any
 Logits = Dot | Given | SquaredDistance | PairedDistance
@@ -37,7 +37,7 @@ class Comparison:
         """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
         return self.logits.symmetric and not self.whole_rows
 
-    def arranged(self) -> "tuple[Comparison, Array | None]":
+    def sorted_by_label(self) -> "tuple[Comparison, Array | None]":
         """The comparison with anchors and candidates sorted by label.
 
         Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
@@ -59,12 +59,12 @@ class Comparison:
         rest = np.argsort(names.candidates[shared:], kind="stable") + shared
         columns = np.concatenate([rows[:shared], rest])
         terms = {
-            name: Term(t.statistic, p.taken(rows, columns))
+            name: Term(t.statistic, p.reordered(rows, columns))
             for (name, t), p in zip(self.terms.items(), labelled, strict=True)
         }
-        return Comparison(self.logits.taken(rows, columns), terms), rows
+        return Comparison(self.logits.reordered(rows, columns), terms), rows
 
-    def fitted(self, most: float) -> tuple[dict[str, Fitted], bool]:
+    def fitted(self, most: float) -> tuple[dict[str, FittedTerm], bool]:
         """The terms with the statistics that suit the range of the logits.
 
         Parameters
@@ -74,7 +74,7 @@ class Comparison:
 
         Returns
         -------
-        fitted : dict of str to Fitted
+        fitted : dict of str to FittedTerm
         bounded : bool
             Whether no |s| is larger than that; False where no statistic exponentiates.
         """
@@ -82,7 +82,7 @@ class Comparison:
         exponentiates = any(term.statistic.exponentiates for term in self.terms.values())
         bound = self.logits.bound if exponentiates else math.inf
         fitted = {
-            name: Fitted(term.statistic.within(bound, most), term.pattern, term.along)
+            name: FittedTerm(term.statistic.within(bound, most), term.pattern, term.along)
             for name, term in self.terms.items()
         }
         return fitted, bound <= most
@@ -118,7 +118,7 @@ class Plan:
     """
 
     comparisons: tuple[Comparison, ...]
-    head: Callable[[dict[str, Array]], tuple[Array, HeadVjp]]
+    head: Head
     anchor_weights: Array | None = None
     counted: Callable[[dict[str, Array]], Array] | None = None
     divisor: int | None = None

@@ -159,10 +159,12 @@ class Dot:
         s = (self.factor.value * self.anchors.values[rows, :]) @ self.candidates.values[columns, :].T
         return _shifted(s, self.offset, columns)
 
-    def taken(self, rows: Array, columns: Array) -> "Dot":
+    def reordered(self, rows: Array, columns: Array) -> "Dot":
         """The same logits with anchors and candidates in another order; there must be no offset by candidate."""
-        anchors = self.anchors.taken(rows)
-        return replace(self, anchors=anchors, candidates=anchors if self.symmetric else self.candidates.taken(columns))
+        anchors = self.anchors.reordered(rows)
+        return replace(
+            self, anchors=anchors, candidates=anchors if self.symmetric else self.candidates.reordered(columns)
+        )
 
     def gradient(self, mirrored: bool) -> "_DotGradient | _MirroredDotGradient":
         return _MirroredDotGradient(self) if mirrored else _DotGradient(self)

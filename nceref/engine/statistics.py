@@ -253,7 +253,7 @@ class Term:
     along: str = "rows"
 
 
-class Fitted(NamedTuple):
+class FittedTerm(NamedTuple):
     """A term with the statistic that suits the range of the logits."""
 
     statistic: Any

@@ -6,6 +6,7 @@ L_i = |x_i - y_i|^a
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
+from nceref.engine.heads import HeadRows
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Everyone
@@ -21,13 +22,13 @@ def formula(m, x, y, *, exponent, normalize):
     return [d2 ** (exponent / 2) for d2 in squares]
 
 
-def plan(x, y, *, exponent, normalize):
+def plan(x, y, *, exponent, normalize) -> Plan:
     """One column of distances; nothing is compared across pairs."""
     logits = PairedDistance(embed(normalize, x=x), embed(normalize, y=y))
     return Plan((Comparison(logits, {"distance": Term(Sum(), Everyone())}),), lambda stats: _head(stats, exponent))
 
 
-def _head(stats, exponent):
+def _head(stats, exponent) -> HeadRows:
     """d^a; its slope a d^(a - 1) is set to 0 where x = y."""
     xp = array_namespace(stats["distance"])
     # The error analysis evaluates both ends of an interval, which may lie on both sides of 0.

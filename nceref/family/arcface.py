@@ -11,7 +11,7 @@ from dataclasses import replace
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import Part, Rows
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
@@ -39,7 +39,7 @@ def formula(m, embeddings, class_weights, target, *, margin, scale, normalize, f
     return out
 
 
-def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallback):
+def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallback) -> Plan:
     """Scaled cosines; the margin is the head's business, since only the target feels it.
 
     The target's angle is taken from the chords |x - w| and |x + w|: near a pole, 1 - cos^2 has no digits left.
@@ -63,10 +63,10 @@ def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallbac
     return Plan((Comparison(logits, terms), *chords), _head(margin, scale, fallback, missing), constant=scale, shown=1)
 
 
-def _head(margin, scale, fallback, missing):
+def _head(margin, scale, fallback, missing) -> Head:
     """softplus(negatives - s psi(cos theta)), psi = cos(theta + m); psi' = sin(theta + m) / sin theta."""
 
-    def head(stats):
+    def head(stats) -> HeadRows:
         xp = array_namespace(stats["positive"])
         near, far = stats["chord"] * stats["chord"], stats["antichord"] * stats["antichord"]
         cosine = (far - near) / 4

@@ -25,7 +25,7 @@ def formula(m, logits, target, class_counts, *, temperature):
     return rows
 
 
-def plan(logits, target, class_counts, *, temperature):
+def plan(logits, target, class_counts, *, temperature) -> Plan:
     """The counts are a constant offset of every class."""
     own = (Index(target),)
     prior = Offset(array_namespace(class_counts).log(class_counts))

@@ -4,7 +4,7 @@ L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]
 """
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import softplus_and_sigmoid
+from nceref.engine.heads import HeadRows, softplus_and_sigmoid
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
@@ -26,7 +26,7 @@ def formula(m, image, text, *, logit_scale, normalize):
     return out
 
 
-def plan(image, text, *, logit_scale, normalize):
+def plan(image, text, *, logit_scale, normalize) -> Plan:
     """One matrix of logits, reduced along rows and along columns."""
     own = itself(image.shape[0])
     logits = two_towers(normalize, times(logit_scale, "logit_scale"), image=image, text=text)
@@ -38,7 +38,7 @@ def plan(image, text, *, logit_scale, normalize):
     return Plan((Comparison(logits, terms),), _head)
 
 
-def _head(stats):
+def _head(stats) -> HeadRows:
     """softplus(negatives - positive) in both directions; the positive is the same number."""
     xp = array_namespace(stats["positive"])
     gap = xp.stack([stats["negatives"], stats["negatives_of_text"]]) - stats["positive"][None, :]

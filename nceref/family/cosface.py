@@ -4,7 +4,7 @@ L_i = -log( exp(s (cos theta_y - m)) / (exp(s (cos theta_y - m)) + sum_{k != y} 
 """
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
@@ -27,7 +27,7 @@ def formula(m, embeddings, class_weights, target, *, margin, scale, normalize):
     return out
 
 
-def plan(embeddings, class_weights, target, *, margin, scale, normalize):
+def plan(embeddings, class_weights, target, *, margin, scale, normalize) -> Plan:
     """Scaled cosines; the margin is the head's business, since only the target feels it."""
     logits = two_towers(normalize, times(scale, "scale"), embeddings=embeddings, class_weights=class_weights)
     own = (Index(target),)
@@ -35,10 +35,10 @@ def plan(embeddings, class_weights, target, *, margin, scale, normalize):
     return Plan((Comparison(logits, terms),), _head(margin, scale), constant=scale * margin)
 
 
-def _head(margin, scale):
+def _head(margin, scale) -> Head:
     """softplus(negatives - positive + s m)."""
 
-    def head(stats):
+    def head(stats) -> HeadRows:
         gap = stats["negatives"] - stats["positive"] + scale * margin
         missed = sigmoid(gap)
 

@@ -4,7 +4,7 @@ L_i = log sum_k exp(x_ik / T) - sum_k q_ik x_ik / T,    q = (1 - e) onehot(targe
 """
 
 from nceref.engine.embeddings import given
-from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import LOGITS, TARGET
 from nceref.engine.patterns import Everyone, Except, Index, Only
@@ -25,7 +25,7 @@ def formula(m, logits, target, *, temperature, label_smoothing):
     return rows
 
 
-def plan(logits, target, *, temperature, label_smoothing):
+def plan(logits, target, *, temperature, label_smoothing) -> Plan:
     """Target against the other classes; the smoothed part needs the sum over all classes."""
     own = (Index(target),)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
@@ -35,10 +35,10 @@ def plan(logits, target, *, temperature, label_smoothing):
     return Plan((comparison,), _head(label_smoothing, logits.shape[1]))
 
 
-def _head(smoothing, classes):
+def _head(smoothing, classes) -> Head:
     """softplus(negatives - positive) + e (positive - mean over classes)."""
 
-    def head(stats):
+    def head(stats) -> HeadRows:
         gap = stats["negatives"] - stats["positive"]
         missed = sigmoid(gap)
         mean = stats["everyone"] / classes if smoothing else array_namespace(gap).zeros_like(gap)

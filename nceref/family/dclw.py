@@ -7,6 +7,7 @@ The weights are constants: no gradient flows through them.
 """
 
 from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import HeadRows
 from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
@@ -27,13 +28,13 @@ def formula(m, z1, z2, *, temperature, sigma, normalize):
     return out
 
 
-def plan(z1, z2, *, temperature, sigma, normalize):
+def plan(z1, z2, *, temperature, sigma, normalize) -> Plan:
     """As DCL, with weighted positives."""
     comparison = two_views("dclw", z1, z2, temperature, normalize, least=2)
     return Plan((comparison,), lambda stats: _head(stats, temperature / sigma))
 
 
-def _head(stats, sharpness):
+def _head(stats, sharpness) -> HeadRows:
     """Negatives - w positive; the weights have no slope."""
     negatives, positive = stats["negatives"], stats["positive"]
     xp = array_namespace(positive)

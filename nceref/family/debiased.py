@@ -29,7 +29,7 @@ def formula(m, z1, z2, *, temperature, positive_prior, normalize):
     return out
 
 
-def plan(z1, z2, *, temperature, positive_prior, normalize):
+def plan(z1, z2, *, temperature, positive_prior, normalize) -> Plan:
     """As NT-Xent, with the correction in the head."""
     comparison = two_views("debiased", z1, z2, temperature, normalize, least=2)
     head = corrected_negatives(temperature, positive_prior, 2 * z1.shape[0] - 2)

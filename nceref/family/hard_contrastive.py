@@ -35,7 +35,7 @@ def formula(m, queries, keys, *, temperature, fraction, normalize):
     return out
 
 
-def plan(queries, keys, *, temperature, fraction, normalize):
+def plan(queries, keys, *, temperature, fraction, normalize) -> Plan:
     """InfoNCE with another pattern of negatives."""
     n = queries.shape[0]
     logits = two_towers(normalize, divided_by(temperature), queries=queries, keys=keys)

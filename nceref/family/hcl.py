@@ -8,7 +8,7 @@ The weights are not constants: the gradient flows through them, so an easy negat
 import math
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import corrected_negatives
+from nceref.engine.heads import Head, HeadRows, corrected_negatives
 from nceref.engine.layouts import two_views
 from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
@@ -34,7 +34,7 @@ def formula(m, z1, z2, *, temperature, positive_prior, concentration, normalize)
     return out
 
 
-def plan(z1, z2, *, temperature, positive_prior, concentration, normalize):
+def plan(z1, z2, *, temperature, positive_prior, concentration, normalize) -> Plan:
     """Two log-sum-exps over the same negatives."""
     exponents = {"negatives": 1 + concentration, "negatives_level": concentration}
     comparison = two_views("hcl", z1, z2, temperature, normalize, least=2, **exponents)
@@ -43,10 +43,10 @@ def plan(z1, z2, *, temperature, positive_prior, concentration, normalize):
     return Plan((comparison,), head, constant=1 / temperature)
 
 
-def _head(debiased, count):
+def _head(debiased, count) -> Head:
     """The debiased head on log n + lse((1 + b) s) - lse(b s)."""
 
-    def head(stats):
+    def head(stats) -> HeadRows:
         weighted = math.log(count) + stats["negatives"] - stats["negatives_level"]
         rows, inner = debiased({"negatives": weighted, "positive": stats["positive"]})
 

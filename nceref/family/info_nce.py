@@ -28,7 +28,7 @@ def formula(m, queries, keys, negatives, *, temperature, normalize):
     return out
 
 
-def plan(queries, keys, negatives, *, temperature, normalize):
+def plan(queries, keys, negatives, *, temperature, normalize) -> Plan:
     """Queries against keys; with explicit negatives, two comparisons of the same queries."""
     n, factor = queries.shape[0], divided_by(temperature)
     own = two_towers(normalize, factor, queries=queries, keys=keys)

@@ -25,7 +25,7 @@ def formula(m, queries, keys, queue, *, temperature, normalize):
     return out
 
 
-def plan(queries, keys, queue, *, temperature, normalize):
+def plan(queries, keys, queue, *, temperature, normalize) -> Plan:
     """Own pairs, and queries against the queue; only the queries and the temperature get a gradient."""
     factor, constants = divided_by(temperature), ("keys", "queue")
     own = two_towers(normalize, factor, constants=constants, queries=queries, keys=keys)

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from nceref.engine.embeddings import Rows, given
-from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.heads import HeadRows, sigmoid, softplus
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Everyone
 from nceref.engine.plan import Comparison, Plan
@@ -26,7 +26,7 @@ def formula(m, data_logits, noise_logits, *, data_log_noise, noise_log_noise, no
     return data + [share * row for row in noise]
 
 
-def plan(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ratio):
+def plan(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ratio) -> Plan:
     """Two columns of log-odds."""
     shift = Offset(-math.log(noise_ratio))
     data = Given(_odds("data_logits", data_logits, data_log_noise), offset=shift)
@@ -47,7 +47,7 @@ def _odds(name, logits, log_noise):
     return Rows(source.values - log_noise[:, None], source.parts)
 
 
-def _head(stats, share):
+def _head(stats, share) -> HeadRows:
     """Data rows, then noise rows with their share."""
     n = stats["positive"].shape[0]
 

@@ -8,7 +8,7 @@ The sum form is as source 004 prints it; the normalized form divides by 1 + alph
 
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import sigmoid, softplus
+from nceref.engine.heads import HeadRows, sigmoid, softplus
 from nceref.engine.label_patterns import OtherLabel, SameLabel
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
@@ -66,7 +66,7 @@ def plan(
     center_bias,
     form,
     normalize,
-):
+) -> Plan:
     """Contrast and centers are two comparisons of the same anchors."""
     contrast = _contrast(embeddings, labels, queue, queue_labels, temperature, normalize)
     named = {"embeddings": embeddings} if center_features is None else {"center_features": center_features}
@@ -117,7 +117,7 @@ def _offset(prior, bias):
     return Offset(log_prior) if bias is None else Offset(log_prior + bias, "center_bias")
 
 
-def _head(stats, alpha, form):
+def _head(stats, alpha, form) -> HeadRows:
     """W (softplus(negatives - positives) + positives - their weighted mean), with all positives in one log-sum-exp."""
     positives, center = stats["positives"], stats["center_positive"]
     xp = array_namespace(center)

@@ -4,7 +4,7 @@ L = -(1/N) sum_ij log sigmoid( y_ij (t x_i.y_j + b) ),    y_ij = 1 on the diagon
 """
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import sigmoid, softplus, softplus_and_sigmoid_of_block
+from nceref.engine.heads import HeadRows, sigmoid, softplus, softplus_and_sigmoid_of_block
 from nceref.engine.layouts import two_towers
 from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
 from nceref.engine.patterns import Except, Only, itself
@@ -25,7 +25,7 @@ def formula(m, image, text, *, logit_scale, logit_bias, normalize):
     return out
 
 
-def plan(image, text, *, logit_scale, logit_bias, normalize):
+def plan(image, text, *, logit_scale, logit_bias, normalize) -> Plan:
     """Two sums of softplus a row."""
     own = itself(image.shape[0])
     factor, bias = times(logit_scale, "logit_scale"), Offset(logit_bias, "logit_bias")
@@ -36,7 +36,7 @@ def plan(image, text, *, logit_scale, logit_bias, normalize):
     return Plan((Comparison(two_towers(normalize, factor, bias, image=image, text=text), terms),), _head)
 
 
-def _head(stats):
+def _head(stats) -> HeadRows:
     """Negatives + positive."""
 
     def vjp(c):

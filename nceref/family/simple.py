@@ -6,6 +6,7 @@ The limit of InfoNCE at infinite temperature, up to scale and a constant; hard a
 """
 
 from nceref.engine.formulas import dot, rows
+from nceref.engine.heads import HeadRows
 from nceref.engine.layouts import two_towers
 from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES
 from nceref.engine.patterns import Except, Only, itself
@@ -27,7 +28,7 @@ def formula(m, queries, keys, *, negative_weight, normalize):
     return out
 
 
-def plan(queries, keys, *, negative_weight, normalize):
+def plan(queries, keys, *, negative_weight, normalize) -> Plan:
     """Two sums a row."""
     n = queries.shape[0]
     logits = two_towers(normalize, Factor(), queries=queries, keys=keys)
@@ -36,7 +37,7 @@ def plan(queries, keys, *, negative_weight, normalize):
     return Plan((Comparison(logits, terms),), lambda stats: _head(stats, weight))
 
 
-def _head(stats, weight):
+def _head(stats, weight) -> HeadRows:
     """-positive + weight * negatives."""
 
     def vjp(c):

@@ -35,7 +35,7 @@ def formula(m, embeddings, labels, *, mask, anchor_mode, anchor_weights, tempera
     return out
 
 
-def plan(embeddings, labels, *, mask, anchor_mode, temperature, normalize, no_positive, anchor_weights):
+def plan(embeddings, labels, *, mask, anchor_mode, temperature, normalize, no_positive, anchor_weights) -> Plan:
     """Positives and negatives by label, by mask, or by view."""
     comparison = labelled(
         embeddings,

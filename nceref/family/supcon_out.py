@@ -6,7 +6,7 @@ The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i)
 """
 
 from nceref.engine.formulas import dot, labelled_rows
-from nceref.engine.heads import positive_set
+from nceref.engine.heads import Head, HeadRows, positive_set
 from nceref.engine.layouts import counted_rows, labelled, per_anchor
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import (
@@ -71,7 +71,7 @@ def plan(
     normalize,
     no_positive,
     anchor_weights,
-):
+) -> Plan:
     """Positives and negatives by label, by mask, or by view."""
     comparison = labelled(
         embeddings,
@@ -90,10 +90,10 @@ def plan(
     return Plan((comparison,), head, per_anchor(anchor_weights, comparison), counted_rows(no_positive))
 
 
-def _rescaled(inner, temperature, base):
+def _rescaled(inner, temperature, base) -> Head:
     """Rows times temperature / base, whose own derivative by the temperature is 1 / base."""
 
-    def head(stats):
+    def head(stats) -> HeadRows:
         rows, inner_vjp = inner(stats)
 
         def vjp(c):

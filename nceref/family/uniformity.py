@@ -10,6 +10,7 @@ import math
 from nceref.engine.distances import SquaredDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
+from nceref.engine.heads import HeadRows
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Except, itself
@@ -28,7 +29,7 @@ def formula(m, x, *, t, include_diagonal, normalize):
     return m.log(sum(potentials) / len(pairs))
 
 
-def plan(x, *, t, include_diagonal, normalize):
+def plan(x, *, t, include_diagonal, normalize) -> Plan:
     """A log-sum-exp over everyone else a row; the head joins the rows."""
     n = x.shape[0]
     if n < 2:
@@ -39,7 +40,7 @@ def plan(x, *, t, include_diagonal, normalize):
     return Plan((Comparison(logits, terms),), lambda stats: _head(stats, n, include_diagonal))
 
 
-def _head(stats, n, include_diagonal):
+def _head(stats, n, include_diagonal) -> HeadRows:
     """Log-sum-exp of the row statistics, minus the log of the number of ordered pairs; a row's slope is its share."""
     s = stats["negatives"]
     xp = array_namespace(s)
