@@ -8,11 +8,7 @@ import pytest
 from nceref import InputError, config, get_loss
 from nceref.checks.cases import cases
 from nceref.engine import settings, threads
-from nceref.engine.bounded_statistics import ExpSum, PositiveSums
-from nceref.engine.label_patterns import OtherLabel
-from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
-from nceref.engine.tiles import Tile, View
-from nceref.tolerance import bounds, close
+from nceref.tolerance import bounds
 
 
 @pytest.fixture
@@ -128,28 +124,3 @@ def test_a_forked_child_computes_too():
         if child == 0:
             os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize(
-    "statistic",
-    [
-        LogSumExp(),
-        LogSumExp(2.0),
-        Sum(),
-        PositiveSet(),
-        PositiveSet(inside=True),
-        ExpSum(),
-        ExpSum(2.0),
-        PositiveSums(),
-        PositiveSums(inside=True),
-    ],
-)
-def test_merging_two_folds_is_folding_both(statistic):
-    s = np.random.default_rng(0).standard_normal((3, 8))
-    pattern = OtherLabel(np.arange(3), np.arange(8) % 4)
-    half = [View(Tile(s[:, at], slice(0, 3), at, bounded=True), flip=False) for at in (slice(0, 4), slice(4, 8))]
-    start = statistic.start(np.zeros(3))
-    left, right = (statistic.fold(start, view, pattern) for view in half)
-    both = statistic.fold(left, half[1], pattern)
-    assert close(statistic.finish(statistic.merge(left, right)), statistic.finish(both), scale=1.0)
-    assert close(statistic.finish(statistic.merge(left, start)), statistic.finish(left), scale=1.0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nceref import InputError, UnavailableError, exact, get_loss, losses
+from nceref import InputError, exact, get_loss, losses
 from nceref.checks import run
 from nceref.checks.cases import cases
 from nceref.engine.arguments import bind
@@ -105,12 +105,6 @@ def test_what_the_program_refuses_the_reference_refuses():
         exact.reference(losses.supcon_out, x, [0, 1, 2], temperature=0.3)
     with pytest.raises(InputError, match="no negatives"):
         exact.reference(losses.dcl, x[:1], x[:1], temperature=0.3)
-
-
-def test_balls_name_the_package_that_is_missing(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "flint", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'nceref\[certify\]'"):
-        exact.reference(losses.nt_xent, np.eye(2), np.eye(2), temperature=0.3, system="ball")
 
 
 def test_the_checker_falls_back_to_mpmath(monkeypatch):
