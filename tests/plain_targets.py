@@ -37,16 +37,16 @@ def observed(target, name, *, dtype="float64", suite="quick", **settings):
 def slopes(target, probe):
     """Gradients by the complex step, one entry at a time."""
     names = [n for n in differentiable(probe.loss) if probe.inputs.get(n) is not None]
-    found = {}
+    by_name = {}
     for name in names:
         x = np.asarray(probe.inputs[name], dtype=complex)
         slope = np.zeros(x.shape)
-        for place in np.ndindex(x.shape):
+        for index in np.ndindex(x.shape):
             moved = x.copy()
-            moved[place] += 1j * STEP
-            slope[place] = np.imag(target(**{**probe.inputs, name: moved if x.ndim else complex(moved)})) / STEP
-        found[name] = slope
-    return found
+            moved[index] += 1j * STEP
+            slope[index] = np.imag(target(**{**probe.inputs, name: moved if x.ndim else complex(moved)})) / STEP
+        by_name[name] = slope
+    return by_name
 
 
 def views(z1, z2, temperature, *, self_kept=False, inverse_temperature=None):

@@ -51,8 +51,8 @@ def test_every_loss_is_found_in_other_letters():
 
 def test_what_python_looks_for_in_a_module_loads_no_declaration():
     script = "import sys, nceref.losses; hasattr(nceref.losses, '__wrapped__'); print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert not [name for name in found.stdout.split() if name.startswith("nceref.family.")]
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not [name for name in finished.stdout.split() if name.startswith("nceref.family.")]
 
 
 def test_registry_imports_nothing_heavy():

@@ -24,13 +24,13 @@ def arguments(name):
 
 def each(kind, where=lambda p, call: True, given=True):
     """Parametrize over every parameter of a kind, of every loss, that its good call gives."""
-    found = [
+    members = [
         (name, p)
         for name in registry.names("nceref.family")
         for p in get_loss(name).parameters
         if isinstance(p, kind) and (not given or arguments(name).get(p.name) is not None) and where(p, arguments(name))
     ]
-    return pytest.mark.parametrize(("name", "p"), found, ids=[f"{name}-{p.name}" for name, p in found])
+    return pytest.mark.parametrize(("name", "p"), members, ids=[f"{name}-{p.name}" for name, p in members])
 
 
 def assert_refused(name, message, **changed):
@@ -200,18 +200,18 @@ def test_a_scalar_does_not_decide_the_array_library():
 def test_mixed_dtypes_are_computed_in_the_widest_and_gradients_keep_their_own(wrap):
     single, double = X.astype(np.float32), X[::-1].copy()
     value, grad = losses.clip.value_and_grad(wrap(single), wrap(double), logit_scale=10.0)
-    want, full = losses.clip.value_and_grad(single.astype(np.float64), double, logit_scale=10.0)
-    assert float(value) == want
+    expected, full = losses.clip.value_and_grad(single.astype(np.float64), double, logit_scale=10.0)
+    assert float(value) == expected
     assert np.asarray(grad["image"]).dtype == np.float32
     assert np.array_equal(np.asarray(grad["image"]), full["image"].astype(np.float32))
     assert np.array_equal(np.asarray(grad["text"]), full["text"])
 
 
 def test_byte_order_does_not_change_the_result():
-    want = losses.nt_xent.value_and_grad(X, X[::-1], temperature=0.01)
+    expected = losses.nt_xent.value_and_grad(X, X[::-1], temperature=0.01)
     got = losses.nt_xent.value_and_grad(X.astype(">f8"), X[::-1].astype(">f8"), temperature=0.01)
-    assert got[0] == want[0]
-    assert np.array_equal(got[1]["z1"], want[1]["z1"])
+    assert got[0] == expected[0]
+    assert np.array_equal(got[1]["z1"], expected[1]["z1"])
 
 
 def test_ragged_lists_and_words_are_refused():
@@ -223,10 +223,10 @@ def test_ragged_lists_and_words_are_refused():
 
 def test_lists_are_arrays_of_the_library_of_the_call():
     labels = [0, 0, 1, 1]
-    want = losses.supcon_out(X, np.array(labels), temperature=0.1)
-    assert losses.supcon_out(X.tolist(), labels, temperature=0.1) == want
+    expected = losses.supcon_out(X, np.array(labels), temperature=0.1)
+    assert losses.supcon_out(X.tolist(), labels, temperature=0.1) == expected
     strict = losses.supcon_out(array_api_strict.asarray(X), labels, temperature=0.1)
-    assert float(strict) == want
+    assert float(strict) == expected
 
 
 def test_labels_of_any_integer_type_are_compared_as_numbers():
@@ -236,8 +236,8 @@ def test_labels_of_any_integer_type_are_compared_as_numbers():
     for dtype in (np.int16, np.int64, np.uint16):
         labels = np.array([256, 1], dtype=dtype)
         got = losses.supcon_out(X, small, temperature=0.3, queue=queue, queue_labels=labels)
-        want = losses.supcon_out(X, small.astype(int), temperature=0.3, queue=queue, queue_labels=[7, 1])
-        assert got == want
+        expected = losses.supcon_out(X, small.astype(int), temperature=0.3, queue=queue, queue_labels=[7, 1])
+        assert got == expected
 
 
 def test_an_anchor_without_a_positive_is_refused_by_number():

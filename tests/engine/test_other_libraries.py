@@ -17,9 +17,9 @@ def test_tensors_give_what_arrays_give(loss_name, dtype):
         inputs = case.cast(dtype)
         tensors = {k: torch.from_numpy(np.array(v)) if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
         copies = {k: v.clone() for k, v in tensors.items() if isinstance(v, torch.Tensor)}
-        (value, grads), (want, truth) = loss.value_and_grad(**tensors), loss.value_and_grad(**inputs)
+        (value, grads), (expected, truth) = loss.value_and_grad(**tensors), loss.value_and_grad(**inputs)
         allowed = bounds(loss, **inputs)
-        assert abs(float(value) - want) <= 2 * allowed.value
+        assert abs(float(value) - expected) <= 2 * allowed.value
         for name, grad in truth.items():
             assert np.all(np.abs(np.asarray(grads[name]) - grad) <= 2 * allowed.grads[name]), (case.name, name)
         assert all(torch.equal(tensors[k], copy) for k, copy in copies.items())

@@ -15,9 +15,9 @@ from nceref.engine.passes import Walk
 
 @pytest.mark.parametrize("block", [1, 3])
 def test_value_and_gradient_do_not_depend_on_block_size(loss_name, block):
-    for case, want, allowed in small_cases(loss_name):
+    for case, expected, allowed in small_cases(loss_name):
         with config(block=block):
-            assert_within_bounds(case, get_loss(loss_name).value_and_grad(**case.inputs), want, allowed)
+            assert_within_bounds(case, get_loss(loss_name).value_and_grad(**case.inputs), expected, allowed)
 
 
 @pytest.mark.parametrize("block", [0, -1, 1.5, True, "8"])
@@ -35,11 +35,11 @@ def strict(case, device=None):
 
 
 def test_the_engine_works_on_arrays_of_the_standard_unchanged(loss_name):
-    for case, want, allowed in small_cases(loss_name, geometries=UNEVEN):
+    for case, expected, allowed in small_cases(loss_name, geometries=UNEVEN):
         value, grads = get_loss(loss_name).value_and_grad(**strict(case))
         assert value.shape == ()
         assert array_api_strict.__name__ in type(value).__module__
-        assert_within_bounds(case, (value, grads), want, allowed)
+        assert_within_bounds(case, (value, grads), expected, allowed)
 
 
 def test_arrays_stay_on_their_device(loss_name):
@@ -179,9 +179,9 @@ def test_kept_blocks_and_recomputed_ones_give_the_same(loss_name, block):
     loss = get_loss(loss_name)
     for case, _, allowed in small_cases(loss_name, (0.3, 0.001), UNEVEN):
         with config(block=block, keep=0):
-            want = loss.value_and_grad(**case.inputs)
+            expected = loss.value_and_grad(**case.inputs)
         with config(block=block):
-            assert_within_bounds(case, loss.value_and_grad(**case.inputs), want, allowed)
+            assert_within_bounds(case, loss.value_and_grad(**case.inputs), expected, allowed)
 
 
 def test_few_anchors_against_a_long_queue_are_shared_by_threads():

@@ -102,7 +102,7 @@ def test_blas_gets_its_threads_back_after_calls_that_overlap():
 def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
     x = np.random.default_rng(0).standard_normal((6, 3))
     with config(block=2, threads=2):
-        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+        expected = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
 
         class ShutDown:
             def submit(self, *job):
@@ -110,7 +110,7 @@ def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
                 raise RuntimeError(msg)
 
         monkeypatch.setattr(threads, "_pool", lambda count: ShutDown())
-        assert get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want
+        assert get_loss("nt_xent")(x, x[::-1], temperature=0.1) == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -119,8 +119,8 @@ def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
 def test_a_forked_child_computes_too():
     x = np.random.default_rng(0).standard_normal((6, 3))
     with config(block=2, threads=2):
-        want = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
+        expected = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
         child = os.fork()
         if child == 0:
-            os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == want else 1)
+            os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == expected else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -25,9 +25,9 @@ def test_slopes_add_up_whatever_way_they_come():
     slopes.scale(View(t, True), other, v)
     slopes.add(dense.copy())
     slopes.on_line(slice(1, 14, 6), w)
-    want = made * (2 * u[:, None] + v[None, :]) + other * v[None, :] + dense
-    want[[0, 1, 2], [1, 2, 3]] += w
-    assert np.all(np.abs(slopes.total() - want) <= 16 * np.finfo(float).eps * (np.abs(want) + 1))
+    expected = made * (2 * u[:, None] + v[None, :]) + other * v[None, :] + dense
+    expected[[0, 1, 2], [1, 2, 3]] += w
+    assert np.all(np.abs(slopes.total() - expected) <= 16 * np.finfo(float).eps * (np.abs(expected) + 1))
     assert Slopes(t).total() is None
 
 

@@ -30,12 +30,12 @@ def test_formula_runs_under_floats(loss_name):
 
 def test_complex_step_of_floats_gives_the_gradient(loss_name):
     loss, case = get_loss(loss_name).declaration, tiny_case(loss_name)
-    found = exact.complex_step(loss, bind(loss, (), case.inputs), Complex(), 1e-150)
+    computed = exact.complex_step(loss, bind(loss, (), case.inputs), Complex(), 1e-150)
     _, grads = losses.get_loss(loss_name).value_and_grad(**case.inputs)
     for name, grad in grads.items():
         # Complex arithmetic in double precision: a few hundred roundings of the largest entry.
         room = 512 * np.finfo(np.float64).eps * max(1.0, float(np.max(np.abs(grad))))
-        assert np.all(np.abs(np.asarray(found[name]) - grad) <= room), name
+        assert np.all(np.abs(np.asarray(computed[name]) - grad) <= room), name
 
 
 def test_balls_and_mpmath_agree_to_the_last_digit_of_a_double(loss_name):
@@ -55,8 +55,8 @@ def test_sympy_derives_the_gradient_that_was_written_by_hand(loss_name):
     allowed = bounds(loss, **case.inputs)
     assert abs(symbolic.at_point(symbolic.value) - value) <= allowed.value
     for name in (names[0], names[-1]):
-        found = np.asarray(symbolic.at_point(symbolic.gradient(name)))
-        assert np.all(np.abs(found - grads[name]) <= allowed.grads[name]), name
+        computed = np.asarray(symbolic.at_point(symbolic.gradient(name)))
+        assert np.all(np.abs(computed - grads[name]) <= allowed.grads[name]), name
 
 
 def test_sympy_keeps_detached_weights_constant():
@@ -88,8 +88,8 @@ def test_fifty_digits_would_not_have_been_enough():
 def test_a_derivative_that_is_zero_comes_out_as_zero():
     """Equal rows: the gradient vanishes exactly, and the reference does not return noise for it."""
     x = np.ones((2, 3))
-    found = exact.reference(losses.nt_xent, x, x, temperature=0.3)
-    assert np.all(exact.as_floats(found["z1"]) == 0)
+    computed = exact.reference(losses.nt_xent, x, x, temperature=0.3)
+    assert np.all(exact.as_floats(computed["z1"]) == 0)
 
 
 def test_gradients_on_a_kink_are_refused():

@@ -11,7 +11,7 @@ T = 0.5
 E = exp(1 / T)
 # Rows e_1, e_2, e_1: the first and the last have logits 0 and 1/T, the middle one 0 and 0.
 ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-LONELY = np.array([1, 5, 1])
+WITHOUT_POSITIVE = np.array([1, 5, 1])
 NEAR, FAR = E / (1 + E), 1 / (1 + E)
 # The same rows and one more e_2 of another class: the row e_2 has its positives at 0, 0 and a negative at 1/T;
 # the rows e_1 have positives at 0 and 1/T and a negative at 0.
@@ -60,7 +60,7 @@ def test_without_negatives_the_value_is_log_of_the_positives_and_flat():
 
 @pytest.mark.parametrize(("policy", "rows"), [("skip", 2), ("zero", 3)])
 def test_lonely_anchor_is_left_out_or_counted_as_zero(policy, rows):
-    value, grad = supcon_in.value_and_grad(ROWS, LONELY, temperature=T, no_positive=policy)
+    value, grad = supcon_in.value_and_grad(ROWS, WITHOUT_POSITIVE, temperature=T, no_positive=policy)
     assert close(value, 2 * log(1 + exp(-1 / T)) / rows)
     assert close(grad["embeddings"], FAR / (rows * T) * np.array([[0, 1], [2, 0], [0, 1]]))
     assert close(grad["temperature"], 2 * FAR / (rows * T**2))
@@ -68,7 +68,7 @@ def test_lonely_anchor_is_left_out_or_counted_as_zero(policy, rows):
 
 def test_lonely_anchor_is_refused_by_default():
     with pytest.raises(InputError, match="anchor 1 has no positive"):
-        supcon_in(ROWS, LONELY, temperature=T)
+        supcon_in(ROWS, WITHOUT_POSITIVE, temperature=T)
 
 
 def test_equal_rows_read_log_of_the_others():

@@ -11,7 +11,7 @@ T = 0.5
 E = exp(1 / T)
 # Rows e_1, e_2, e_1: the first and the last have logits 0 and 1/T, the middle one 0 and 0.
 ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-SAME, LONELY = np.array([7, 7, 7]), np.array([1, 5, 1])
+SAME, WITHOUT_POSITIVE = np.array([7, 7, 7]), np.array([1, 5, 1])
 NEAR, FAR = E / (1 + E), 1 / (1 + E)
 
 
@@ -48,17 +48,17 @@ def test_sum_form_leaves_out_the_number_of_positives():
 @pytest.mark.parametrize(("policy", "rows"), [("skip", 2), ("zero", 3)])
 def test_lonely_anchor_is_left_out_or_counted_as_zero(policy, rows):
     # Two anchors with their positive at 1/T and the lonely row at 0; the lonely row repels as a candidate only.
-    value, grad = supcon_out.value_and_grad(ROWS, LONELY, temperature=T, no_positive=policy)
+    value, grad = supcon_out.value_and_grad(ROWS, WITHOUT_POSITIVE, temperature=T, no_positive=policy)
     assert close(value, 2 * log(1 + exp(-1 / T)) / rows)
     assert close(grad["embeddings"], FAR / (rows * T) * np.array([[0, 1], [2, 0], [0, 1]]))
     assert close(grad["temperature"], 2 * FAR / (rows * T**2))
-    row_values = supcon_out(ROWS, LONELY, temperature=T, no_positive=policy, reduction="none")
+    row_values = supcon_out(ROWS, WITHOUT_POSITIVE, temperature=T, no_positive=policy, reduction="none")
     assert close(row_values, np.array([1, 0, 1]) * log(1 + exp(-1 / T)), scale=1)
 
 
 def test_lonely_anchor_is_refused_by_default():
     with pytest.raises(InputError, match="anchor 1 has no positive; drop it, or pass no_positive='skip' or 'zero'"):
-        supcon_out(ROWS, LONELY, temperature=T)
+        supcon_out(ROWS, WITHOUT_POSITIVE, temperature=T)
 
 
 @pytest.mark.parametrize("policy", ["error", "skip"])
@@ -191,7 +191,9 @@ def test_anchor_weights_weigh_the_mean_and_the_sum():
 
 
 def test_weight_of_a_skipped_anchor_does_not_count():
-    value = supcon_out(ROWS, LONELY, temperature=T, no_positive="skip", anchor_weights=np.array([1.0, 100.0, 3.0]))
+    value = supcon_out(
+        ROWS, WITHOUT_POSITIVE, temperature=T, no_positive="skip", anchor_weights=np.array([1.0, 100.0, 3.0])
+    )
     assert close(value, log(1 + exp(-1 / T)))
 
 

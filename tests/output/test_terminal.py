@@ -53,5 +53,5 @@ def test_closed_output_is_quiet(closed):
     words = " ".join(f'"{command}"' for command in commands)
     command = f'exec "{sys.executable}" -c "$SCRIPT" {words} {closed}'
     environment = os.environ | {"SCRIPT": script}
-    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, env=environment)
-    assert (found.returncode, found.stderr) == (0, "")
+    finished = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (finished.returncode, finished.stderr) == (0, "")

@@ -27,12 +27,12 @@ def drawn(layer, members=2, rows=4, seed=0):
 
 def by_complex_step(f, x):
     """Derivative of the real function f by every entry of x."""
-    found = np.empty(x.shape)
+    gradients = np.empty(x.shape)
     for i in np.ndindex(x.shape):
         moved = x.astype(complex)
         moved[i] += 1j * STEP
-        found[i] = f(moved).imag / STEP
-    return found
+        gradients[i] = f(moved).imag / STEP
+    return gradients
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -43,12 +43,12 @@ def test_backward_passes_are_complex_steps_of_forward_passes(name):
     cotangent = np.random.default_rng(1).standard_normal(value.shape)
     g, gradients = vjp(cotangent)
     everything = [x, *parameters]
-    for k, (array, found) in enumerate(zip(everything, (g, *gradients), strict=True)):
+    for k, (array, actual) in enumerate(zip(everything, (g, *gradients), strict=True)):
         expected = by_complex_step(
             lambda moved, k=k: (layer(*everything[:k], moved, *everything[k + 1 :])[0] * cotangent).sum(), array
         )
-        assert found.shape == array.shape
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+        assert actual.shape == array.shape
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -89,11 +89,11 @@ def test_relu_passes_nan_on():
 
 def test_layers_inside_a_network_inside_a_network_keep_their_range():
     inner = mlp((100, 4, 50), bias=False)
-    found = initial(Network((inner, Linear(50, 2, bias=False))), (0, 1))
+    weights = initial(Network((inner, Linear(50, 2, bias=False))), (0, 1))
     flat = initial(Network((*inner.layers, Linear(50, 2, bias=False))), (0, 1))
-    for a, b in zip(found, flat, strict=True):
+    for a, b in zip(weights, flat, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert np.abs(found[1]).max() > 0.4
+    assert np.abs(weights[1]).max() > 0.4
 
 
 def test_rows_that_do_not_fit_are_refused():

@@ -15,13 +15,13 @@ def batches_for(name):
     return data_and_noise if name == "nce" else views
 
 
-def heat(name, t=0.3):
+def at_temperature(name, t=0.3):
     names = {p.name for p in nceref.get_loss(name).parameters}
     return t if names & {"temperature", "logit_scale", "scale"} else None
 
 
 def test_every_loss_trains_an_encoder(loss_name):
-    members = [Member(0, heat(loss_name)), Member(1, heat(loss_name))]
+    members = [Member(0, at_temperature(loss_name)), Member(1, at_temperature(loss_name))]
     trained = train(recipe(loss_name), members, batches_for(loss_name))
     assert trained.stopped == (None, None)
     first, last = trained.losses[:5].mean(axis=0), trained.losses[-5:].mean(axis=0)
@@ -54,9 +54,9 @@ def test_a_step_follows_the_gradient_of_the_whole_program(name):
             moved[i] += sign * h
             new = ([*start[:k], moved, *start[k + 1 :]], centers) if isinstance(k, int) else (start, {k: moved})
             ends.append(value(*new))
-        found = after.learned[k][0] if isinstance(k, str) else after.parameters[k][0]
+        trained_array = after.learned[k][0] if isinstance(k, str) else after.parameters[k][0]
         # Differences of a float64 loss near 1 with this step are good to 1e-9.
-        assert (array[i] - found[i]) / rate == pytest.approx((ends[0] - ends[1]) / (2 * h), abs=1e-8)
+        assert (array[i] - trained_array[i]) / rate == pytest.approx((ends[0] - ends[1]) / (2 * h), abs=1e-8)
 
 
 def test_both_views_pull():
@@ -186,8 +186,8 @@ def test_a_run_that_diverges_stops_alone_with_its_last_sound_weights():
     assert np.isnan(trained.losses[1:, 1]).all()
     assert np.isfinite(trained.losses[:, 0]).all()
     start = train(Recipe("simple", mlp((6, 5, 4)), 1, SGD(1e-300), settings={"normalize": "none"}), [Member(1)], views)
-    for found, initial_weights in zip(trained.parameters, start.parameters, strict=True):
-        np.testing.assert_array_equal(found[1], initial_weights[0])
+    for trained_array, initial_weights in zip(trained.parameters, start.parameters, strict=True):
+        np.testing.assert_array_equal(trained_array[1], initial_weights[0])
 
 
 def test_weights_that_leave_the_range_are_not_kept():
