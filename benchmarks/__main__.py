@@ -1,4 +1,4 @@
-"""The command: asks the questions, prints the tables, writes JSON and the document.
+"""The command: measures, prints the tables, writes JSON and the document.
 
 Exit status: 0, measured, whatever the verdicts; 2, wrong usage, or a benchmark that cannot be run.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from benchmarks import RefusedError, machine
-from benchmarks.clock import Tell
+from benchmarks.clock import OnProgress
 from benchmarks.place import cuda
 from benchmarks.report import write
 from benchmarks.tables import tables
@@ -35,7 +35,7 @@ FORMAT = 1
 def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Path | None, report: Path | None) -> None:
     """Measure nceref: speed, memory, scaling, threads, startup, quadrants (these by default), or device, a GPU."""
     try:
-        results = ask(questions or ON_THE_CPU, quick, threads)
+        results = measure(questions or ON_THE_CPU, quick, threads)
     except RefusedError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
@@ -45,7 +45,7 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
         write(results, report)
 
 
-def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[str, Any]:
+def measure(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[str, Any]:
     """The results of some questions; each table is printed as soon as it is known."""
     from nceref.engine.settings import thread_count
 
@@ -55,11 +55,11 @@ def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[st
     about = {"format": FORMAT, "quick": quick, "machine": machine.describe(count)}
     results: dict[str, Any] = about
     _print(about)
-    with progress() as tell:
+    with progress() as on_progress:
         for question in dict.fromkeys(questions):
-            found = {question: watched(import_module(f"benchmarks.{question}").run, count, quick, tell)}
-            _print(about | {"quick": True} | found, skip=1)
-            results = results | found
+            answer = {question: watched(import_module(f"benchmarks.{question}").run, count, quick, on_progress)}
+            _print(about | {"quick": True} | answer, skip=1)
+            results = results | answer
     _print(results, skip=len(tables(results | {"quick": True})))
     return results
 
@@ -67,9 +67,9 @@ def ask(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[st
 def watched(run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """What a question finds, and how much of the processors other processes took meanwhile."""
     before = machine.busy()
-    found = run(*arguments)
+    answer = run(*arguments)
     after = machine.busy()
-    return found | {"others": None if before is None or after is None else after.others(before)}
+    return answer | {"others": None if before is None or after is None else after.others(before)}
 
 
 def _print(results: dict[str, Any], skip: int = 0) -> None:
@@ -79,7 +79,7 @@ def _print(results: dict[str, Any], skip: int = 0) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
+def progress() -> Iterator[OnProgress]:
     """Says on standard error what is going on, if that is a terminal."""
     from rich.console import Console
 

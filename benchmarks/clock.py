@@ -20,7 +20,7 @@ from benchmarks import RefusedError
 ROOT = Path(__file__).parents[1]
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NCEREF_THREADS")
 
-Tell = Callable[[str], Any]
+OnProgress = Callable[[str], Any]
 """Takes a line about what is going on."""
 
 

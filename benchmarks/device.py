@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import QUICK, SPEED
-from benchmarks.clock import Tell
+from benchmarks.clock import OnProgress
 from benchmarks.place import Place, cuda
 from benchmarks.speed import rows, sample
 
@@ -16,14 +16,14 @@ SIDE = 4096
 """Of the blocks that rates are measured with: enough work for every processor of the device."""
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Rows for all cases on the device, the rates of the device, and the agreement of every loss with the CPU."""
     there = cuda()
     # The targets are those of a CPU.
     cases = QUICK if quick else [replace(case, target=None, within=None) for case in SPEED]
-    checked = list(agreement(there, _losses(), ("float32", "float64"), tell))
-    found = sample(cases, threads, "cuda", 1 if quick else 2, tell, rates)
-    return {"device": there.name, "library": there.library, "agreement": checked, **rows(cases, found)}
+    checked = list(agreement(there, _losses(), ("float32", "float64"), on_progress))
+    samples = sample(cases, threads, "cuda", 1 if quick else 2, on_progress, rates)
+    return {"device": there.name, "library": there.library, "agreement": checked, **rows(cases, samples)}
 
 
 def rates(dtype: str, dim: int, threads: int) -> dict[str, float]:
@@ -55,7 +55,9 @@ def _losses() -> list[str]:
     return list(all_losses())
 
 
-def agreement(there: Place, names: Sequence[str], dtypes: Sequence[str], tell: Tell) -> Iterator[dict[str, Any]]:
+def agreement(
+    there: Place, names: Sequence[str], dtypes: Sequence[str], on_progress: OnProgress
+) -> Iterator[dict[str, Any]]:
     """How far value and gradients at a place are from the CPU's, for every loss and dtype.
 
     In units of twice the derived bound, within which two correct programs lie. Kinks, which have no gradient, are left
@@ -68,7 +70,7 @@ def agreement(there: Place, names: Sequence[str], dtypes: Sequence[str], tell: T
     for name in names:
         loss = get_loss(name)
         for dtype in dtypes:
-            tell(f"agreement: {name} {dtype}")
+            on_progress(f"agreement: {name} {dtype}")
             smooth = [
                 case.cast(dtype)
                 for case in cases(loss.declaration, ("random", "aligned", "many"), (0.3, 0.07))

@@ -71,8 +71,10 @@ def _system() -> str:
 def _blas() -> str:
     from threadpoolctl import threadpool_info
 
-    found = [x for x in threadpool_info() if x["user_api"] == "blas"]
-    return ", ".join(f"{x['internal_api']} {x['version']} ({x.get('architecture', '?')})" for x in found) or "unknown"
+    libraries = [x for x in threadpool_info() if x["user_api"] == "blas"]
+    return (
+        ", ".join(f"{x['internal_api']} {x['version']} ({x.get('architecture', '?')})" for x in libraries) or "unknown"
+    )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.cases import Case, views
-from benchmarks.clock import Tell, fresh
+from benchmarks.clock import OnProgress, fresh
 from benchmarks.machine import installed
 from benchmarks.programs import measure
 
@@ -14,14 +14,14 @@ BESIDE = 8192
 """Rows at which PyTorch is measured as well."""
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Peak growth of a fresh process by program and size."""
     sizes = dict.fromkeys((64, 128)) if quick else LIMITS
     out = []
     for rows, limit in sizes.items():
         case = views(rows, 16 if quick else 128)
         for program in ("nceref", "baseline", "tuned") if rows in (BESIDE, 64) and installed("torch") else ("nceref",):
-            tell(f"memory: {program}, {case.name}")
+            on_progress(f"memory: {program}, {case.name}")
             out.append(
                 {
                     "name": case.name,
@@ -36,7 +36,7 @@ def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
 
 def extra(case: Case, program: str, threads: int) -> int | None:
     """Bytes beyond inputs and gradients at the peak of one call; None where the system does not say."""
-    found = fresh(
+    answer = fresh(
         measure, case=case.plain(), program=program, threads=threads, device="cpu", least=0, seconds=0.0
     )  # fmt: skip
-    return found["extra"]
+    return answer["extra"]

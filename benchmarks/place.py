@@ -42,9 +42,9 @@ def place(device: str) -> Place:
 def cuda() -> Place:
     """The first CUDA device; refused where there is none."""
     for library in (_cupy, _torch):
-        found = library()
-        if found is not None:
-            return found
+        place = library()
+        if place is not None:
+            return place
     msg = "no CUDA device: this needs an NVIDIA GPU with CuPy (pip install 'nceref[cuda12]') or a CUDA build of PyTorch"
     raise RefusedError(msg)
 

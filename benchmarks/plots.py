@@ -10,9 +10,9 @@ OURS, THEIRS, MARK = "#2166ac", "#b2673a", "#222222"
 def plots(results: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     """Figures with their names, by the title of the table that they belong to."""
     made: dict[str, tuple[str, Any]] = {}
-    found = results.get("speed") or results.get("device")
-    if found is not None and any(row["ratio"] is not None for row in found["rows"]):
-        made["Speed"] = "speed", ratios([row for row in found["rows"] if row["ratio"] is not None])
+    section = results.get("speed") or results.get("device")
+    if section is not None and any(row["ratio"] is not None for row in section["rows"]):
+        made["Speed"] = "speed", ratios([row for row in section["rows"] if row["ratio"] is not None])
     if "scaling" in results:
         made["Scaling of NT-Xent"] = "scaling", growth(results["scaling"])
     return made
@@ -53,13 +53,13 @@ def _times_faster(axes: Any, left: float) -> None:
     axes.set_axisbelow(True)
 
 
-def growth(found: dict[str, Any]) -> Any:
+def growth(section: dict[str, Any]) -> Any:
     """Time and memory against the number of rows, both axes logarithmic."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    mine, other = [*found["nceref"], found["largest"]], found["baseline"]
+    mine, other = [*section["nceref"], section["largest"]], section["baseline"]
     for points, label, color, marker in ((mine, "nceref", OURS, "o"), (other, "PyTorch", THEIRS, "s")):
         style = {"marker": marker, "color": color, "label": label}
         if points:

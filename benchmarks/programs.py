@@ -111,11 +111,11 @@ def measure(
     result = made.run()
     first = time.perf_counter() - start
     after = resident("VmHWM")
-    found = made.answers(result)
+    outputs = made.answers(result)
     # A gradient may fit into memory that the process has already.
-    extra = None if before is None or after is None else max(after - before - _gradient_bytes(found), 0)
+    extra = None if before is None or after is None else max(after - before - _gradient_bytes(outputs), 0)
     if answers:
-        np.savez(answers, **found)
+        np.savez(answers, **outputs)
     return {"seconds": _repeat(made.run, least, seconds) or [first], "extra": extra}
 
 
@@ -155,8 +155,8 @@ def resident(field: str) -> int | None:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), None)
 
 
-def _gradient_bytes(found: Answers) -> int:
-    return sum(np.asarray(x).nbytes for name, x in found.items() if name != "value")
+def _gradient_bytes(answers: Answers) -> int:
+    return sum(np.asarray(x).nbytes for name, x in answers.items() if name != "value")
 
 
 def room(case: Case) -> float:

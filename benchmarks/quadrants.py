@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import RefusedError
-from benchmarks.clock import Tell, fresh, ratio_quartiles, spread
+from benchmarks.clock import OnProgress, fresh, ratio_quartiles, spread
 from benchmarks.machine import installed
 from nceref.training.quadrants.batch import PUBLISHED, RATE, STEPS
 
@@ -25,16 +25,16 @@ _NEAR = 1e-5
 """How far apart final weights may be at temperatures from 0.05 on, where rounding errors do not grow."""
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Seconds of both programs in alternating rounds; a `quick` run takes 500 steps and judges nothing."""
     steps, rounds = (500, 1) if quick else (STEPS, ROUNDS)
     parts: dict[str, dict[str, list[float]]] = {}
     programs = {"script": script, "replay": replay} if installed("torch") else {"replay": replay}
     for turn in range(rounds):
-        tell(f"quadrants, round {turn + 1} of {rounds}")
-        found = {name: fresh(program, steps=steps, threads=1) for name, program in programs.items()}
-        agree(found)
-        for name, answer in found.items():
+        on_progress(f"quadrants, round {turn + 1} of {rounds}")
+        answers = {name: fresh(program, steps=steps, threads=1) for name, program in programs.items()}
+        agree(answers)
+        for name, answer in answers.items():
             for part, seconds in answer["seconds"].items():
                 parts.setdefault(part, {}).setdefault(name, []).append(seconds)
     rows = [_row(part, times) for part, times in parts.items()]
@@ -52,11 +52,11 @@ def _row(part: str, times: dict[str, list[float]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def agree(found: dict[str, Any]) -> None:
+def agree(answers: dict[str, Any]) -> None:
     """Refuse to compare programs that do not end alike at temperatures from 0.05 on."""
-    if "script" not in found:
+    if "script" not in answers:
         return
-    ends = [np.array(found[name]["weights"]) for name in ("script", "replay")]
+    ends = [np.array(answers[name]["weights"]) for name in ("script", "replay")]
     warm = np.array(PUBLISHED) >= 0.05
     off = float(np.abs(ends[0] - ends[1])[warm].max())
     if not off <= _NEAR:
@@ -146,7 +146,7 @@ def _one_run(encoder: Any, points: Any, labels: Any, temperature: float, steps: 
     from torch import nn
 
     criterion, optimizer = nn.CrossEntropyLoss(), torch.optim.SGD(encoder.parameters(), lr=RATE)
-    target, found = torch.zeros(1, dtype=torch.long), []
+    target, snapshots = torch.zeros(1, dtype=torch.long), []
     for step in range(1, steps + 1):
         label, first, second, others = _drawn(random)
         anchor, positive = (encoder(points[labels == label][row]) for row in (first, second))
@@ -156,5 +156,5 @@ def _one_run(encoder: Any, points: Any, labels: Any, temperature: float, steps: 
         optimizer.step()
         optimizer.zero_grad()
         if step in at or step == steps:
-            found.append([w.detach().numpy().copy() for w in encoder.parameters()])
-    return found
+            snapshots.append([w.detach().numpy().copy() for w in encoder.parameters()])
+    return snapshots

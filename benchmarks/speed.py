@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import QUICK, SPEED, TUNED, Case
-from benchmarks.clock import Tell, fresh, ratio_quartiles, spread
+from benchmarks.clock import OnProgress, fresh, ratio_quartiles, spread
 from benchmarks.machine import installed, rates
 from benchmarks.programs import check_agreement, measure
 
@@ -26,11 +26,11 @@ class Samples:
     rates: dict[tuple[str, int], list[Rates]] = field(default_factory=lambda: defaultdict(list))
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Rows for all cases; `quick` ones are small and judge nothing."""
     cases = QUICK if quick else SPEED
-    found = sample(cases, threads, "cpu", 1 if quick else ROUNDS, tell, rates)
-    return rows(cases, found)
+    samples = sample(cases, threads, "cpu", 1 if quick else ROUNDS, on_progress, rates)
+    return rows(cases, samples)
 
 
 def programs(case: Case, device: str) -> list[str]:
@@ -48,21 +48,21 @@ def _torch_runs_on(device: str) -> bool:
 
 
 def sample(
-    cases: Sequence[Case], threads: int, device: str, rounds: int, tell: Tell, rates: Callable[..., Rates]
+    cases: Sequence[Case], threads: int, device: str, rounds: int, on_progress: OnProgress, rates: Callable[..., Rates]
 ) -> Samples:
     """Run every program on every case, in rounds; their answers must agree before a time counts."""
-    found = Samples()
+    samples = Samples()
     for turn in range(rounds):
         new = {}
         for case in cases:
-            tell(f"speed, round {turn + 1} of {rounds}: {case.name}")
+            on_progress(f"speed, round {turn + 1} of {rounds}: {case.name}")
             key = case.dtype, case.dim
             if key not in new:
                 new[key] = fresh(rates, dtype=case.dtype, dim=case.dim, threads=threads)
-                found.rates[key].append(new[key])
+                samples.rates[key].append(new[key])
             for program, seconds in _round(case, threads, device, rounds).items():
-                found.seconds[case.name, program] += seconds
-    return found
+                samples.seconds[case.name, program] += seconds
+    return samples
 
 
 def _round(case: Case, threads: int, device: str, rounds: int) -> dict[str, list[float]]:
@@ -82,12 +82,12 @@ def _round(case: Case, threads: int, device: str, rounds: int) -> dict[str, list
     return times
 
 
-def rows(cases: Sequence[Case], found: Samples) -> dict[str, Any]:
+def rows(cases: Sequence[Case], samples: Samples) -> dict[str, Any]:
     """The JSON of all cases and of the rates."""
-    best = {key: fastest(samples) for key, samples in found.rates.items()}
+    best = {key: fastest(rounds) for key, rounds in samples.rates.items()}
     return {
         "rates": [{"dtype": dtype, "dim": dim, **rate} for (dtype, dim), rate in best.items()],
-        "rows": [row(case, found, best[case.dtype, case.dim]) for case in cases],
+        "rows": [row(case, samples, best[case.dtype, case.dim]) for case in cases],
     }
 
 
@@ -96,10 +96,10 @@ def fastest(samples: Sequence[Rates]) -> Rates:
     return {name: max(sample[name] for sample in samples) for name in samples[0]}
 
 
-def row(case: Case, found: Samples, rate: Rates) -> dict[str, Any]:
+def row(case: Case, samples: Samples, rate: Rates) -> dict[str, Any]:
     """Times of the programs, the floor, and their ratios; None where a program did not run."""
     spreads = {
-        program: spread(found.seconds[case.name, program]) if found.seconds[case.name, program] else None
+        program: spread(samples.seconds[case.name, program]) if samples.seconds[case.name, program] else None
         for program in ("nceref", "baseline", "tuned")
     }
     floor, times = case.floor(rate), {program: s and s["median"] for program, s in spreads.items()}

@@ -5,7 +5,7 @@ import pstats
 from typing import Any
 
 from benchmarks.cases import LARGE, QUICK, SMALL, Case, inputs
-from benchmarks.clock import Tell, fresh
+from benchmarks.clock import OnProgress, fresh
 
 STAGES = {
     "checks": (("arguments.py", "bind"),),
@@ -18,11 +18,11 @@ STAGES = {
 """Each stage is the time in some functions of the package and in what they call; none of them calls another."""
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Shares of every stage in the time of a call, on one thread: a profiler sees no other."""
     rows = []
     for case in QUICK if quick else (*LARGE, *SMALL):
-        tell(f"stages: {case.name}")
+        on_progress(f"stages: {case.name}")
         rows.append({"name": case.name, "shares": fresh(profile, case=case.plain(), calls=3 if case in LARGE else 200)})
     return {"rows": rows}
 
@@ -51,5 +51,5 @@ def shares(stats: pstats.Stats) -> dict[str, float]:
             if any(function == name and path.endswith(f"nceref/engine/{file}") for file, name in members):
                 seconds[stage] += cumulative
     whole = stats.total_tt
-    found = {stage: time / whole for stage, time in seconds.items()}
-    return found | {"rest": 1 - sum(found.values())}
+    shares = {stage: time / whole for stage, time in seconds.items()}
+    return shares | {"rest": 1 - sum(shares.values())}

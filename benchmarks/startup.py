@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clock import ROOT, Tell, spread
+from benchmarks.clock import ROOT, OnProgress, spread
 
 ROUNDS = 15
 
@@ -22,15 +22,15 @@ def commands() -> dict[str, list[str]]:
     }
 
 
-def run(threads: int, quick: bool, tell: Tell) -> dict[str, Any]:
+def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     """Seconds of each command from start to end, in alternating rounds, and the ratio."""
-    found: dict[str, list[float]] = {name: [] for name in commands()}
+    seconds: dict[str, list[float]] = {name: [] for name in commands()}
     for turn in range(1 + (2 if quick else ROUNDS)):
-        tell(f"startup, round {turn}")
+        on_progress(f"startup, round {turn}")
         for name, command in commands().items():
             start = time.perf_counter()
             subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
             if turn:  # the first one reads files from the disk
-                found[name].append(time.perf_counter() - start)
-    spreads = {name: spread(seconds) for name, seconds in found.items()}
+                seconds[name].append(time.perf_counter() - start)
+    spreads = {name: spread(times) for name, times in seconds.items()}
     return {**spreads, "ratio": spreads["nceref"]["median"] / spreads["click"]["median"]}

@@ -76,90 +76,96 @@ def disturbance(others: float | None) -> tuple[str, ...]:
     return () if others is None else (f"Meanwhile other processes took {others:.0%} of the processors.",)
 
 
-def speed(found: dict[str, Any]) -> list[Table]:
+def speed(section: dict[str, Any]) -> list[Table]:
     """Times, ratios and floors; and the rates that the floors are made of."""
     header = ("value and gradients", "nceref", "PyTorch", "ratio", "tuned", "nceref / floor", "PyTorch / floor")
     lines = [
         (row["name"], times(row["nceref"]), times(row["baseline"]), ratio(row["ratio"]), ratio(row["tuned_ratio"]),
          ratio(row["of_floor"]), ratio(row["baseline_of_floor"]))
-        for row in found["rows"]
+        for row in section["rows"]
     ]  # fmt: skip
     notes = (
         "Median and quartiles. Ratio: PyTorch / nceref; tuned: with PyTorch tuned.",
         "PyTorch / floor: the ratio of a program that does nothing but these matrix products and exponentials.",
     )
-    return [_table("Speed", header, lines, *notes), rates(found["rates"])]
+    return [_table("Speed", header, lines, *notes), rates(section["rates"])]
 
 
-def rates(found: list[dict[str, Any]]) -> Table:
+def rates(section: list[dict[str, Any]]) -> Table:
     """What the floors are made of."""
     lines = [
         (f"{r['dtype']}, D = {r['dim']}", f"{r['operations'] / 1e9:.0f}", f"{r['exponentials'] / 1e9:.2f}")
-        for r in found
+        for r in section
     ]
     header = ("rates of this machine", "matrix products, 1e9 operations/s", "exponentials, 1e9/s")
     return _table("Rates", header, lines)
 
 
-def memory(found: dict[str, Any]) -> list[Table]:
+def memory(section: dict[str, Any]) -> list[Table]:
     """Peaks."""
     who = {"nceref": "nceref", "baseline": "PyTorch", "tuned": "PyTorch, tuned"}
-    lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in found["rows"]]
+    lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in section["rows"]]
     note = "Peak beyond inputs and gradients, in a fresh process."
     return [_table("Memory", ("batch", "program", "extra memory"), lines, note)]
 
 
-def scaling(found: dict[str, Any]) -> list[Table]:
+def scaling(section: dict[str, Any]) -> list[Table]:
     """Time and memory by rows."""
-    beside = {point["rows"]: point for point in found["baseline"]}
+    beside = {point["rows"]: point for point in section["baseline"]}
     lines = []
-    for point in (*found["nceref"], found["largest"]):
+    for point in (*section["nceref"], section["largest"]):
         other = beside.get(point["rows"])
         own = (times(point["seconds"]), size(point["extra"]))
         lines.append((str(point["rows"]), *own, *((times(other["seconds"]), size(other["extra"])) if other else "--")))
-    first, *_, last = found["fitted"]
-    note = f"Exponent of nceref's time by least squares, from {first} to {last} rows: {found['exponent']:.3f}."
+    first, *_, last = section["fitted"]
+    note = f"Exponent of nceref's time by least squares, from {first} to {last} rows: {section['exponent']:.3f}."
     header = ("rows M", "nceref", "extra memory", "PyTorch", "of PyTorch")
     return [_table("Scaling of NT-Xent", header, lines, note)]
 
 
-def threads(found: dict[str, Any]) -> list[Table]:
+def threads(section: dict[str, Any]) -> list[Table]:
     """Two against one."""
-    line = (found["name"], times(found["one"]), times(found["two"]), ratio(found["ratio"]), ratio(found["machine"]))
+    line = (
+        section["name"],
+        times(section["one"]),
+        times(section["two"]),
+        ratio(section["ratio"]),
+        ratio(section["machine"]),
+    )
     note = "Gain of the machine: the floor with one thread over the floor with two."
     return [_table("Threads", ("batch", "1 thread", "2 threads", "ratio", "gain of the machine"), [line], note)]
 
 
-def quadrants(found: dict[str, Any]) -> list[Table]:
+def quadrants(section: dict[str, Any]) -> list[Table]:
     """The replay of the published script against the script under PyTorch, part by part."""
-    lines = [(row["part"], times(row["script"]), times(row["replay"]), ratio(row["ratio"])) for row in found["rows"]]
-    counted = f"{len(found['temperatures'])} runs of {found['steps']} steps"
+    lines = [(row["part"], times(row["script"]), times(row["replay"]), ratio(row["ratio"])) for row in section["rows"]]
+    counted = f"{len(section['temperatures'])} runs of {section['steps']} steps"
     note = f"{counted}; the replay includes the twins that measure growth."
     return [_table("Quadrants", ("part", "script, PyTorch", "replay", "ratio"), lines, note)]
 
 
-def startup(found: dict[str, Any]) -> list[Table]:
+def startup(section: dict[str, Any]) -> list[Table]:
     """Start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
-    lines = [(shown, times(found[name])) for name, shown in names.items()]
-    return [_table("Start-up", ("command", "time"), lines, f"nceref / click: {ratio(found['ratio'])}.")]
+    lines = [(shown, times(section[name])) for name, shown in names.items()]
+    return [_table("Start-up", ("command", "time"), lines, f"nceref / click: {ratio(section['ratio'])}.")]
 
 
-def device(found: dict[str, Any]) -> list[Table]:
+def device(section: dict[str, Any]) -> list[Table]:
     """Speed on the device, and agreement with the CPU."""
     lines = [(r["loss"], r["dtype"], f"{r['of_bound']:.2g}", "agrees" if r["agrees"] else "differs")
-             for r in found["agreement"]]  # fmt: skip
+             for r in section["agreement"]]  # fmt: skip
     counts = Counter(line[3] for line in lines)
-    note = f"{found['device']}, {found['library']}. Differences in units of the bound. " + ", ".join(
+    note = f"{section['device']}, {section['library']}. Differences in units of the bound. " + ", ".join(
         f"{count} {verdict}" for verdict, count in counts.items()
     )
-    return [*speed(found), _table("Agreement with the CPU", ("loss", "dtype", "of bound", "verdict"), lines, note)]
+    return [*speed(section), _table("Agreement with the CPU", ("loss", "dtype", "of bound", "verdict"), lines, note)]
 
 
-def stages(found: dict[str, Any]) -> list[Table]:
+def stages(section: dict[str, Any]) -> list[Table]:
     """Where the time goes, in percent."""
-    names = list(found["rows"][0]["shares"])
-    lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in found["rows"]]
+    names = list(section["rows"][0]["shares"])
+    lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in section["rows"]]
     note = (
         "One thread, under a profiler, which makes small batches look slower than they are. rows: normalization and"
         " its pullback; slopes: value by logits; kept: logits written down for the second pass; rest: patterns, sums,"
@@ -170,16 +176,16 @@ def stages(found: dict[str, Any]) -> list[Table]:
 
 def targets(results: dict[str, Any]) -> list[Table]:
     """Every target with its verdict."""
-    found = judge(results)
-    lines = [(j.name, j.target, j.measured, "; ".join((j.verdict, *j.reasons))) for j in found]
-    counts = Counter(j.verdict for j in found)
+    judgments = judge(results)
+    lines = [(j.name, j.target, j.measured, "; ".join((j.verdict, *j.reasons))) for j in judgments]
+    counts = Counter(j.verdict for j in judgments)
     note = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     noise = [
         f"Not quiet: other processes took {share:.0%} of the processors during {name}; repeat it before you rely on it."
         for name, share in disturbed(results).items()
     ]
     header = ("what", "target", "measured", "verdict")
-    return [_table("Targets", header, lines, f"{note}.", *noise)] if found else []
+    return [_table("Targets", header, lines, f"{note}.", *noise)] if judgments else []
 
 
 _TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {

@@ -51,8 +51,8 @@ def _at_least(name: str, row: dict[str, Any], ceiling: float | None, what: str) 
     return Judgment(name, wanted, f"{measured:.2f}x", verdict, (*reason, *unsure))
 
 
-def _speed(found: dict[str, Any]) -> Iterator[Judgment]:
-    for row in found["rows"]:
+def _speed(section: dict[str, Any]) -> Iterator[Judgment]:
+    for row in section["rows"]:
         if row["target"] is not None:
             # A floor that nceref has passed is none, and says nothing of what can be reached.
             ceiling = row["baseline_of_floor"] if row["of_floor"] >= 1 else None
@@ -62,34 +62,34 @@ def _speed(found: dict[str, Any]) -> Iterator[Judgment]:
             yield Judgment(row["name"], f"at most {row['within']:g}x the floor", f"{row['of_floor']:.2f}x", verdict)
 
 
-def _memory(found: dict[str, Any]) -> Iterator[Judgment]:
-    for row in found["rows"]:
+def _memory(section: dict[str, Any]) -> Iterator[Judgment]:
+    for row in section["rows"]:
         if row["limit"] is None:
             continue
         name, wanted = f"memory, M = {row['rows']}", f"at most {row['limit'] / MIB:g} MiB"
         if row["extra"] is None:
-            yield Judgment(name, wanted, "", UNKNOWN, ("the system does not tell the peak",))
+            yield Judgment(name, wanted, "", UNKNOWN, ("the system does not report the peak",))
         else:
             verdict = MET if row["extra"] <= row["limit"] else SHORT
             yield Judgment(name, wanted, f"{row['extra'] / MIB:.1f} MiB", verdict)
 
 
-def _scaling(found: dict[str, Any]) -> Iterator[Judgment]:
-    off = abs(found["exponent"] - scaling.EXPONENT)
+def _scaling(section: dict[str, Any]) -> Iterator[Judgment]:
+    off = abs(section["exponent"] - scaling.EXPONENT)
     wanted = f"{scaling.EXPONENT} +- {scaling.AWAY}"
     verdict = MET if off <= scaling.AWAY else SHORT
-    yield Judgment("exponent of time in M", wanted, f"{found['exponent']:.3f}", verdict)
-    largest = found["largest"]
+    yield Judgment("exponent of time in M", wanted, f"{section['exponent']:.3f}", verdict)
+    largest = section["largest"]
     yield Judgment(f"time, M = {largest['rows']}", "completes", f"{largest['seconds']['median']:.1f} s", MET)
 
 
-def _threads(found: dict[str, Any]) -> Iterator[Judgment]:
-    if found["target"] is not None:
-        yield _at_least("two threads against one", found, found["machine"], "gain of the machine")
+def _threads(section: dict[str, Any]) -> Iterator[Judgment]:
+    if section["target"] is not None:
+        yield _at_least("two threads against one", section, section["machine"], "gain of the machine")
 
 
-def _quadrants(found: dict[str, Any]) -> Iterator[Judgment]:
-    for row in found["rows"]:
+def _quadrants(section: dict[str, Any]) -> Iterator[Judgment]:
+    for row in section["rows"]:
         if row["target"] is not None:
             yield _at_least(f"quadrants, {row['part']}", row, None, "")
 

@@ -63,7 +63,7 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """A group that knows its commands by name, and imports one when it is asked for."""
+    """A group that lists its commands by name, and imports one when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)

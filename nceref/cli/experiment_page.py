@@ -122,7 +122,7 @@ def _interval(numbers: tuple[float, float]) -> str:
 
 def record(experiment: Experiment, results: Results) -> dict[str, Any]:
     """All that was measured and what follows, ready for JSON; every number of every seed."""
-    found = [judge(statement, results) for statement in experiment.statements]
+    statements = [judge(statement, results) for statement in experiment.statements]
     return {
         "name": experiment.name,
         "title": experiment.title,
@@ -137,7 +137,7 @@ def record(experiment: Experiment, results: Results) -> dict[str, Any]:
         "published": {"source": experiment.published.source, "rows": experiment.published.rows()},
         "figure": experiment.caption,
         "rule": _rule(experiment),
-        "statements": [_statement(finding) for finding in found],
+        "statements": [_statement(finding) for finding in statements],
     }
 
 

@@ -53,12 +53,12 @@ def quadrants(
         _print(runs, beside)
     if out is not None:
         _draw(runs, out, animated, quiet=json_file == "-")
-    if any(run.stopped for found in (runs, beside) if found is not None for run in found.runs):
+    if any(run.stopped for each in (runs, beside) if each is not None for run in each.runs):
         context.exit(FINDING)
 
 
 def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
-    """The setup that was asked for; that in the file to resume."""
+    """The setup of the options, or that in the file to resume."""
     from nceref.training.quadrants import batch, storage
 
     if given["resume"] is None:

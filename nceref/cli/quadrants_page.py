@@ -60,16 +60,22 @@ def _opening(runs: Runs) -> str:
     return f"Source 003, replayed: seed {setup.seeds[0]}, {setup.dtype}, {steps}, {rate}"
 
 
-def _features(found: Statistics) -> list[str]:
+def _features(features: Statistics) -> list[str]:
     """Everything but what only a run has."""
-    angles = (found.alignment, found.uniformity, found.cosine_within, found.cosine_between, found.square_distance)
-    return ["", "", *map(_short, angles), f"{found.neighbor_accuracy:.2f}", ""]
+    angles = (
+        features.alignment,
+        features.uniformity,
+        features.cosine_within,
+        features.cosine_between,
+        features.square_distance,
+    )
+    return ["", "", *map(_short, angles), f"{features.neighbor_accuracy:.2f}", ""]
 
 
 def _numbers(run: Run) -> list[str]:
     row = _features(run.statistics)
-    if run.course is not None:
-        row[:2] = _short(run.course.loss_first), _short(run.course.loss_last)
+    if run.over_steps is not None:
+        row[:2] = _short(run.over_steps.loss_first), _short(run.over_steps.loss_last)
     row[-1] = f"{run.growth[-1][1]:.0e}" if run.growth else ""
     return row
 
@@ -95,18 +101,18 @@ def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[
 
 def _warnings(runs: Runs) -> list[str]:
     """What a reader must know about single runs: that they diverged, or that rounding decides them."""
-    found = []
+    sentences = []
     for number, run in enumerate(runs.runs, 1):
         name = f"Run {number} (tau = {run.temperature:g})"
         if run.stopped is not None:
-            found.append(f"{name} diverged at step {run.stopped:,}; what is shown is the state before it.")
-        elif not findings.told_by_the_program(run):
+            sentences.append(f"{name} diverged at step {run.stopped:,}; what is shown is the state before it.")
+        elif not findings.is_reproducible(run):
             by = next(step for step, apart in run.growth if not apart < LIMIT)
-            found.append(
+            sentences.append(
                 f"{name}: by step {by:,} a change of one ulp has grown above {LIMIT:g}. From there on rounding "
                 "decides, and no two programs need to agree."
             )
-    return found
+    return sentences
 
 
 def _compare(page: Page, held: Runs, published: Runs) -> None:
@@ -150,30 +156,32 @@ def _more_even(runs: tuple[Run, ...]) -> str:
 def _corners(runs: tuple[Run, ...]) -> str:
     """Where the features of the lowest temperature are."""
     run = min(runs, key=lambda one: one.temperature)
-    found = findings.corners(run.features)
-    where = [f"{n} at ({x:g}, {y:g})" for n, (x, y) in zip(found.counts, samples.SIGNS, strict=True) if n]
-    told = f"At {_tau(run)}: {', '.join([*where, f'{found.elsewhere} elsewhere'])}."
+    corners = findings.corners(run.features)
+    where = [f"{n} at ({x:g}, {y:g})" for n, (x, y) in zip(corners.counts, samples.SIGNS, strict=True) if n]
+    sentence = f"At {_tau(run)}: {', '.join([*where, f'{corners.elsewhere} elsewhere'])}."
     if run.temperature > batch.PUBLISHED[-1]:
-        return f"{told} It takes a run at {batch.PUBLISHED[-1]:g}."
-    if not found.hold_nearly_all:
-        return f"{told} That is not nearly all in corners."
-    return told + (" Opposite corners hold alike, as the encoder is odd." if found.are_opposite else "")
+        return f"{sentence} It takes a run at {batch.PUBLISHED[-1]:g}."
+    if not corners.hold_nearly_all:
+        return f"{sentence} That is not nearly all in corners."
+    return sentence + (" Opposite corners hold alike, as the encoder is odd." if corners.are_opposite else "")
 
 
 def _contrast(runs: tuple[Run, ...]) -> str:
     """Whether the cosines follow the temperature, and what else changes with it."""
-    found = findings.by_temperature(tuple(filter(findings.told_by_the_program, runs)))
+    comparable = findings.by_temperature(tuple(filter(findings.is_reproducible, runs)))
     lost = [f"{_tau(run)} (1-NN {run.statistics.neighbor_accuracy:.2f})" for run in runs if findings.merged(run)]
     merged = f" Classes are merged, not farther apart, at {_listed(lost)}." if lost else ""
-    if len(found) < 2:
+    if len(comparable) < 2:
         return f"It takes two temperatures at which rounding does not decide.{merged}"
-    cosines = [run.statistics.cosine_within for run in found]
+    cosines = [run.statistics.cosine_within for run in comparable]
     rises = all(a < b for a, b in pairwise(cosines))
     order = "rises each time" if rises else "does not rise each time"
-    ratios = [run.rate / run.temperature for run in found]
+    ratios = [run.rate / run.temperature for run in comparable]
     mixed = max(ratios) / min(ratios)
     also = "with the same step sizes" if mixed < 1.001 else f"while rate / temperature grows {mixed:.3g}-fold"
-    return f"From tau = {_tau(found[0])} to {_tau(found[-1])} the cosine within classes {order}, {also}.{merged}"
+    return (
+        f"From tau = {_tau(comparable[0])} to {_tau(comparable[-1])} the cosine within classes {order}, {also}.{merged}"
+    )
 
 
 def _moderate(runs: tuple[Run, ...]) -> str:
@@ -194,12 +202,12 @@ def _tau(run: Run) -> str:
 
 def _counted(runs: tuple[Run, ...], holds: Callable[[Run], bool]) -> str:
     """The temperatures at which it holds, each once; where it holds for some of equal ones only, for how many."""
-    found = []
+    listed = []
     for tau in dict.fromkeys(map(_tau, runs)):
         answers = [holds(run) for run in runs if _tau(run) == tau]
         if any(answers):
-            found.append(tau if all(answers) else f"{tau} ({sum(answers)} of {len(answers)} runs)")
-    return ", ".join(found) or "none"
+            listed.append(tau if all(answers) else f"{tau} ({sum(answers)} of {len(answers)} runs)")
+    return ", ".join(listed) or "none"
 
 
 def _listed(names: Sequence[str]) -> str:

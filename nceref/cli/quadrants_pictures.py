@@ -25,7 +25,9 @@ _FIRST, _EACH, _LAST = 1200, 90, 2500
 """Milliseconds that the frames of an animation stay."""
 
 
-def write(runs: Runs, out: str | os.PathLike[str], animated: int = 0, drawn: Callable[[int], Any] = int) -> list[Path]:
+def write(
+    runs: Runs, out: str | os.PathLike[str], animated: int = 0, on_progress: Callable[[int], Any] = int
+) -> list[Path]:
     """Draw the start, all runs, and one of them step by step, into a folder.
 
     Parameters
@@ -36,8 +38,8 @@ def write(runs: Runs, out: str | os.PathLike[str], animated: int = 0, drawn: Cal
         Created if it does not exist; every file replaces an older one in one step.
     animated : int
         The run that is animated, counted from 0.
-    drawn : callable
-        Is told the step of each frame of the animation once it is there.
+    on_progress : callable
+        Called with the step of each frame of the animation once it is there.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def write(runs: Runs, out: str | os.PathLike[str], animated: int = 0, drawn: Cal
         content[f"quadrants-start.{suffix}"] = render(quadrants_start.FIGURE, start, suffix)
         content[f"quadrants.{suffix}"] = of_runs(quadrants.FIGURE, runs.runs, suffix)
     content["quadrants.gif"] = animation(
-        course(runs.setup, animated), f"τ = {runs.runs[animated].temperature:g}", drawn
+        snapshots_of(runs.setup, animated), f"τ = {runs.runs[animated].temperature:g}", on_progress
     )
     for name, drawing in content.items():
         files.replace(Path(out) / name, drawing)
@@ -70,22 +72,22 @@ def frames(setup: Setup) -> int:
     return 1 - (-setup.steps // _between(setup))
 
 
-def course(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
+def snapshots_of(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
     """Steps and features of one run: before the first step, at equal distances, and where the runs end."""
     # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
     points = samples.draw(setup.seeds[0]).samples
-    found: list[tuple[int, Array]] = []
+    snapshots: list[tuple[int, Array]] = []
 
     def note(state: State) -> None:
         first, second = state.weights[:, number]
         stopped = int(state.stopped[number])
         if state.done % _between(setup) == 0 or state.done == setup.steps or state.stopped.all():
-            found.append((stopped - 1 if stopped else state.done, samples.encoded(points, first, second.T)))
+            snapshots.append((stopped - 1 if stopped else state.done, samples.encoded(points, first, second.T)))
 
     start = batch.begin(setup)
     note(start)
     batch.advance(setup, start, note)
-    return found
+    return snapshots
 
 
 def _between(setup: Setup) -> int:
@@ -93,8 +95,8 @@ def _between(setup: Setup) -> int:
     return batch.BLOCK * -(-setup.steps // (batch.BLOCK * _FRAMES))
 
 
-def animation(shown: Sequence[tuple[int, Array]], title: str, drawn: Callable[[int], Any] = int) -> bytes:
-    """A GIF of the features step by step; `drawn` is told the step of each frame once it is there."""
+def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Callable[[int], Any] = int) -> bytes:
+    """A GIF of the features step by step; `on_progress` is called with the step of each frame."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
     from PIL import Image
@@ -116,7 +118,7 @@ def animation(shown: Sequence[tuple[int, Array]], title: str, drawn: Callable[[i
             screen.draw()
             picture = Image.fromarray(np.asarray(screen.buffer_rgba())[..., :3])
             pictures.append(picture.quantize(32, dither=Image.Dither.NONE))
-            drawn(step)
+            on_progress(step)
     paper = io.BytesIO()
     times = [_FIRST, *[_EACH] * (len(pictures) - 2), _LAST][-len(pictures) :]
     pictures[0].save(paper, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)

@@ -30,12 +30,12 @@ def run(
     """Train and measure every setting with a seed."""
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
-        found = trained(setting, training, samples, seed)
-        z, test = (measures.unit(found.features(x)[0]) for x in (samples.train, samples.test))
-        told = z, samples.labels, test, samples.test_labels
+        encoder = trained(setting, training, samples, seed)
+        z, test = (measures.unit(encoder.features(x)[0]) for x in (samples.train, samples.test))
+        split = z, samples.labels, test, samples.test_labels
         return {
-            PROBE_ACCURACY: float(np.mean(measures.probed(*told[:3]) == samples.test_labels)),
-            NEIGHBORS: measures.neighbor_accuracy(*told),
+            PROBE_ACCURACY: float(np.mean(measures.probed(*split[:3]) == samples.test_labels)),
+            NEIGHBORS: measures.neighbor_accuracy(*split),
             UNIFORMITY: measures.uniformity(test),
             TOLERANCE: measures.tolerance(test, samples.test_labels),
             RANK: measures.effective_rank(test),

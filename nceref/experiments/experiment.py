@@ -177,10 +177,10 @@ def judge(statement: Statement, results: Results) -> Finding:
     statement : Statement
     results : Results
     """
-    found = [contrast.values(results) for contrast in statement.contrasts]
+    contrasts = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:
-        return Finding(statement, tuple((x[0], float("nan")) for x in found), UNDECIDED)
-    numbers = tuple((fmean(x), half_interval(x)) for x in found)
+        return Finding(statement, tuple((x[0], float("nan")) for x in contrasts), UNDECIDED)
+    numbers = tuple((fmean(x), half_interval(x)) for x in contrasts)
     return Finding(statement, numbers, _verdict(numbers, statement.margin))
 
 
@@ -215,7 +215,7 @@ def run(
     seeds : int, optional
         How many; None: as many as it takes by default.
     on_progress : callable, optional
-        Is told each job that is done; with several processes once a seed is done.
+        Called with each job that is done; with several processes once a seed is done.
     first : int
         The first seed; the others follow it.
     processes : int
@@ -233,13 +233,13 @@ def run(
     chosen = range(first, first + count)
     if min(processes, count) == 1:
         return _joined([_one(experiment.run, on_progress, seed) for seed in chosen])
-    found = []
+    parts = []
     with _workers(min(processes, count)) as pool:
-        for results in pool.imap(partial(_one, experiment.run, _unnoted), chosen):
-            found.append(results)
+        for results in pool.imap(partial(_one, experiment.run, _unreported), chosen):
+            parts.append(results)
             for name in experiment.settings:
                 on_progress(Job(f"{name}, seed {results.seeds[0]}"))
-    return _joined(found)
+    return _joined(parts)
 
 
 def _one(run: Callable[[int, OnProgress], Results], on_progress: OnProgress, seed: int) -> Results:
@@ -251,8 +251,8 @@ def _one(run: Callable[[int, OnProgress], Results], on_progress: OnProgress, see
         return run(seed, on_progress)
 
 
-def _unnoted(job: Job) -> None:
-    """What is done in another process is told when all of a seed is done."""
+def _unreported(job: Job) -> None:
+    """Jobs of another process are reported when all of a seed is done."""
 
 
 @contextmanager

@@ -35,8 +35,8 @@ def probed(z: Array, labels: Array, test: Array) -> Array:
         value, grads = losses.cross_entropy.value_and_grad(x @ w.T, labels)
         return float(value) + float((held * w * w).sum()) / 2, (grads["logits"].T @ x + held * w).ravel()
 
-    found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 1000})
-    return np.asarray((y @ found.x.reshape(shape).T).argmax(axis=1))
+    minimum = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 1000})
+    return np.asarray((y @ minimum.x.reshape(shape).T).argmax(axis=1))
 
 
 def neighbor_accuracy(z: Array, labels: Array, test: Array, test_labels: Array, k: int = 5) -> float:

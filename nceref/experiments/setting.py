@@ -67,14 +67,14 @@ def trained(
         setting.loss, network, training.steps, Adam(training.rate), {**setting.arguments, **given},
         classes=samples.classes if setting.reads == CENTERS else 0, dtype="float32",
     )  # fmt: skip
-    found = train(
+    outcome = train(
         recipe, [Member(seed, setting.temperature)], lambda rng: samples.batch(rng, training.batch), watch=watch
     )
-    if found.stopped[0]:
-        step, why = found.stopped[0]
+    if outcome.stopped[0]:
+        step, why = outcome.stopped[0]
         msg = f"{setting.name} with seed {seed} diverged at step {step}: {why}"
         raise NcerefError(msg)
-    return found
+    return outcome
 
 
 def each(

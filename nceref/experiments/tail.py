@@ -1,4 +1,4 @@
-"""Encoders trained with labels on long-tailed data: how hard an anchor of a class pulls, and which classes are told.
+"""Encoders trained on long-tailed data with labels: how hard an anchor of a class pulls, and which classes are right.
 
 The pull of an anchor is the sum of the absolute derivatives of its own loss by its logits. For SupCon as a sum over K
 positives it is 2 K (1 - p), where p is the probability of all positives, and more where one of them has more than 1/K;
@@ -51,9 +51,9 @@ def run(
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
         seen = Gradients(setting.loss, samples.classes)
-        found = trained(setting, training, samples, seed, seen.watch)
-        by_probe = _by_probe(setting, found, samples)
-        predicted = by_probe if setting.reads == PROBE else _READERS[setting.reads](found, samples)
+        encoder = trained(setting, training, samples, seed, seen.watch)
+        by_probe = _by_probe(setting, encoder, samples)
+        predicted = by_probe if setting.reads == PROBE else _READERS[setting.reads](encoder, samples)
         return _numbers(samples, seen, by_probe, predicted), tuple(seen.pulls)
 
     return each(seed, on_progress, data, settings, measured, MEASURES)
@@ -112,9 +112,9 @@ def _numbers(samples: Samples, gradients: Gradients, by_probe: Array, predicted:
     }
 
 
-def _by_probe(setting: Setting, found: Trained, samples: Samples) -> Array:
+def _by_probe(setting: Setting, encoder: Trained, samples: Samples) -> Array:
     """By the same probe for every loss, on unit features; those of a classifier are what its last layer reads."""
-    network, parameters = found.recipe.network, found.parameters
+    network, parameters = encoder.recipe.network, encoder.parameters
     if setting.reads == CLASSIFIER:
         network, parameters = Network(network.layers[:-1]), parameters[:-2]
     one = [w[0] for w in parameters]
@@ -122,13 +122,13 @@ def _by_probe(setting: Setting, found: Trained, samples: Samples) -> Array:
     return measures.probed(z, samples.labels, test)
 
 
-def _by_classifier(found: Trained, samples: Samples) -> Array:
-    return np.asarray(found.features(samples.test)[0].argmax(axis=1))
+def _by_classifier(encoder: Trained, samples: Samples) -> Array:
+    return np.asarray(encoder.features(samples.test)[0].argmax(axis=1))
 
 
-def _by_centers(found: Trained, samples: Samples) -> Array:
-    (centers,) = found.learned.values()
-    return np.asarray((found.features(samples.test)[0] @ centers[0].T).argmax(axis=1))
+def _by_centers(encoder: Trained, samples: Samples) -> Array:
+    (centers,) = encoder.learned.values()
+    return np.asarray((encoder.features(samples.test)[0] @ centers[0].T).argmax(axis=1))
 
 
 _READERS: Mapping[str, Callable[[Trained, Samples], Array]] = {CLASSIFIER: _by_classifier, CENTERS: _by_centers}

@@ -1,4 +1,4 @@
-"""What the command line asks of the terminal: its width, its colors, and a bar that shows progress."""
+"""The terminal: its width, its colors, and a bar that shows progress."""
 
 import os
 import shutil
@@ -11,19 +11,19 @@ from typing import Any
 def screen() -> dict[str, Any]:
     """Width and colors for the layout of pages.
 
-    Those of the terminal; a file or pipe has no colors, and the width that COLUMNS says, if it says one.
+    Those of the terminal; a file or pipe has no colors, and the width in COLUMNS, if that is set.
     """
-    said = os.environ.get("COLUMNS", "")
+    columns = os.environ.get("COLUMNS", "")
     if _is_terminal(sys.stdout):
         return {"width": shutil.get_terminal_size().columns, "color": "NO_COLOR" not in os.environ}
-    return {"width": int(said)} if said.isdecimal() and int(said) > 0 else {}
+    return {"width": int(columns)} if columns.isdecimal() and int(columns) > 0 else {}
 
 
 @contextmanager
 def progress(total: int | None) -> Iterator[Callable[..., Any]]:
     """A function that hands each result on and counts it in a bar on standard error, if that is a terminal.
 
-    Where `total` is not known before, the function is told it beside a result, as ``total=``.
+    Where `total` is not known before, it is passed with a result, as ``total=``.
     """
     if not _is_terminal(sys.stderr):
         yield lambda result, total=None: result

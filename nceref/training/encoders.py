@@ -32,7 +32,7 @@ def encoded_with_keys(
     return np.concatenate([features, keys], axis=-2), lambda g: vjp(g[..., :count, :])[1]
 
 
-def followed(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
+def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
     """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2)."""
     return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
 

@@ -131,11 +131,11 @@ class Network:
             start = stop
 
         def vjp(g: Array) -> tuple[Array, Parameters]:
-            found: Parameters = ()
+            by_parameters: Parameters = ()
             for back in reversed(vjps):
                 g, own = back(g)
-                found = own + found
-            return g, found
+                by_parameters = own + by_parameters
+            return g, by_parameters
 
         return x, vjp
 

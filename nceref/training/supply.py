@@ -1,4 +1,4 @@
-"""What a loss wants, read from its declaration, and where the trainer gets it: views, labels, centers, a queue.
+"""What a loss takes, read from its declaration, and where the trainer gets it: views, labels, centers, a queue.
 
 A loss with one input gets the rows of all views as one set: for uniformity, the views of a sample repel each other too.
 """
@@ -59,14 +59,14 @@ class Supply:
         """What the loss gets of features, labels, settings and temperature; `views` are features, each (N, D)."""
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
-        found = dict(self.given) | temperature(self.loss, member, self.given)
+        arguments = dict(self.given) | temperature(self.loss, member, self.given)
         if self.pair:
             rows: dict[str, Any] = dict(zip(self.pair, views, strict=True)) | self._labels(batch.labels, 1)
         elif self.stacked and len(views) > 1:
             rows = {self.single: np.stack(views, axis=1)} | self._labels(batch.labels, 1)
         else:
             rows = {self.single: np.concatenate(views)} | self._labels(batch.labels, len(views))
-        return found | rows
+        return arguments | rows
 
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
@@ -118,7 +118,7 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     Raises
     ------
     InputError
-        If the loss has no such arguments, no input that takes features, or a queue is missing or not wanted.
+        If the loss has no such arguments, no input that takes features, or a queue is missing or given in vain.
     """
     known = {p.name: p for p in loss.parameters}
     for name in settings:
@@ -128,7 +128,7 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
         msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"
         raise InputError(msg)
     names = tuple(p.name for p in rows)
-    found: dict[str, Any] = {"pair": names} if len(rows) == 2 else {"single": names[0]}
+    fields: dict[str, Any] = {"pair": names} if len(rows) == 2 else {"single": names[0]}
     learned, missing = [], []
     for p in loss.parameters:
         if isinstance(p, spec.Scalar | spec.Choice) or p.name in settings or p in rows:
@@ -138,15 +138,15 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
             learned.append(p.name)
             continue
         if kind == "labels" or (kind in ("queue", "queue_labels") and (queue or p.required)):
-            found[kind] = p.name
+            fields[kind] = p.name
         if p.required and kind != "queue":
             missing.append(p.name)
-    if bool(queue) != ("queue" in found):
-        why = "needs a queue; say how many rows it has" if "queue" in found else "has no `queue`; leave it out"
+    if bool(queue) != ("queue" in fields):
+        why = "needs a queue; say how many rows it has" if "queue" in fields else "has no `queue`; leave it out"
         msg = f"{loss.name} {why}, got queue={queue}"
         raise InputError(msg)
     return Supply(
-        loss, **found, stacked=any(p.alternative for p in rows), flat=all(len(p.shape) == 1 for p in rows),
+        loss, **fields, stacked=any(p.alternative for p in rows), flat=all(len(p.shape) == 1 for p in rows),
         learned=tuple(learned), missing=tuple(missing), given=dict(settings),
     )  # fmt: skip
 

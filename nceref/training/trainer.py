@@ -11,7 +11,7 @@ from nceref import losses
 from nceref.errors import InputError
 from nceref.training import scalars
 from nceref.training.batch import Batch, Member
-from nceref.training.encoders import Encoded, EncoderVjp, encoded, encoded_with_keys, followed, views
+from nceref.training.encoders import Encoded, EncoderVjp, encoded, encoded_with_keys, momentum_update, views
 from nceref.training.network import Parameters, initial
 from nceref.training.queue import Queue
 from nceref.training.recipe import Moment, Recipe, Trained
@@ -39,9 +39,9 @@ def train(
     draw : callable
         Makes a batch from a generator; all batches have the same shapes.
     on_progress : callable, optional
-        Is told the number of each step when it is done.
+        Called with the number of each step when it is done.
     watch : callable, optional
-        Is told a `Moment` for each step of each member that goes on.
+        Called with a `Moment` for each step of each member that goes on.
 
     Raises
     ------
@@ -103,10 +103,10 @@ class _Run:
             grads = self._grads(number, e, features[i])
             if grads is not None:
                 by_features[i] = self.supply.by_features(grads, views(features[i], self.batches[e]))
-                for g, found in zip(gradients[self.own :], self._by_learned(e, grads), strict=True):
-                    g[e] = found
-        for g, found in zip(gradients, vjp(by_features), strict=False):
-            g[going] = found
+                for g, gradient in zip(gradients[self.own :], self._by_learned(e, grads), strict=True):
+                    g[e] = gradient
+        for g, gradient in zip(gradients, vjp(by_features), strict=False):
+            g[going] = gradient
         self._move(number, gradients)
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class _Run:
                     self.stopped[e] = number, f"the {what} are infinite or NaN"
         self.parameters = _chosen(self._going(), moved, self.good)
         if self.recipe.momentum is not None:
-            self.slow = followed(self.slow, self.parameters[: self.own], self.recipe.momentum)
+            self.slow = momentum_update(self.slow, self.parameters[: self.own], self.recipe.momentum)
 
     def _drawn(self, generator: np.random.Generator) -> Batch:
         batch: Any = self.draw(generator)

@@ -183,7 +183,7 @@ def test_every_run_has_a_panel_and_nothing_else(published, count):
 
 @pytest.mark.parametrize("number", [0, 5])
 def test_an_animation_ends_with_the_features_of_its_run(published, number):
-    shown = quadrants_pictures.course(published.setup, number)
+    shown = quadrants_pictures.snapshots_of(published.setup, number)
     assert len(shown) == quadrants_pictures.frames(published.setup) == 41
     assert [step for step, _ in shown[::20]] == [0, 5000, 10_000]
     one = published.runs[number]
@@ -193,7 +193,7 @@ def test_an_animation_ends_with_the_features_of_its_run(published, number):
 
 
 def test_an_animation_of_diverged_runs_ends_where_they_do():
-    shown = quadrants_pictures.course(replay.Setup(temperatures=(1e-30,), steps=25_000))
+    shown = quadrants_pictures.snapshots_of(replay.Setup(temperatures=(1e-30,), steps=25_000))
     (run,) = replay.run(temperatures=(1e-30,), steps=250).runs
     assert [step for step, _ in shown] == [0, run.stopped - 1]
     np.testing.assert_array_equal(shown[-1][1], run.features)
@@ -203,7 +203,7 @@ def test_the_chosen_run_is_animated(run, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(quadrants_pictures, "render", lambda *_: b"")
     monkeypatch.setattr(
-        quadrants_pictures, "course", lambda setup, number: seen.append(number) or [(0, np.zeros((100, 2)))]
+        quadrants_pictures, "snapshots_of", lambda setup, number: seen.append(number) or [(0, np.zeros((100, 2)))]
     )
     run("--steps", "3", "--out", str(tmp_path), "--animate", "0.5")
     run("--steps", "3", "--out", str(tmp_path))

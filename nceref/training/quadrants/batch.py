@@ -109,7 +109,7 @@ class State:
 
 
 OnProgress = Callable[[State], Any]
-"""Is told after every block of steps."""
+"""Called with the state after every block of steps."""
 
 
 def begin(setup: Setup) -> State:
@@ -145,14 +145,14 @@ def _block(setup: Setup, state: State, x: Array) -> State:
     """The next steps of the runs that have not diverged; `x` is (steps, R, 5, 2)."""
     runs, done = x.shape[1], state.done + len(x)
     alive = np.flatnonzero(state.stopped == 0)
-    heat, rate = np.tile(setup.temperatures, 2 * len(setup.seeds))[alive], np.tile(setup.rates, 2)[alive]
+    temperature, rate = np.tile(setup.temperatures, 2 * len(setup.seeds))[alive], np.tile(setup.rates, 2)[alive]
     # Not by indexing, which may return another memory layout.
     weights, both = np.take(state.weights, alive, axis=1), np.take(x, alive % runs, axis=1)
-    logits, lengths = fused.advance(weights, both, heat, rate)
+    logits, lengths = fused.advance(weights, both, temperature, rate)
     stopped = state.stopped.copy()
     parameters = weights[0], np.swapaxes(weights[1], 1, 2)
     if not (plain.in_range(parameters).all() and np.isfinite(logits).all() and (lengths >= _SHORTEST).all()):
-        weights, logits, at = _carefully(np.take(state.weights, alive, axis=1), both, heat, rate)
+        weights, logits, at = _carefully(np.take(state.weights, alive, axis=1), both, temperature, rate)
         stopped[alive] = np.where(at > 0, state.done + at, 0)
     merged = state.weights.copy()
     merged[:, alive] = weights
@@ -172,12 +172,12 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
     at = np.zeros(x.shape[1], np.int64)
     with np.errstate(all="ignore"):
         for number, batch in enumerate(x, 1):
-            moved, found = plain.step(parameters, batch, temperature, rate)
-            sound = np.isfinite(found).all(axis=1)
+            moved, step_logits = plain.step(parameters, batch, temperature, rate)
+            sound = np.isfinite(step_logits).all(axis=1)
             sound &= plain.in_range(moved)
             at[~sound & (at == 0)] = number
             going = at == 0
-            logits[number - 1, going] = found[going]
+            logits[number - 1, going] = step_logits[going]
             parameters = tuple(
                 np.where(going[:, None, None], new, old) for new, old in zip(moved, parameters, strict=True)
             )
@@ -187,8 +187,8 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
 def losses_of(logits: Array) -> Array:
     """Minus the log of the probability of the positive, which comes first."""
     top = logits.max(axis=-1)
-    found: Array = top - logits[..., 0] + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
-    return found
+    losses: Array = top - logits[..., 0] + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
+    return losses
 
 
 def _hits(logits: Array) -> Array:

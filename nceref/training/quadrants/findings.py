@@ -60,7 +60,7 @@ def merged(run: Run) -> bool:
     return run.statistics.neighbor_accuracy < untrained(run).neighbor_accuracy - _CLEARLY
 
 
-def told_by_the_program(run: Run) -> bool:
+def is_reproducible(run: Run) -> bool:
     """Whether the run went to its end, and rounding does not decide how it ended."""
     return run.stopped is None and run.comparable_until >= len(run.losses)
 
@@ -73,10 +73,10 @@ def by_temperature(runs: tuple[Run, ...]) -> list[Run]:
 
 def spread_more_evenly() -> bool:
     """Evidence: at 0.05, both runs end closer to uniform than they start, on the circle and in the square."""
-    found = [(untrained(run), run.statistics) for run in _published() if run.temperature == 0.05]
-    return len(found) == 2 and all(
+    pairs = [(untrained(run), run.statistics) for run in _published() if run.temperature == 0.05]
+    return len(pairs) == 2 and all(
         after.uniformity < before.uniformity and after.square_distance < before.square_distance
-        for before, after in found
+        for before, after in pairs
     )
 
 
@@ -85,8 +85,8 @@ def in_opposite_corners() -> bool:
 
     Which corners they are depends on rounding, and so on the machine.
     """
-    found = corners(_published()[-1].features)
-    return found.hold_nearly_all and found.are_opposite
+    lowest = corners(_published()[-1].features)
+    return lowest.hold_nearly_all and lowest.are_opposite
 
 
 def rate_over_temperature_contrasts() -> bool:
@@ -102,8 +102,8 @@ def rate_over_temperature_contrasts() -> bool:
 
 def rise(name: str, confounder: bool) -> tuple[float, float]:
     """How much a number grows from 0.99 to 0.01: mean over 32 seeds, and its standard error."""
-    found = _all(name, confounder)
-    each = found[:, _AT[0.01]] - found[:, _AT[0.99]]
+    values = _all(name, confounder)
+    each = values[:, _AT[0.01]] - values[:, _AT[0.99]]
     return float(each.mean()), float(each.std(ddof=1) / len(each) ** 0.5)
 
 
@@ -113,8 +113,10 @@ def moderate_only_in_the_square() -> bool:
     In the mean, with the rate over the temperature held fixed, distances in the square differ by less than a third.
     """
     square, circle, held = (_all(*which) for which in _EVENNESS)
-    in_square, on_circle = (np.isclose(_TEMPERATURES, 0.05)[found.argmin(axis=1)].sum() for found in (square, circle))
-    spread, left = (np.ptp(found.mean(axis=0)) for found in (square, held))
+    in_square, on_circle = (
+        np.isclose(_TEMPERATURES, 0.05)[distances.argmin(axis=1)].sum() for distances in (square, circle)
+    )
+    spread, left = (np.ptp(values.mean(axis=0)) for values in (square, held))
     return bool(in_square >= len(_SEEDS) - 1 and on_circle <= 1 and left < spread / 3)
 
 

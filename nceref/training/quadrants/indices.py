@@ -34,8 +34,8 @@ def draw(seed: int, runs: int, steps: int) -> Array:
 def numbers(seed: int, count: int) -> Array:
     """The numbers as the script draws them, (count, 6): class, anchor, positive, three negatives."""
     word = chain.from_iterable(_top_bits(random.Random(checked_seed(seed)))).__next__
-    found: list[int] = []
-    keep = found.extend
+    bits: list[int] = []
+    keep = bits.extend
     # Of 7 bits, a class has the first 3 and is refused from 4 on, that is from 64; of 5 bits from 25, that is from 100.
     for _ in range(count):
         while (label := word()) >= 64:
@@ -51,7 +51,7 @@ def numbers(seed: int, count: int) -> Array:
         while (third := word()) >= 75 or third in (first, second):
             pass
         keep((label, anchor, positive, first, second, third))
-    return np.asarray(np.right_shift(np.reshape(found, (count, 6)), [4, 2, 2, 0, 0, 0]))
+    return np.asarray(np.right_shift(np.reshape(bits, (count, 6)), [4, 2, 2, 0, 0, 0]))
 
 
 def _top_bits(generator: random.Random) -> Iterator[bytes]:

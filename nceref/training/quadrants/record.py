@@ -27,8 +27,8 @@ def record(runs: Runs, seed: int | None = None) -> dict[str, Any]:
         msg = f"`seed` must say which one of {runs.setup.seeds} is wanted"
         raise InputError(msg)
     seed = runs.setup.seeds[0] if seed is None else seed
-    drawn, found = samples.draw(seed), runs.of(seed)
-    if not found:
+    drawn, of_seed = samples.draw(seed), runs.of(seed)
+    if not of_seed:
         msg = f"`seed` must be one of {runs.setup.seeds}, got {seed}"
         raise InputError(msg)
     return {
@@ -40,13 +40,13 @@ def record(runs: Runs, seed: int | None = None) -> dict[str, Any]:
         "samples": drawn.samples.tolist(),
         "W1": drawn.W1.tolist(),
         "W2": drawn.W2.tolist(),
-        "runs": [_run(run) for run in found],
+        "runs": [_run(run) for run in of_seed],
     }
 
 
 def _run(run: Run) -> dict[str, Any]:
     early = run.weights_at_500
-    course = {} if run.course is None else asdict(run.course)
+    over_steps = {} if run.over_steps is None else asdict(run.over_steps)
     return {
         "temperature": run.temperature,
         "rate": run.rate,
@@ -55,7 +55,7 @@ def _run(run: Run) -> dict[str, Any]:
         "W2": run.W2.tolist(),
         "features": run.features.tolist(),
         "weights_at_500": None if early is None else [w.tolist() for w in early],
-        "statistics": course | asdict(run.statistics),
+        "statistics": over_steps | asdict(run.statistics),
         # Infinity, after a twin has diverged, is no JSON.
         "growth": [{"step": step, "apart": apart if apart < float("inf") else None} for step, apart in run.growth],
         "comparable_until": run.comparable_until,

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from nceref.training.quadrants import batch, samples, storage
 from nceref.training.quadrants.batch import PUBLISHED, STEPS, Setup, State
-from nceref.training.quadrants.statistics import Course, Statistics, of_features, of_steps
+from nceref.training.quadrants.statistics import Statistics, StepStatistics, of_features, of_steps
 
 Array = npt.NDArray[Any]
 OnProgress = Callable[[int], Any]
-"""Is told the number of steps that are done."""
+"""Called with the number of steps that are done."""
 
 _BETWEEN = 10
 """Seconds from one saved state to the next."""
@@ -86,7 +86,7 @@ class Run:
         return of_features(self.features)
 
     @property
-    def course(self) -> Course | None:
+    def over_steps(self) -> StepStatistics | None:
         """Numbers about the steps; None before the first one."""
         return of_steps(self.losses, self.hits) if len(self.losses) else None
 
@@ -126,7 +126,7 @@ def run(
     confounder : bool
         Whether rate over temperature is held at 0.006, instead of the rate at 3e-4.
     on_progress : callable, optional
-        Is told the number of steps that are done, every 250.
+        Called with the number of steps that are done, every 250.
     save : path, optional
         Where to save the state, every ten seconds, at the end and when the run is interrupted: `resume` goes on from
         there.

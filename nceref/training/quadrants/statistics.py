@@ -53,7 +53,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Course:
+class StepStatistics:
     """Numbers about the steps of a run, over those that were done.
 
     Attributes
@@ -97,10 +97,10 @@ def _cosines(f: Array, length: Array) -> Array:
     return np.asarray(unit @ unit.T)
 
 
-def of_steps(values: Array, hits: Array) -> Course:
+def of_steps(values: Array, hits: Array) -> StepStatistics:
     """The numbers about the losses and hits of the steps that were done, one or more."""
     first, last = (float(np.mean(part, dtype=np.float64)) for part in (values[:WINDOW], values[-WINDOW:]))
-    return Course(first, last, float(np.mean(hits)))
+    return StepStatistics(first, last, float(np.mean(hits)))
 
 
 def square_distance(points: Array) -> float:

@@ -84,11 +84,11 @@ def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
 
 def _digest(header: str, arrays: Mapping[str, Any]) -> str:
     """Of everything in a file, dtypes and shapes included."""
-    found = sha256(header.encode())
+    digest = sha256(header.encode())
     for name, array in arrays.items():
-        found.update(f"{name} {array.dtype} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _refused(path: str | os.PathLike[str], why: str) -> InputError:

@@ -130,8 +130,8 @@ def test_the_encoder_is_odd(runs):
 
 def test_the_pictures_in_numbers(runs):
     for run, row in zip(runs.of(0), PICTURES, strict=False):
-        s, course = run.statistics, run.course
-        found = (course.loss_first, course.loss_last, course.positive_on_top, *s.std, s.cosine_within, s.cosine_between,
+        s, steps = run.statistics, run.over_steps
+        found = (steps.loss_first, steps.loss_last, steps.positive_on_top, *s.std, s.cosine_within, s.cosine_between,
                  s.uniformity, s.square_distance, s.radius, s.neighbor_accuracy)  # fmt: skip
         assert run.temperature == row[0]
         for value, printed, places in zip(found, row[1:], PLACES, strict=True):
@@ -221,7 +221,7 @@ def test_a_diverging_run_is_stopped_alone_and_keeps_its_last_sound_weights(monke
     assert bad.stopped == 1
     np.testing.assert_array_equal(bad.W1, bad.initial[0])
     assert bad.weights_at_500 is None
-    assert bad.course is None
+    assert bad.over_steps is None
     assert bad.comparable_until == 0
     assert [np.isinf(apart) for _, apart in bad.growth] == [True] * 3
     assert record.record(replay.run((0,), (0.05, 1e-3), 20))["runs"][1]["growth"] == [{"step": 20, "apart": None}]
