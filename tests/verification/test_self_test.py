@@ -19,14 +19,14 @@ def as_outcome(probe, answer):
     return Outcome(*answer)
 
 
-def test_every_canary_is_caught_on_the_path_that_judges_and_survives_on_one_that_does_not():
+def test_every_wrong_answer_is_caught_on_the_path_that_judges_and_survives_on_one_that_does_not():
     observations = [Observation(p, right(p)) for p in corpus(LOSS, {}, suite="quick")]
     assert {t.result for t in run_self_test(observations, as_outcome)} == {"caught"}
     assert len(run_self_test(observations, as_outcome)) == len(WRONG_ANSWERS)
     assert {t.result for t in run_self_test(observations, lambda probe, answer: right(probe))} == {"survived"}
 
 
-def test_cases_that_could_not_see_a_canary_say_so():
+def test_a_wrong_answer_that_no_case_could_see_is_unseen():
     bounds = replace(PROBE.bounds, value=1e3, grads={n: 1e3 + 0 * g for n, g in PROBE.grads.items()})
     vague = replace(PROBE, bounds=bounds)
     results = {t.wrong_answer.name: t.result for t in run_self_test([Observation(vague, right(vague))], as_outcome)}

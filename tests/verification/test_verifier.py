@@ -135,7 +135,7 @@ def test_an_argument_that_nobody_gives_is_named():
     assert "--call" in report.reason
 
 
-def test_a_survivor_among_the_canaries_is_the_checkers_failure(monkeypatch):
+def test_a_wrong_answer_that_passes_is_the_checkers_failure(monkeypatch):
     survived = SelfTestTrial(WRONG_ANSWERS[0], "survived", "designed-0.3")
     monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (survived,))
     report = nceref.verify(plain.with_gradients, **QUICK)

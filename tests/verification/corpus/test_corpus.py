@@ -137,7 +137,7 @@ def test_what_the_reference_refuses_is_skipped_in_its_words():
 
 @pytest.mark.parametrize("policy", ["skip", "zero"])
 @pytest.mark.parametrize("by", ["labels", "mask"])
-def test_a_lonely_anchor_is_judged_under_a_policy(policy, by):
+def test_an_anchor_without_positive_is_judged_under_a_policy(policy, by):
     case = inputs("supcon_out", "quick", {by: ..., "no_positive": policy})["lonely-0.3"]
     probe = evaluate(get_loss("supcon_out").declaration, case)
     assert not probe.skip
