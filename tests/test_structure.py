@@ -176,7 +176,6 @@ _STILL_BANNED_IN = {
     "nceref/verification/diagnosis",
     "tests",
     "tests/cli",
-    "tests/engine",
     "tests/experiments",
     "tests/theory",
     "tests/training/quadrants",

@@ -17,8 +17,8 @@ def test_anatomy_shows_what_adds_up():
     assert np.all(np.abs(view.relative_penalties.sum(axis=1) - 1) <= 8 * eps)
     positive = np.roll(np.eye(8, dtype=bool), 4, axis=1)
     # dL/ds of the mean over 8 rows: probability minus 1 at the positive, divided by 8.
-    want = (view.probabilities - positive) / 8
-    assert np.all(np.abs(view.slopes - want) <= 8 * eps)
+    expected = (view.probabilities - positive) / 8
+    assert np.all(np.abs(view.slopes - expected) <= 8 * eps)
 
 
 def test_anatomy_of_a_large_batch_is_refused():

@@ -20,16 +20,16 @@ def exactly(function, x):
 def test_softplus_and_sigmoid_keep_their_digits(bounded):
     x = ENDS[np.abs(ENDS) < 350] if bounded else ENDS
     value, slope = heads.softplus_and_sigmoid_of_block(x, bounded)
-    want = exactly(lambda x: mpmath.log1p(mpmath.exp(x)), x)
-    assert np.all(np.abs(value - want) <= 4 * EPS * want + 5e-324)
-    want = exactly(lambda x: 1 / (1 + mpmath.exp(-x)), x)
-    assert np.all(np.abs(slope - want) <= 4 * EPS * want + 5e-324)
+    expected = exactly(lambda x: mpmath.log1p(mpmath.exp(x)), x)
+    assert np.all(np.abs(value - expected) <= 4 * EPS * expected + 5e-324)
+    expected = exactly(lambda x: 1 / (1 + mpmath.exp(-x)), x)
+    assert np.all(np.abs(slope - expected) <= 4 * EPS * expected + 5e-324)
 
 
 def test_log1mexp_keeps_its_digits_on_both_sides_of_its_branch():
     x = np.array([-1e-300, -1e-9, -0.69, -0.7, -3.0, -40.0, -700.0])
-    want = exactly(lambda x: mpmath.log(-mpmath.expm1(x)), x)
-    assert np.all(np.abs(heads.log1mexp(x) - want) <= 4 * EPS * np.abs(want))
+    expected = exactly(lambda x: mpmath.log(-mpmath.expm1(x)), x)
+    assert np.all(np.abs(heads.log1mexp(x) - expected) <= 4 * EPS * np.abs(expected))
     assert heads.log1mexp(np.zeros(1))[0] == -np.inf
 
 
@@ -75,5 +75,5 @@ def test_the_vjp_of_a_positive_set_goes_to_peak_and_to_peak_less_level(form):
     np.testing.assert_allclose(slopes["negatives"], by_negatives, rtol=1e-7, atol=1e-8)
     # The second column is the slope of peak - level with the peak held, the first that of the peak with the gap held.
     for column, by in ((0, np.array([step, step, 0, 0])), (1, np.array([0, -step, 0, 0]))):
-        found = (moved("positives", by) - moved("positives", -by)) / (2 * step)
-        np.testing.assert_allclose(slopes["positives"][:, column], found, rtol=1e-7, atol=1e-8)
+        difference = (moved("positives", by) - moved("positives", -by)) / (2 * step)
+        np.testing.assert_allclose(slopes["positives"][:, column], difference, rtol=1e-7, atol=1e-8)

@@ -35,8 +35,8 @@ def test_cutting_a_tile_is_masking_it(pattern, fill, flip):
             view = View(tile(rows, columns), flip)
             mask = pattern.mask(view.rows, view.columns, view.s)
             mask = np.full(view.s.shape, mask is None) if mask is None or mask is False else mask
-            want = np.where(mask, view.s, fill)
-            assert np.array_equal(view.turned(pattern.cut(view.tile.s.copy(), view, fill)), want)
+            expected = np.where(mask, view.s, fill)
+            assert np.array_equal(view.turned(pattern.cut(view.tile.s.copy(), view, fill)), expected)
             assert np.array_equal(view.turned(pattern.inside(view)) > 0, mask)
 
 
@@ -48,11 +48,11 @@ def test_lines_are_the_pairs_of_a_diagonal(flip):
             view = View(tile(rows, columns), flip)
             mask = pattern.mask(view.rows, view.columns, view.s)
             mask = np.zeros(view.s.shape, bool) if mask is False else mask
-            found = np.zeros(view.s.shape)
+            covered = np.zeros(view.s.shape)
             for own, where in pattern.lines(view):
                 assert np.array_equal(view.tile.line(where), view.s[own][mask[own]])
-                found[own] += mask[own]
-            assert np.array_equal(found, mask)
+                covered[own] += mask[own]
+            assert np.array_equal(covered, mask)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from nceref.tolerance import bounds, close
 def test_statistics_with_and_without_running_maxima_agree(loss_name, monkeypatch):
     """At this temperature every exponential is in range, so that both kinds can do the work."""
     loss = get_loss(loss_name)
-    for case, want, allowed in small_cases(loss_name):
+    for case, expected, allowed in small_cases(loss_name):
         with monkeypatch.context() as patch:
             for statistic in (LogSumExp, PositiveSet):
                 patch.setattr(statistic, "within", lambda self, bound, most: self)
-            assert_within_bounds(case, loss.value_and_grad(**case.inputs), want, allowed)
+            assert_within_bounds(case, loss.value_and_grad(**case.inputs), expected, allowed)
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.01, 0.001])
