@@ -70,7 +70,7 @@ def _with_identities(unexplained: Diagnosis, identities: Sequence[Result]) -> Di
     """With what an identity shows of the value; as it is where the value is right."""
     if unexplained.id != "unexplained":
         return unexplained
-    cases = {(result.quantity.removeprefix("identity."), result.status): result.case for result in identities}
+    cases: dict[tuple[str, str], str] = {(r.quantity.removeprefix("identity."), r.status): r.case for r in identities}
     words = next((w.format(case=cases[name, s]) for name, s, w in _WITH_IDENTITY if (name, s) in cases), "")
     return replace(unexplained, sentence=f"{unexplained.sentence}{words and f'; {words}'}")
 
