@@ -141,16 +141,13 @@ def test_every_loss_has_its_hand_worked_example():
     assert tests == set(nceref.all_losses())
 
 
-_STILL_DOUBLE = {"Symbolic"}
-
-
 def test_class_names_are_unique():
     classes = defaultdict(set)
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes[node.name].add(module(path))
-    assert {name: where for name, where in classes.items() if len(where) > 1 and name not in _STILL_DOUBLE} == {}
+    assert {name: where for name, where in classes.items() if len(where) > 1} == {}
 
 
 BANNED = re.compile(

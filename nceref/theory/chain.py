@@ -12,7 +12,7 @@ from random import Random
 from re import sub
 from typing import Any
 
-from nceref.theory.statements import Symbolic
+from nceref.theory.statements import SymbolicSystem
 
 DIGITS = 50
 POINTS = 6
@@ -214,7 +214,7 @@ def _same(left: Any, right: Any) -> bool:
     difference = sp.sympify(left - right)
     if _zero_as_fraction(difference):
         return True
-    return Symbolic().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
+    return SymbolicSystem().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
 
 
 def _zero_as_fraction(difference: Any) -> bool:

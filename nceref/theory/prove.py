@@ -25,7 +25,7 @@ from nceref.errors import DeclarationError
 from nceref.registry import choose, discover
 from nceref.theory import derivation
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
-from nceref.theory.statements import DIGITS, Digits, Symbolic, evaluate, scenario
+from nceref.theory.statements import DIGITS, DecimalSystem, SymbolicSystem, evaluate, scenario
 from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import row_name
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
@@ -109,7 +109,7 @@ def counter(claim: Claim) -> Counter | None:
     given = claim.counterexample
     if given is None or callable(given):
         return None if given is None else given()
-    system = Digits(DIGITS["numeric"])
+    system = DecimalSystem(DIGITS["numeric"])
     published = evaluate(claim.as_published, claim.scenario, given, system)
     where = ", ".join(f"{k} = {v}" for k, v in given.items())
     shown = f"published: {claim.as_published}; but {published.shown}, at {where}"
@@ -140,10 +140,10 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
         return how(rng) if kind == "property" else how(), ""
     here, text = scenario(claim.scenario), claim.formula if how is True else how
     if kind == "symbolic":
-        held = evaluate(text, claim.scenario, here.symbols(), Symbolic())
+        held = evaluate(text, claim.scenario, here.symbols(), SymbolicSystem())
         return held.holds, held.shown if not held.holds else ""
     instances = here.fixed if kind == "numeric" else (here.draw(rng) for _ in range(DRAWS))
-    system = Digits(DIGITS[kind])
+    system = DecimalSystem(DIGITS[kind])
     for base in instances:
         held = evaluate(text, claim.scenario, base, system)
         if not held.holds:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nceref.errors import InputError
+from nceref.exact.number_systems import Mpmath, Symbols
 from nceref.registry import discover
 from nceref.theory.claim import Scenario
 
@@ -26,19 +27,21 @@ class Held(NamedTuple):
     shown: str = ""
 
 
-class Digits:
-    """Numbers of mpmath, complex ones for derivatives: the step is so small that nothing is left of the next term."""
+class DecimalSystem(Mpmath):
+    """Numbers of mpmath with which statements are evaluated; a derivative is a complex step.
+
+    Parameters
+    ----------
+    digits : int
+        What has to agree; there are ten more, so that nothing is left of the next term of a complex step.
+    """
 
     symbolic = False
 
     def __init__(self, digits: int) -> None:
-        import mpmath
-
-        self.context = mpmath.MPContext()
-        self.context.dps = digits + 10
+        super().__init__(digits + 10)
         self.tolerance = self.context.mpf(10) ** (-digits + 5)
-        for name in ("exp", "log", "sqrt", "sin", "cos", "acos", "pi"):
-            setattr(self, name, getattr(self.context, name))
+        self.pi = self.context.pi
 
     def number(self, x: Any, exact: bool = False) -> Any:
         """The exact value of a float, and of an integer if asked; other numbers stay; lists entry by entry."""
@@ -61,7 +64,7 @@ class Digits:
     def derivative(self, at: Callable[[Any], Any], x: Any) -> Any:
         """Complex step: Im f(x + ih) / h."""
         h = self.context.mpf(10) ** (-self.context.dps)
-        return self.context.im(at(self.context.mpc(x, h))) / h
+        return self.parts(at(self.step(x, h)))[1] / h
 
     def compare(self, left: Any, operator: Any, right: Any) -> bool:
         """Up to the last few digits, relative to the larger side where it is above 1; ``<`` has to be clear."""
@@ -72,18 +75,14 @@ class Digits:
         return bool(difference >= -room) if isinstance(operator, ast.LtE) else bool(difference > room)
 
 
-class Symbolic:
-    """SymPy: equality means that the difference simplifies to 0."""
+class SymbolicSystem(Symbols):
+    """SymPy expressions of statements: equality means that the difference simplifies to 0."""
 
     symbolic = True
 
     def __init__(self) -> None:
-        import sympy
-
-        self.sympy = sympy
-        for name in ("exp", "log", "sqrt", "sin", "cos", "acos", "pi"):
-            setattr(self, name, getattr(sympy, name))
-        self.largest, self.smallest = sympy.Max, sympy.Min
+        super().__init__()
+        self.pi, self.largest, self.smallest = self.sympy.pi, self.sympy.Max, self.sympy.Min
 
     def number(self, x: Any, exact: bool = False) -> Any:
         """An exact rational for a float, and for an integer if asked."""

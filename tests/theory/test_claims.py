@@ -222,7 +222,7 @@ def test_a_slip_in_numbers_that_nobody_can_compute_is_seen():
     ],
 )
 def test_statements_mean_what_they_say(text, holds):
-    system = statements.Digits(50)
+    system = statements.DecimalSystem(50)
     for base in statements.scenario("anchor").fixed:
         assert statements.evaluate(text, "anchor", base, system).holds is holds
 
@@ -230,7 +230,7 @@ def test_statements_mean_what_they_say(text, holds):
 @pytest.mark.parametrize("text", ["L", "L + 1", "L == 1 or L == 2", "d(L, 3) == 1"])
 def test_what_is_no_statement_is_refused(text):
     with pytest.raises(InputError):
-        statements.evaluate(text, "anchor", statements.scenario("anchor").fixed[0], statements.Digits(50))
+        statements.evaluate(text, "anchor", statements.scenario("anchor").fixed[0], statements.DecimalSystem(50))
 
 
 def test_every_scenario_computes_what_it_names():
@@ -239,7 +239,7 @@ def test_every_scenario_computes_what_it_names():
 
     for name, scenario in discover("nceref.theory.scenarios", "SCENARIO", Scenario).items():
         for base in (*scenario.fixed, scenario.draw(np.random.default_rng(0))):
-            system = statements.Digits(30)
+            system = statements.DecimalSystem(30)
             found = scenario.terms(system, {k: system.number(v) for k, v in base.items()})
             assert set(found) == set(scenario.meaning), name
 

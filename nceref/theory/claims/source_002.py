@@ -93,10 +93,12 @@ def _collapse():
     import numpy as np
 
     from nceref import losses
-    from nceref.theory.statements import Digits, evaluate
+    from nceref.theory.statements import DecimalSystem, evaluate
 
     attained = "L == log(N) and ideal - 1 / t == log(N) and alignment == -1 / t"
-    exact = [evaluate(attained, "split", {"s": (1.0,) * n, "t": 0.1, "w": 1.0}, Digits(50)).holds for n in (2, 5, 64)]
+    exact = [
+        evaluate(attained, "split", {"s": (1.0,) * n, "t": 0.1, "w": 1.0}, DecimalSystem(50)).holds for n in (2, 5, 64)
+    ]
     x = np.tile([0.6, 0.8], (64, 1))
     pair = losses.alignment(x, x), losses.uniformity(x)
     return all(exact) and np.allclose([*pair, losses.info_nce(x, x, temperature=0.1)], [0, 0, np.log(64)], atol=1e-13)
