@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -55,12 +56,12 @@ def test_words_are_large_enough_whole_and_apart(figure, monkeypatch):
 
     drawn, draw = {}, Text.draw
 
-    def noted(text, renderer):
+    def record(text, renderer):
         if text.get_visible() and text.get_text().strip():
             drawn[text] = text.get_window_extent(renderer)
         draw(text, renderer)
 
-    monkeypatch.setattr(Text, "draw", noted)
+    monkeypatch.setattr(Text, "draw", record)
     with style():
         canvas = compose(figure, data(figure.name))
         canvas.canvas.draw()
@@ -251,11 +252,21 @@ def sample(**changes):
     return replace(plain, **changes)
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A folder with one figure, drawn once."""
+    path = tmp_path_factory.mktemp("figures")
+    with pytest.MonkeyPatch.context() as patch:
+        declare(patch, sample())
+        list(figure_files.draw(out=path))
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(drawn, tmp_path, monkeypatch):
     """A folder with one drawn figure, the only one there is."""
     declare(monkeypatch, sample())
-    list(figure_files.draw(out=tmp_path))
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -403,7 +414,7 @@ def test_the_committed_figures_are_what_would_be_drawn():
 
 
 def test_nothing_is_drawn_before_it_is_asked_for():
-    code = "import sys; from nceref import drawing; drawing.figures(); sys.exit('matplotlib' in sys.modules)"
+    code = "import sys; from nceref.theory import figure_files; figure_files.figures(); sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
 
 
