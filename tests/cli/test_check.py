@@ -43,21 +43,21 @@ def test_check_as_json_is_one_list_and_a_finding_too(run, failing):
 
 
 def test_check_without_names_is_all_losses_and_with_names_each_once(run, failing, monkeypatch):
-    asked = []
-    monkeypatch.setattr(check, "count", lambda names: asked.append(names) or 1)
+    requested = []
+    monkeypatch.setattr(check, "count", lambda names: requested.append(names) or 1)
     run("check")
     run("check", "nt_xent", "dcl", "nt_xent")
-    assert asked == [tuple(all_losses()), ("nt_xent", "dcl")]
+    assert requested == [tuple(all_losses()), ("nt_xent", "dcl")]
 
 
 def test_results_show_the_worst_error_and_every_failure():
-    found = [
+    results = [
         CheckResult("dcl", "formula float64", "pass", "worst relative error 3e-16"),
         CheckResult("dcl", "nonnegative", "fail", "declared, but the value is -3"),
         CheckResult("dcl", "scale_invariant", "skip", "the question does not arise"),
         CheckResult("dcl", "relation to nt_xent", "pass", "never above"),
     ]
-    page = check_page.page_of(found).text()
+    page = check_page.page_of(results).text()
     assert [words(line) for line in plain_lines(page)[1:]] == [
         "formula float64 pass worst relative error 3e-16",
         "properties fail 1 failed, 1 skipped",
@@ -65,4 +65,4 @@ def test_results_show_the_worst_error_and_every_failure():
         "skip scale invariant: the question does not arise",
         "relations pass 1 passed",
     ]
-    assert check_page.tally(found) == "2 passed, 1 failed, 1 skipped"
+    assert check_page.tally(results) == "2 passed, 1 failed, 1 skipped"

@@ -26,10 +26,10 @@ def test_claims_of_a_verdict_and_of_a_source(run):
 
 
 def test_claims_as_json_have_the_keys_that_were_promised(run):
-    found = json.loads(run("claims", "--json")[1])
+    content = json.loads(run("claims", "--json")[1])
     promised = {"id", "source", "statement", "verdict", "evidence", "published", "computed"}
-    assert all(set(one) >= promised for one in found)
-    assert all(len(one["published"]) == len(one["computed"]) for one in found)
+    assert all(set(one) >= promised for one in content)
+    assert all(len(one["published"]) == len(one["computed"]) for one in content)
 
 
 def test_one_claim_shows_its_repair_and_its_counterexample(run):
@@ -42,12 +42,12 @@ def test_one_claim_shows_its_repair_and_its_counterexample(run):
 def test_prove_reports_what_held_and_what_it_took(run):
     # The counterexample of PC-3 compares arrays: it ends in a NumPy bool.
     status, out, _ = run("prove", "IS-1", "IS-8", "PC-3", "--json")
-    found = json.loads(out, parse_constant=pytest.fail)
+    content = json.loads(out, parse_constant=pytest.fail)
     assert status == 0
-    assert [one["id"] for one in found["claims"]] == ["IS-1", "IS-8", "PC-3"]
-    assert found["claims"][2]["evidence"]["counterexample"]["held"] is True
-    assert found["claims"][0]["evidence"]["symbolic"]["held"]
-    assert found["totals"]["symbolic"] | {"seconds": 0} == {"held": 2, "run": 2, "seconds": 0}
+    assert [one["id"] for one in content["claims"]] == ["IS-1", "IS-8", "PC-3"]
+    assert content["claims"][2]["evidence"]["counterexample"]["held"] is True
+    assert content["claims"][0]["evidence"]["symbolic"]["held"]
+    assert content["totals"]["symbolic"] | {"seconds": 0} == {"held": 2, "run": 2, "seconds": 0}
 
 
 def test_prove_exits_with_1_where_a_claim_expects_another_verdict(run, monkeypatch):

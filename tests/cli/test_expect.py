@@ -33,11 +33,11 @@ def test_help_of_expect_shows_its_example_on_one_line(run):
 
 def test_expect_as_json_carries_every_digit_and_the_place(run):
     status, out, _ = run(*STUCK, "--value", "6.2364", "--json")
-    found = json.loads(out)
+    answer = json.loads(out)
     assert status == 0
-    assert [r["value"] for r in found["readings"]] == sorted(r["value"] for r in found["readings"])
-    assert found["settings"] == {"n": 256, "dim": None, "temperature": 0.07}
-    assert found["value"]["possible"]
+    assert [r["value"] for r in answer["readings"]] == sorted(r["value"] for r in answer["readings"])
+    assert answer["settings"] == {"n": 256, "dim": None, "temperature": 0.07}
+    assert answer["value"]["possible"]
 
 
 def test_expect_takes_any_size_or_scalar_by_name(run):
@@ -56,8 +56,8 @@ def test_ids_are_explained_once_where_there_are_some():
         )
         == 1
     )
-    found = expected_readings("nt_xent", {"n": 8, "temperature": 1})
-    bare = replace(found, readings=tuple(replace(reading, because="by definition") for reading in found.readings))
+    answer = expected_readings("nt_xent", {"n": 8, "temperature": 1})
+    bare = replace(answer, readings=tuple(replace(reading, because="by definition") for reading in answer.readings))
     assert "An id such as" not in expect_page.page_of(bare).text()
 
 
@@ -70,6 +70,6 @@ def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
 
 
 def test_place_of_a_value_stands_below_the_expectations():
-    found = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
-    plain_lines(page := expect_page.page_of(found, locate(found, "6.2364")).text())
+    answer = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
+    plain_lines(page := expect_page.page_of(answer, locate(answer, "6.2364")).text())
     assert "\n6.2364 is collapse and chance (6.23637), to 5 digits.\n" in page

@@ -37,8 +37,8 @@ def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
 
 def test_help_imports_nothing_heavy():
     script = f"import sys\ntry:\n    {START}\nfinally:\n    print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
-    modules = found.stdout.splitlines()[-1].split()
+    process = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    modules = process.stdout.splitlines()[-1].split()
     assert "nceref.cli" in modules
     assert [name for name in modules if name.split(".")[0] in HEAVY] == []
     own = {name for name in modules if name.startswith("nceref")}
@@ -117,7 +117,7 @@ def test_interrupt_is_status_130(run, monkeypatch):
 def test_launcher_runs_from_a_clone(tmp_path):
     launcher = Path(__file__).parents[2] / "cli.py"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, launcher, "--version"],
         cwd=tmp_path,
         env=environment,
@@ -125,10 +125,10 @@ def test_launcher_runs_from_a_clone(tmp_path):
         text=True,
         check=True,
     )
-    assert found.stdout == f"nceref {nceref.__version__}\n"
+    assert process.stdout == f"nceref {nceref.__version__}\n"
 
 
 def test_package_runs_as_a_module(tmp_path):
     command = [sys.executable, "-m", "nceref", "--version"]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert found.stdout == f"nceref {nceref.__version__}\n"
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert process.stdout == f"nceref {nceref.__version__}\n"

@@ -42,10 +42,10 @@ def test_the_summary_has_the_numbers_of_the_original_program(published):
     ]
     start = next(i for i, line in enumerate(lines) if line[:1] == ["start"])
     assert lines[start] == ["start", "0.311", "-1.243", "0.844", "-0.283", "0.322", "0.98"]
-    for line, want in zip(lines[start + 1 :], wanted, strict=False):
+    for line, expected in zip(lines[start + 1 :], wanted, strict=False):
         # -1.5735 is on the edge of two roundings.
         numbers = [*line[:3], *line[4:9]]
-        assert np.abs(np.array(numbers, float) - np.array(want, float)).max() < 1.5e-3
+        assert np.abs(np.array(numbers, float) - np.array(expected, float)).max() < 1.5e-3
 
 
 @pytest.mark.parametrize("width", [40, 64, 80, 120])
@@ -117,10 +117,10 @@ def test_a_diverged_run_beside_is_named_and_is_a_finding(run):
 
 def test_corners_are_counted_and_opposite_ones_compared():
     features = np.repeat([(1, 1), (-1, 0.8), (-0.9, -1), (0.5, 0.5)], (40, 2, 42, 16), axis=0)
-    found = findings.corners(features)
-    assert found == ((40, 2, 42, 0), 16)
-    assert found.are_opposite
-    assert not found.hold_nearly_all
+    content = findings.corners(features)
+    assert content == ((40, 2, 42, 0), 16)
+    assert content.are_opposite
+    assert not content.hold_nearly_all
     # As the source says it: the two corners on the left.
     published = findings.corners(np.repeat([(-1, 1), (-1, -1)], 50, axis=0))
     assert published.hold_nearly_all
@@ -132,11 +132,11 @@ def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path)
     status, out, err = run("--steps", "500", "--json", str(path))
     assert (status, err) == (0, "")
     assert out.startswith("Source 003, replayed: seed 0, float32, 500 steps")
-    found = json.loads(path.read_text())
-    assert np.shape(found["samples"]) == (100, 2)
-    assert [np.shape(found[name]) for name in ("W1", "W2")] == [(10, 2), (2, 10)]
-    assert [one["temperature"] for one in found["runs"]] == [0.05, 0.99, 0.5, 0.05, 0.01, 0.001]
-    for one in found["runs"]:
+    content = json.loads(path.read_text())
+    assert np.shape(content["samples"]) == (100, 2)
+    assert [np.shape(content[name]) for name in ("W1", "W2")] == [(10, 2), (2, 10)]
+    assert [one["temperature"] for one in content["runs"]] == [0.05, 0.99, 0.5, 0.05, 0.01, 0.001]
+    for one in content["runs"]:
         assert [one["W1"], one["W2"]] == one["weights_at_500"]
         assert np.array_equal(np.float32(one["W1"]), np.array(one["W1"]))
         assert np.shape(one["features"]) == (100, 2)
@@ -150,8 +150,8 @@ def test_json_on_standard_output_is_nothing_else(run, tmp_path):
 
 def test_confounder_holds_rate_over_temperature(run):
     _, out, _ = run("--steps", "3", "--confounder", "--json", "-")
-    found = json.loads(out)
-    assert [one["rate"] / one["temperature"] for one in found["runs"]] == pytest.approx([0.006] * 6)
+    content = json.loads(out)
+    assert [one["rate"] / one["temperature"] for one in content["runs"]] == pytest.approx([0.006] * 6)
     assert "Beside the published learning rate" in run("--steps", "3", "--confounder")[1]
 
 
@@ -216,7 +216,7 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--temperature", "0"), "`temperatures` must be > 0"),
         (("--temperature", "nan"), "`temperatures` must be > 0"),
@@ -231,17 +231,17 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
         (("--resume", "file", "--steps", "3"), "leave --steps out"),
     ],
 )
-def test_wrong_input_is_named(run, tmp_path, monkeypatch, arguments, told):
+def test_wrong_input_is_named(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"PK\x03\x04 nothing")
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
-    assert told in err.replace("\n", " ")
+    assert message in err.replace("\n", " ")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(
-    ("option", "place", "told"),
+    ("option", "place", "message"),
     [
         ("--out", "file", "cannot write --out file: it is a file; choose another place"),
         ("--out", "file/pictures", "cannot write --out file/pictures: not a directory"),
@@ -249,13 +249,13 @@ def test_wrong_input_is_named(run, tmp_path, monkeypatch, arguments, told):
         ("--save", "file/state.npz", "cannot write --save file/state.npz: not a directory"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_refused_before_training(run, tmp_path, monkeypatch, option, place, told):
+def test_a_place_that_cannot_be_written_is_refused_before_training(run, tmp_path, monkeypatch, option, place, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("kept")
     monkeypatch.setattr(batch, "advance", lambda *_: pytest.fail("training has begun"))
     status, out, err = run(option, place)
     assert (status, out) == (2, "")
-    assert told in err
+    assert message in err
     assert (tmp_path / "file").read_text() == "kept"
 
 

@@ -53,9 +53,9 @@ def test_an_interval_is_student_s():
 def test_a_statement_holds_in_part_and_pairs_seeds():
     """Seeds that differ more than the losses do hide nothing: 1, 11 and 21 are all above 0, 10 and 20 by 1."""
     r = results(a=(1.0, 11.1, 20.9), b=(0.0, 10.0, 20.0), c=(5.0, 15.0, 25.0))
-    found = judge(Statement("a above b and c", "", (difference("m", "a", "b"), difference("m", "a", "c"))), r)
-    assert found.verdict == PARTLY
-    assert found.numbers[0] == pytest.approx((1.0, 0.1 * 4.30265 / 3**0.5), rel=1e-5)
+    finding = judge(Statement("a above b and c", "", (difference("m", "a", "b"), difference("m", "a", "c"))), r)
+    assert finding.verdict == PARTLY
+    assert finding.numbers[0] == pytest.approx((1.0, 0.1 * 4.30265 / 3**0.5), rel=1e-5)
 
 
 def test_contrasts_say_what_they_are():

@@ -31,6 +31,6 @@ def test_the_probe_is_the_minimum_of_its_objective():
     z = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
     other = sklearn.LogisticRegression(C=1 / (len(x) * measures.DECAY), tol=1e-8, max_iter=10_000).fit(z, labels)
     test = rng.standard_normal((500, 4)) + np.array([0, 0, 0, 2])
-    found = measures.probed(x, labels, test)
+    predicted = measures.probed(x, labels, test)
     seen = other.predict((test - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1))
-    assert np.mean(found == seen) > 0.99
+    assert np.mean(predicted == seen) > 0.99

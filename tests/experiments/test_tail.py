@@ -45,13 +45,13 @@ def test_gradients_of_two_views_are_told_by_the_labels_of_their_samples():
 def test_the_probe_of_a_classifier_reads_what_its_last_layer_reads():
     """Ten features of samples, not two logits of classes."""
     setting, samples = Setting("CE", "cross_entropy", reads=CLASSIFIER), few_samples(0)
-    found = trained(setting, TRAINING, samples, 0)
-    inner = Network(found.recipe.network.layers[:-1])
+    encoder = trained(setting, TRAINING, samples, 0)
+    inner = Network(encoder.recipe.network.layers[:-1])
     z, test = (
-        measures.unit(inner(x, *(w[0] for w in found.parameters[:-2]))[0]) for x in (samples.train, samples.test)
+        measures.unit(inner(x, *(w[0] for w in encoder.parameters[:-2]))[0]) for x in (samples.train, samples.test)
     )
     assert z.shape[1] == TRAINING.sizes[-1]
-    np.testing.assert_array_equal(tail._by_probe(setting, found, samples), measures.probed(z, samples.labels, test))
+    np.testing.assert_array_equal(tail._by_probe(setting, encoder, samples), measures.probed(z, samples.labels, test))
 
 
 def test_a_run_that_diverges_is_named():

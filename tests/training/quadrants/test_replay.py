@@ -49,15 +49,15 @@ def test_the_data_say_where_they_come_from():
 def test_samples_and_initial_weights_are_the_framework_s_bit_by_bit(seed):
     drawn, data = samples.draw(seed), DATA["seeds"][str(seed)]
     for name in ("samples", "W1", "W2"):
-        found = getattr(drawn, name)
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found.astype(np.float64), np.array(data[name]))
+        result = getattr(drawn, name)
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result.astype(np.float64), np.array(data[name]))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7, 2**32 - 1])
 def test_indices_are_those_of_python_s_random(seed):
-    generator, found = random.Random(seed), indices.numbers(seed, 3000)
-    for row in found.tolist():
+    generator, result = random.Random(seed), indices.numbers(seed, 3000)
+    for row in result.tolist():
         label, anchor, positive = generator.randint(0, 3), *(generator.sample(range(25), 1) for _ in range(2))
         assert row == [label, *anchor, *positive, *generator.sample(range(75), 3)]
 
@@ -131,10 +131,10 @@ def test_the_encoder_is_odd(runs):
 def test_the_pictures_in_numbers(runs):
     for run, row in zip(runs.of(0), PICTURES, strict=False):
         s, steps = run.statistics, run.over_steps
-        found = (steps.loss_first, steps.loss_last, steps.positive_on_top, *s.std, s.cosine_within, s.cosine_between,
+        result = (steps.loss_first, steps.loss_last, steps.positive_on_top, *s.std, s.cosine_within, s.cosine_between,
                  s.uniformity, s.square_distance, s.radius, s.neighbor_accuracy)  # fmt: skip
         assert run.temperature == row[0]
-        for value, printed, places in zip(found, row[1:], PLACES, strict=True):
+        for value, printed, places in zip(result, row[1:], PLACES, strict=True):
             # Half a unit of the last printed digit, and room for float32.
             assert abs(value - printed) <= 0.51 * 10.0**-places + 1e-7 * abs(value)
 
@@ -143,9 +143,9 @@ def test_the_numbers_of_untrained_features():
     drawn = samples.draw(0)
     s = statistics.of_features(np.tanh(drawn.samples @ drawn.W1.T @ drawn.W2.T))
     expected = ((0.151, 0.040), 0.3114, -1.2430, 0.8443, -0.2829, 0.3222, 0.136, 0.98)
-    found = (s.std, s.alignment, s.uniformity, s.cosine_within, s.cosine_between, s.square_distance, s.radius,
+    result = (s.std, s.alignment, s.uniformity, s.cosine_within, s.cosine_between, s.square_distance, s.radius,
              s.neighbor_accuracy)  # fmt: skip
-    np.testing.assert_allclose(np.hstack(found), np.hstack(expected), atol=0.51e-3)
+    np.testing.assert_allclose(np.hstack(result), np.hstack(expected), atol=0.51e-3)
     assert statistics.square_distance(drawn.samples.astype(np.float64)) == pytest.approx(0.0059, abs=0.5e-4)
 
 
@@ -264,12 +264,12 @@ def test_short_features_are_divided_by_the_clamp_also_in_a_whole_run():
     start = batch.begin(setup)
     start = replace(start, weights=1e-5 * start.weights)
     parameters = (start.weights[0, :1], np.swapaxes(start.weights[1, :1], 1, 2))
-    found = batch.advance(setup, start)
+    result = batch.advance(setup, start)
     for rows in indices.draw(4, 1, 30)[0]:
         x = samples.draw(4).samples.astype("float64")[rows][None]
         parameters, _ = plain.step(parameters, x, np.array([0.5]), setup.rates)
-    np.testing.assert_array_equal(found.weights[0, :1], parameters[0])
-    np.testing.assert_array_equal(np.swapaxes(found.weights[1, :1], 1, 2), parameters[1])
+    np.testing.assert_array_equal(result.weights[0, :1], parameters[0])
+    np.testing.assert_array_equal(np.swapaxes(result.weights[1, :1], 1, 2), parameters[1])
 
 
 def test_seeds_in_one_batch_are_those_alone():

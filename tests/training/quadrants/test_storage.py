@@ -82,12 +82,12 @@ def test_no_single_flipped_byte_is_loaded_as_something_else(tmp_path):
         path.write_bytes(content)
         flipped(path, at)
         try:
-            found, again = storage.load(path)
+            result, again = storage.load(path)
         except InputError:
             continue
         # Times and attributes of the archive do not matter.
         loaded += 1
-        assert found == setup
+        assert result == setup
         np.testing.assert_array_equal(again.weights, state.weights)
     assert loaded < 20
 
@@ -124,13 +124,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 def test_the_record_has_every_number_exactly():
     runs = replay.run((0,), steps=510)
-    found = json.loads(json.dumps(record.record(runs), allow_nan=False))
+    result = json.loads(json.dumps(record.record(runs), allow_nan=False))
     drawn = samples.draw(0)
     for name in ("samples", "W1", "W2"):
-        np.testing.assert_array_equal(np.array(found[name], np.float32), getattr(drawn, name))
-        np.testing.assert_array_equal(np.array(found[name]), getattr(drawn, name).astype(np.float64))
-    assert [r["temperature"] for r in found["runs"]] == list(PUBLISHED)
-    for run, r in zip(runs.runs, found["runs"], strict=True):
+        np.testing.assert_array_equal(np.array(result[name], np.float32), getattr(drawn, name))
+        np.testing.assert_array_equal(np.array(result[name]), getattr(drawn, name).astype(np.float64))
+    assert [r["temperature"] for r in result["runs"]] == list(PUBLISHED)
+    for run, r in zip(runs.runs, result["runs"], strict=True):
         assert (np.shape(r["W1"]), np.shape(r["W2"]), np.shape(r["features"])) == ((10, 2), (2, 10), (100, 2))
         for name in ("W1", "W2", "features"):
             np.testing.assert_array_equal(np.array(r[name], np.float32), getattr(run, name))
