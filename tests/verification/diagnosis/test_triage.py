@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from verification.diagnosis.test_patterns import first, observed, samples
+from plain_targets import altered, samples
 
 from nceref.losses import LossFunction, get_loss
 from nceref.verification.corpus.corpus import evaluate, rounded
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Observation, Outcome
+
+
+def first(observations):
+    return diagnose(observations)[0]
 
 
 def in_format(dtype, inside):
@@ -27,13 +31,13 @@ def in_format(dtype, inside):
 
 @pytest.mark.parametrize("name", ["nt_xent", "supcon_out", "siglip"])
 def test_arithmetic_in_float32_is_named(name):
-    found = first(observed(name, in_format("float32", np.float32)))
+    found = first(altered(name, in_format("float32", np.float32)))
     assert found.id == "float32-fallback"
     assert "of 1" in found.sentence
 
 
 def test_half_precision_is_told_from_products_in_ten_bits():
-    assert first(observed("nt_xent", in_format("bfloat16", np.float64))).id == "half-fallback"
+    assert first(altered("nt_xent", in_format("bfloat16", np.float64))).id == "half-fallback"
 
     def products(probe, value, grads):
         rows = {n: x / np.linalg.norm(x, axis=1, keepdims=True) for n, x in probe.inputs.items() if n in ("z1", "z2")}
@@ -45,11 +49,11 @@ def test_half_precision_is_told_from_products_in_ten_bits():
         }
         return float(np.float32(value)), {n: np.asarray(np.float32(x), np.float64) for n, x in moved.items()}
 
-    assert first(observed("nt_xent", products, dtype="float32")).id == "tf32-fallback"
+    assert first(altered("nt_xent", products, dtype="float32")).id == "tf32-fallback"
 
 
 def test_a_small_constant_is_not_called_rounding():
-    found = diagnose(observed("nt_xent", lambda probe, value, grads: (value + 1e-9, grads)))
+    found = diagnose(altered("nt_xent", lambda probe, value, grads: (value + 1e-9, grads)))
     assert [one.id for one in found] == ["offset-constant"]
 
 
@@ -91,13 +95,13 @@ def log_of_softmax(probe, value, grads):
     [("exp-overflows", unshifted), ("exp-underflows", shifted_by_masked), ("exp-underflows", log_of_softmax)],
 )
 def test_exponentials_out_of_range_are_named(id, target):
-    found = triage(observed("nt_xent", target, suite="standard"))
+    found = triage(altered("nt_xent", target, suite="standard"))
     assert found[0].id == id
     assert "it agrees on the other" in found[0].sentence
 
 
 def test_a_gradient_that_is_off_is_not_called_rounding():
-    seen = observed("nt_xent", lambda probe, value, grads: (value, {n: g * 1.001 for n, g in grads.items()}))
+    seen = altered("nt_xent", lambda probe, value, grads: (value, {n: g * 1.001 for n, g in grads.items()}))
     assert triage(seen) == ()
 
 
@@ -108,7 +112,7 @@ def test_bare_sigmoids_overflow():
         signed = (2 * np.eye(len(x)) - 1) * (probe.inputs["logit_scale"] * x @ y.T + probe.inputs["logit_bias"])
         return -np.log(1 / (1 + np.exp(-signed))).sum() / len(x), grads
 
-    assert triage(observed("siglip", target, suite="standard"))[0].id == "exp-overflows"
+    assert triage(altered("siglip", target, suite="standard"))[0].id == "exp-overflows"
 
 
 def test_arithmetic_is_seen_beside_another_convention():
@@ -116,7 +120,7 @@ def test_arithmetic_is_seen_beside_another_convention():
         found, slopes = unshifted(probe, value, grads)
         return 2 * found, {n: 2 * g for n, g in slopes.items()}
 
-    seen = observed("nt_xent", target)
+    seen = altered("nt_xent", target)
     assert triage(seen) == ()
     found = triage(seen, lambda probe: (2 * probe.value, {n: 2 * g for n, g in probe.grads.items()}))
     assert found[0].id == "exp-overflows"
@@ -128,7 +132,7 @@ def test_a_lonely_anchor_that_gives_nan_is_named():
         lonely = np.min(np.unique(probe.inputs["labels"], return_counts=True)[1]) == 1
         return (np.nan, {n: np.nan * g for n, g in grads.items()}) if lonely else (value, grads)
 
-    found = first(observed("supcon_out", target, settings={"labels": ..., "no_positive": "skip"}))
+    found = first(altered("supcon_out", target, settings={"labels": ..., "no_positive": "skip"}))
     assert found.id == "lonely-anchors-nan"
 
 
@@ -136,7 +140,7 @@ def test_gradients_that_are_not_finite_are_told_with_what_the_cases_have_in_comm
     def target(probe, value, grads):
         return value, {**grads, "z1": np.nan * grads["z1"]} if samples(probe) == 1 else grads
 
-    found = first(observed("nt_xent", target))
+    found = first(altered("nt_xent", target))
     assert found.id == "gradient-not-finite"
     assert "the gradient of z1 is not finite on 1 of" in found.sentence
     assert "exactly those with a single sample" in found.sentence
@@ -146,7 +150,7 @@ def test_a_loss_that_loses_its_digits_is_called_cancellation():
     def target(probe, value, grads):
         return float((value + 1e3) - 1e3) if value < 1e-9 else value, grads
 
-    seen = observed("nt_xent", target)
+    seen = altered("nt_xent", target)
     for t in (0.05, 0.03):
         apart = {"z1": 2 * np.eye(3), "z2": np.eye(3), "temperature": t}
         probe = evaluate(get_loss("nt_xent").declaration, apart, algorithm="log1p")
@@ -157,7 +161,7 @@ def test_a_loss_that_loses_its_digits_is_called_cancellation():
 
 
 def test_a_value_that_is_rounded_at_the_end_is_not_called_arithmetic_in_float32():
-    found = diagnose(observed("nt_xent", lambda probe, value, grads: (float(np.float32(value)), grads)))
+    found = diagnose(altered("nt_xent", lambda probe, value, grads: (float(np.float32(value)), grads)))
     assert "float32-fallback" not in [one.id for one in found]
 
 
@@ -168,7 +172,7 @@ def test_a_small_change_of_the_inputs_is_not_called_a_format(size):
         value, found = LossFunction(probe.loss).value_and_grad(**{**probe.inputs, **moved})
         return value, {n: found[n] for n in grads}
 
-    assert not triage(observed("nt_xent", target))
+    assert not triage(altered("nt_xent", target))
 
 
 def test_a_value_that_is_nan_for_another_reason_is_not_blamed_on_exponentials():
@@ -177,7 +181,7 @@ def test_a_value_that_is_nan_for_another_reason_is_not_blamed_on_exponentials():
     def target(probe, value, grads):
         return (np.nan if samples(probe) == 1 else value), grads
 
-    for found in (observed("nt_xent", target, settings={"temperature": 0.015}), observed("nt_xent", target)):
+    for found in (altered("nt_xent", target, settings={"temperature": 0.015}), altered("nt_xent", target)):
         assert [one.id for one in triage(found)] == ["value-not-finite"]
         assert "exp" not in triage(found)[0].sentence
 
@@ -191,7 +195,7 @@ def test_what_is_out_of_range_with_a_reading_is_counted():
         value, found = LossFunction(probe.loss).value_and_grad(**{**probe.inputs, "logit_scale": hot})
         return value, {n: hot * found[n] if n == "logit_scale" else found[n] for n in grads}
 
-    seen = [o for o in observed("clip", target) if not o.probe.skip]
+    seen = [o for o in altered("clip", target) if not o.probe.skip]
     endless = sum(not np.isfinite(o.outcome.value) for o in seen)
     found = diagnose(seen)[0]
     assert found.id.startswith("scale-exponentiated")
