@@ -77,7 +77,9 @@ def test_a_run_that_proves_nothing_is_new():
 def test_the_exit_code_is_that_of_the_worst_row():
     agrees, known = judged(reported()), judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
     new, missing = judged(reported("designed-0.3/value")), replace(agrees, status="missing")
-    assert [audit.exit_code(rows) for rows in ([agrees, known, missing], [agrees, new], [missing], [])] == [0, 1, 5, 5]
+    stale = replace(agrees, status="stale")
+    groups = ([agrees, known, missing], [agrees, new], [agrees, stale], [missing], [])
+    assert [audit.exit_code(rows) for rows in groups] == [0, 1, 1, 5, 5]
 
 
 def test_missing_packages_are_listed_with_their_command():
