@@ -157,11 +157,6 @@ BANNED = re.compile(
 """Words of our own, and what programs do not do; CONTRIBUTING.md has the words that stand for them."""
 PYTHONS_OWN = {"FileNotFoundError", "ModuleNotFoundError", "PackageNotFoundError"}
 _STILL_BANNED_IN = {
-    "nceref/theory",
-    "nceref/theory/claims",
-    "nceref/theory/figures",
-    "nceref/theory/scenarios",
-    "nceref/theory/tables",
     "nceref/verification/dense",
     "nceref/verification/dense/losses",
     "nceref/verification/diagnosis",

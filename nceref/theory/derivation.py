@@ -28,8 +28,8 @@ class Derivation:
 
 def topics() -> Mapping[str, Derivation]:
     """Every derivation by its name."""
-    found: Mapping[str, Derivation] = discover("nceref.theory.derivations", "DERIVATION", Derivation)
-    return found
+    discovered: Mapping[str, Derivation] = discover("nceref.theory.derivations", "DERIVATION", Derivation)
+    return discovered
 
 
 def get(name: str) -> Derivation:
@@ -122,8 +122,8 @@ def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: i
 
 
 def _sizes(chain: Chain) -> str:
-    told = ["with " + ", ".join(f"{x} = {n}" for x, n in size.items()) for size in chain.sizes if size]
-    return f"Every step is checked {' and '.join(told)}." if told else ""
+    listed = ["with " + ", ".join(f"{x} = {n}" for x, n in size.items()) for size in chain.sizes if size]
+    return f"Every step is checked {' and '.join(listed)}." if listed else ""
 
 
 def _name(name: Name, width: int) -> Iterator[str]:
@@ -146,13 +146,13 @@ def _shown(step: Step, width: int) -> list[str]:
     sign = step.sign
     whole, left, right = (_pretty(x) for x in (relation, relation.lhs, relation.rhs))
     if _wide(whole) <= room:
-        found = whole
+        shown = whole
     elif max(_wide(left), _wide(right) + 2) <= room:
-        found = left + "\n" + _beside(f"{sign} ", right)
+        shown = left + "\n" + _beside(f"{sign} ", right)
     else:
         flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
-        found = "\n".join(wrap(flat, room, subsequent_indent="  ", break_long_words=True))
-    return [line.rstrip() for line in indent(found, _MARGIN).splitlines()]
+        shown = "\n".join(wrap(flat, room, subsequent_indent="  ", break_long_words=True))
+    return [line.rstrip() for line in indent(shown, _MARGIN).splitlines()]
 
 
 def _wide(text: str) -> int:

@@ -109,13 +109,13 @@ def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") ->
     names, out = tuple(names), Path(out)
     wanted = chosen(names)
     entries = _entries(out)
-    found = [_checked(figure, entries.get(figure.name), out) for figure in wanted]
+    checked = [_checked(figure, entries.get(figure.name), out) for figure in wanted]
     if not names:
         gone = [name for name in entries if name not in figures()]
-        found += [Checked(name, ("is in the manifest, but there is no such figure any more",)) for name in gone]
+        checked += [Checked(name, ("is in the manifest, but there is no such figure any more",)) for name in gone]
     path = out / INDEX
     same = path.is_file() and path.read_text(encoding="utf-8") == _index(entries)
-    return [*found, Checked(INDEX, () if same else ("does not say what the manifest says",))]
+    return [*checked, Checked(INDEX, () if same else ("does not say what the manifest says",))]
 
 
 def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Checked:

@@ -68,12 +68,12 @@ class Proof:
         split = len(self.cells) - len(self.claim.values)
         counts = {one: self.cells[:split].count(one) for one in Verdict if one in self.cells[:split]}
         wanted = dict(self.claim.cells)
-        found = [f"table {self.claim.table}: {counts} instead of {wanted}"] if counts != wanted else []
+        surprises = [f"table {self.claim.table}: {counts} instead of {wanted}"] if counts != wanted else []
         for value, got in zip(self.claim.values, self.cells[split:], strict=True):
             allowed = (Verdict.AGREES, Verdict.PRINTED_DIGITS) if value.expected is None else (value.expected,)
             if got not in allowed:
-                found.append(f"{value.what}: {value.published} is {got.value}, expected {allowed[-1].value}")
-        return found + _control(self.claim)
+                surprises.append(f"{value.what}: {value.published} is {got.value}, expected {allowed[-1].value}")
+        return surprises + _control(self.claim)
 
 
 @cache
@@ -89,13 +89,13 @@ def chapters() -> tuple[Chapter, ...]:
 @cache
 def claims() -> Mapping[str, Claim]:
     """Every claim by its id, in the order of the chapters."""
-    found = [claim for chapter in chapters() for claim in chapter.claims]
-    ids = [claim.id for claim in found]
+    listed = [claim for chapter in chapters() for claim in chapter.claims]
+    ids = [claim.id for claim in listed]
     twice = {one for one in ids if ids.count(one) > 1}
     if twice:
         msg = f"two claims have the id {sorted(twice)}"
         raise ValueError(msg)
-    return {claim.id: claim for claim in found}
+    return {claim.id: claim for claim in listed}
 
 
 def chosen(ids: Sequence[str]) -> list[Claim]:
@@ -129,8 +129,8 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
     import numpy as np
 
     if kind == "counterexample":
-        found = counter(claim)
-        return (True, "") if found is None else (found.breaks, found.shown)
+        example = counter(claim)
+        return (True, "") if example is None else (example.breaks, example.shown)
     if kind == "symbolic" and claim.derivation:
         broken = _broken(claim.derivation)
         if broken or not claim.symbolic:

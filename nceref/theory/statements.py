@@ -110,8 +110,8 @@ def _real(x: Any) -> Any:
 @cache
 def scenario(name: str) -> Scenario:
     """The scenario of that name."""
-    found: Scenario = discover("nceref.theory.scenarios", "SCENARIO", Scenario)[name]
-    return found
+    discovered: Scenario = discover("nceref.theory.scenarios", "SCENARIO", Scenario)[name]
+    return discovered
 
 
 def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held:
@@ -130,11 +130,13 @@ def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held
 
 def _comparisons(text: str) -> list[ast.Compare]:
     body = ast.parse(text, mode="eval").body
-    found = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
-    if not all(isinstance(one, ast.Compare) and all(isinstance(op, _OPERATORS) for op in one.ops) for one in found):
+    comparisons = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
+    if not all(
+        isinstance(one, ast.Compare) and all(isinstance(op, _OPERATORS) for op in one.ops) for one in comparisons
+    ):
         msg = f"a statement must be comparisons by ==, <= or <, joined by `and`, got {text!r}"
         raise InputError(msg)
-    return [one for one in found if isinstance(one, ast.Compare)]
+    return [one for one in comparisons if isinstance(one, ast.Compare)]
 
 
 def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
@@ -188,9 +190,9 @@ class _Space:
             self._fill({**self.base, name: entries})
             return expression()
 
-        found = self.system.derivative(at, x)
+        slope = self.system.derivative(at, x)
         self._fill(self.base)
-        return found
+        return slope
 
 
 def _mean(xs: Any) -> Any:

@@ -47,10 +47,10 @@ def three(value: Any, show: Show) -> tuple[str, str, str]:
     """Give what was published, what was computed, and the verdict; a plain value was computed."""
     if not isinstance(value, Cell):
         return "", show(value), ""
-    found, computed = verdict(value), show(value.computed)
+    judged, computed = verdict(value), show(value.computed)
     # Where a shortened number looks like the printed one but is another, show what differs.
-    same = computed == value.published and found != Verdict.AGREES
-    return value.published, full(value.computed) if same else computed, found.value
+    same = computed == value.published and judged != Verdict.AGREES
+    return value.published, full(value.computed) if same else computed, judged.value
 
 
 def grid(columns: Sequence[str], rows: TableRows, show: Show) -> list[list[str]]:

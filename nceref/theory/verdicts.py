@@ -81,8 +81,8 @@ def verdict(cell: Cell) -> Verdict:
     if len(published) != len(computed):
         return Verdict.WRONG
     singles = single if len(single) == len(computed) else (None,) * len(computed)
-    found = [_judge(*one) for one in zip(published, computed, singles, strict=True)]
-    return max(found, key=list(Verdict).index)
+    judged = [_judge(*one) for one in zip(published, computed, singles, strict=True)]
+    return max(judged, key=list(Verdict).index)
 
 
 def printed_numbers(text: str) -> tuple[Decimal, ...]:
@@ -118,12 +118,12 @@ def _printed_number(part: str, text: str) -> Decimal:
 def _several(numbers: float | Sequence[float] | None) -> tuple[float, ...]:
     if numbers is None:
         return ()
-    found = tuple(map(float, numbers)) if isinstance(numbers, Sequence) else (float(numbers),)
-    for number in found:
+    floats = tuple(map(float, numbers)) if isinstance(numbers, Sequence) else (float(numbers),)
+    for number in floats:
         if not isfinite(number):
             msg = f"a computed number must be finite, got {number}: leave it out (None) if it cannot be computed"
             raise InputError(msg)
-    return found
+    return floats
 
 
 def _judge(printed: Decimal, computed: float, single: float | None) -> Verdict:

@@ -414,7 +414,7 @@ def test_the_committed_figures_are_what_would_be_drawn():
 
 
 def test_nothing_is_drawn_before_it_is_asked_for():
-    code = "import sys; from nceref.theory import figure_files; figure_files.figures(); sys.exit('matplotlib' in sys.modules)"
+    code = "import sys; from nceref.theory import figure_files as f; f.figures(); sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
 
 

@@ -114,8 +114,8 @@ def _floor_of_a_batch(rng):
         simplex, other = (losses.supcon_out(x, y, temperature=t) for x in (z, rng.standard_normal(z.shape)))
         if not (np.isclose(simplex, floor(classes, each, t), rtol=1e-11) and simplex < other):
             return False
-    found = minimize(descent, rng.standard_normal(36), jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
-    return abs(found.fun - floor(4, 3, 0.5)) < 1e-8
+    end = minimize(descent, rng.standard_normal(36), jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
+    return abs(end.fun - floor(4, 3, 0.5)) < 1e-8
 
 
 def _simplex_by_substitution():

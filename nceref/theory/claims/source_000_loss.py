@@ -118,8 +118,8 @@ def _least_simple_loss(n, weight, rng):
     # One thread: on 48 numbers the others would only wait, ten times as long.
     starts = rng.standard_normal((3, 6 * n))
     with threadpool_limits(1):
-        found = [minimize(batch, x, jac=True, method="L-BFGS-B", tol=1e-12) for x in starts]
-    best = min(found, key=lambda one: one.fun)
+        ends = [minimize(batch, x, jac=True, method="L-BFGS-B", tol=1e-12) for x in starts]
+    best = min(ends, key=lambda one: one.fun)
     x = best.x.reshape(2, n, 3)
     return best.fun, np.mean(np.sum(x[0] * x[1], axis=1) / np.prod(np.linalg.norm(x, axis=2), axis=0))
 

@@ -9,7 +9,7 @@ SOURCE = "source 002"
 ENTROPIES = {1: "2.37943", 5: "1.22794", 20: "-0.15786"}
 
 
-def _one_shift_tells_them_apart():
+def _one_shift_separates_them():
     """InfoNCE does not see a constant added to all scores; NCE does, for it learns the normalizer."""
     import numpy as np
 
@@ -23,10 +23,10 @@ def _one_shift_tells_them_apart():
         return losses.nce(x[0, :1], x[0, 1:], data_log_noise=flat[:1], noise_log_noise=flat, noise_ratio=3.0)
 
     x = np.array([[0.5, 0.25, -0.45, -0.1]])
-    found = [loss(x + shift) for loss in (info_nce, nce) for shift in (0.0, 1.0)]
-    shown = "InfoNCE {:.6f}, with 1 added to all scores {:.6f}; NCE {:.6f} and {:.6f}".format(*found)
-    apart = min(abs(found[2] - found[0]), abs(found[3] - found[2]))
-    return Counter(shown, abs(found[0] - found[1]) < 1e-14 and apart > 0.1)
+    values = [loss(x + shift) for loss in (info_nce, nce) for shift in (0.0, 1.0)]
+    shown = "InfoNCE {:.6f}, with 1 added to all scores {:.6f}; NCE {:.6f} and {:.6f}".format(*values)
+    apart = min(abs(values[2] - values[0]), abs(values[3] - values[2]))
+    return Counter(shown, abs(values[0] - values[1]) < 1e-14 and apart > 0.1)
 
 
 def _uniform_and_not_separable():
@@ -38,12 +38,12 @@ def _uniform_and_not_separable():
     from nceref.theory.scenarios.sphere import balanced, least_uniformity
 
     x, labels = balanced(64, np.random.default_rng(0))[0], np.where(np.arange(64) % 2, 1.0, -1.0)
-    found, best = losses.uniformity(x, include_diagonal=True), float(least_uniformity(2))
+    value, best = losses.uniformity(x, include_diagonal=True), float(least_uniformity(2))
     line = linprog(np.zeros(3), A_ub=-labels[:, None] * np.c_[x, np.ones(64)], b_ub=-np.ones(64), bounds=(None, None))
     infeasible = line.status == 2
-    shown = f"64 corners, labels alternating: L_uniform {found:.8f}, of the uniform law {best:.8f}; "
+    shown = f"64 corners, labels alternating: L_uniform {value:.8f}, of the uniform law {best:.8f}; "
     shown += "no line separates the labels" if infeasible else "a line separates the labels"
-    return Counter(shown, abs(found - best) < 1e-12 and infeasible)
+    return Counter(shown, abs(value - best) < 1e-12 and infeasible)
 
 
 def _entropy_falls_with_concentration():
@@ -71,9 +71,9 @@ def _entropies_by_quadrature():
     with mp.workdps(60):
         for k, text in ENTROPIES.items():
             scale = mp.log(k / (4 * mp.pi * mp.sinh(k)))
-            found = quad(lambda x, k=k, c=scale: -2 * mp.pi * mp.exp(c + k * x) * (c + k * x), [-1, 0, 1])
+            integral = quad(lambda x, k=k, c=scale: -2 * mp.pi * mp.exp(c + k * x) * (c + k * x), [-1, 0, 1])
             closed = mp.log(4 * mp.pi * mp.sinh(k) / k) + 1 - k * mp.coth(k)
-            if abs(found - closed) > 1e-48 or not closed < mp.log(4 * mp.pi) or f"{float(closed):.5f}" != text:
+            if abs(integral - closed) > 1e-48 or not closed < mp.log(4 * mp.pi) or f"{float(closed):.5f}" != text:
                 return False
     return True
 
@@ -134,7 +134,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="NCE is binary: data against samples of a noise of known density, and a learned normalizer. "
             "InfoNCE is one choice among N candidates and has no normalizer to learn, whatever the temperature.",
-            counterexample=_one_shift_tells_them_apart,
+            counterexample=_one_shift_separates_them,
             scenario="split",
             formula="d(L, s[0]) == (P[0] - 1) / t and d(L, s[1]) == P[1] / t and sum(P) == 1"
             " and d(nce, s[0]) == (h[0] - 1) / t and d(nce, s[1]) == h[1] / t",

@@ -90,8 +90,8 @@ def _four_classes(temperature):
         return np.log(total), (pulls.sum(axis=1) - pulls.sum(axis=0)) / total
 
     start = np.random.default_rng(0).uniform(0, 2 * np.pi, 4)
-    found = np.sort(minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10}).x)
-    return np.column_stack([np.cos(found), np.sin(found)])
+    end = np.sort(minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10}).x)
+    return np.column_stack([np.cos(end), np.sin(end)])
 
 
 def _same_square():
@@ -113,9 +113,9 @@ def _same_square():
 def _equally_uniform():
     from nceref import losses
 
-    found = [float(losses.uniformity(_four_classes(t))) for t in TEMPERATURES]
-    shown = f"four free classes: log mean Gaussian potential {found[0]:.5f} at 0.99, {found[-1]:.5f} at 0.01"
-    return Counter(shown, max(found) - min(found) < 1e-6)
+    values = [float(losses.uniformity(_four_classes(t))) for t in TEMPERATURES]
+    shown = f"four free classes: log mean Gaussian potential {values[0]:.5f} at 0.99, {values[-1]:.5f} at 0.01"
+    return Counter(shown, max(values) - min(values) < 1e-6)
 
 
 def _labels_of_the_listing():
@@ -125,8 +125,8 @@ def _labels_of_the_listing():
 
 def _samples_on_all_sides():
     widest = _widest_gap()
-    told = f"both corners are left of 0, all samples on one side of a line; their widest gap is {widest:.1f} degrees"
-    return Counter(told, widest < 180)
+    shown = f"both corners are left of 0, all samples on one side of a line; their widest gap is {widest:.1f} degrees"
+    return Counter(shown, widest < 180)
 
 
 def _same_numbers():

@@ -90,14 +90,14 @@ def _counts_are_no_frequencies(rng):
 
     from nceref.losses import balanced_softmax
 
-    found = []
+    held = []
     for z, y, centers, features, prior in (_batch(rng) for _ in range(20)):
         rebalanced = _paco(z, y, centers, features, class_prior=prior)
         by_bias, by_counts = (_paco(z, y, centers, features, center_bias=np.log(n * prior)) for n in (1, 1000))
         pure = [balanced_softmax(features @ centers.T, y[:8], n * prior) for n in (1, 1000)]
-        found += [np.allclose(rebalanced, by_bias, rtol=1e-12), np.allclose(pure[0], pure[1], rtol=1e-12)]
-        found += [np.abs(by_counts - by_bias).max() > 5e-4]
-    return all(found)
+        held += [np.allclose(rebalanced, by_bias, rtol=1e-12), np.allclose(pure[0], pure[1], rtol=1e-12)]
+        held += [np.abs(by_counts - by_bias).max() > 5e-4]
+    return all(held)
 
 
 GRADIENT = (

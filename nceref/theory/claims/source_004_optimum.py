@@ -54,10 +54,10 @@ def _positives_are_counted():
     from scipy.special import log_softmax, softmax
 
     target = np.array([1.0, 1, 1, 0, 0, 0, 0])
-    found = minimize(
+    end = minimize(
         lambda x: (-(target * log_softmax(x)).sum(), 3 * softmax(x) - target), np.zeros(7), jac=True, method="L-BFGS-B"
     )
-    pair, tail = softmax(found.x)[0], QUEUE * FEWEST / IMAGES
+    pair, tail = softmax(end.x)[0], QUEUE * FEWEST / IMAGES
     return Counter(
         f"an anchor with 3 positives, 4 samples of its class: each gets {pair:.4f} by descent, not 1/4; {FEWEST} of"
         f" {IMAGES} images and a queue of {QUEUE}, K = {tail:.3f} and 1/K = {1 / tail:.2f}, which is no probability",

@@ -20,8 +20,8 @@ def _least(loss, *arrays, **arguments):
         return [x.reshape(shape) for x, shape in zip(parts, shapes, strict=True)]
 
     def value(flat):
-        found, grad = loss.value_and_grad(*at(flat), **arguments)
-        return found, np.concatenate([grad[name].ravel() for name in names])
+        at_end, grad = loss.value_and_grad(*at(flat), **arguments)
+        return at_end, np.concatenate([grad[name].ravel() for name in names])
 
     start = np.concatenate([x.ravel() for x in arrays])
     options = {"ftol": 1e-13, "gtol": 1e-8, "maxiter": 3000}

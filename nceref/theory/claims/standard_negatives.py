@@ -20,8 +20,8 @@ def _normalizer_is_learned(rng):
         given = {"data_log_noise": q[data], "noise_log_noise": q[noise], "noise_ratio": nu}
 
         def value(f, data=data, noise=noise, given=given):
-            found, g = losses.nce.value_and_grad(f[data], f[noise], **given)
-            return found, np.bincount(data, g["data_logits"]) + np.bincount(noise, g["noise_logits"])
+            loss, g = losses.nce.value_and_grad(f[data], f[noise], **given)
+            return loss, np.bincount(data, g["data_logits"]) + np.bincount(noise, g["noise_logits"])
 
         end = minimize(value, np.zeros(4), jac=True, options={"gtol": 1e-11})
         held += [np.allclose(end.x, p, atol=1e-7), np.isclose(np.exp(end.x).sum(), 1, atol=1e-7)]

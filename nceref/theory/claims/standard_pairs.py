@@ -195,8 +195,8 @@ def _siglip_pair():
     x, t, b = sympy.symbols("x t b", real=True)
     loss = [sympy.log(1 + sympy.exp(-y * (t * x + b))) for y in (1, -1)]
     e = [-y / (1 + sympy.exp(y * (t * x + b))) for y in (1, -1)]
-    found = [sympy.diff(f, v) - g * by for f, g in zip(loss, e, strict=True) for v, by in ((x, t), (t, x), (b, 1))]
-    return all(sympy.simplify(one) == 0 for one in found)
+    apart = [sympy.diff(f, v) - g * by for f, g in zip(loss, e, strict=True) for v, by in ((x, t), (t, x), (b, 1))]
+    return all(sympy.simplify(one) == 0 for one in apart)
 
 
 def _siglip_at_the_start():

@@ -44,9 +44,9 @@ def _rate_is_one_over_m():
     import numpy as np
 
     sizes = (4, 16, 64, 256, 1024)
-    found = np.array([[_deviation(k * m, 1.0, 0.5) * k * m for m in sizes] for k in (1, 2)])
-    error = np.abs(2 * found[1] - found[0] - _coefficient(1.0, 0.5))
-    falls = np.abs(found[0] / np.sqrt(sizes))
+    scaled = np.array([[_deviation(k * m, 1.0, 0.5) * k * m for m in sizes] for k in (1, 2)])
+    error = np.abs(2 * scaled[1] - scaled[0] - _coefficient(1.0, 0.5))
+    falls = np.abs(scaled[0] / np.sqrt(sizes))
     # Two negatives, averaged over all pairs of 128 angles.
     terms = np.exp(2 * np.cos(2 * np.pi * np.arange(128) / 128))
     pairs = np.log((np.exp(2) + terms[:, None] + terms) / 2 / terms.mean())

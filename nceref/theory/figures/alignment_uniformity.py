@@ -41,9 +41,9 @@ def data():
         x, y = (v - RATE * PAIRS * g for v, g in ((x, by_x), (y, by_y)))
         x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
     after, _ = measures(x, y)
-    found = {"x before": first[0], "y before": first[1], "x after": x, "y after": y, "before": before, "after": after}
+    drawn = {"x before": first[0], "y before": first[1], "x after": x, "y after": y, "before": before, "after": after}
     # What a picture can show; what is left of other orders of summation after so many steps is far below it.
-    return {name: np.round(values, 6) for name, values in found.items()}
+    return {name: np.round(values, 6) for name, values in drawn.items()}
 
 
 def draw(canvas, data):

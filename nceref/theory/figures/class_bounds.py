@@ -11,9 +11,14 @@ ALPHAS = np.geomspace(1e-3, 1, 121)
 
 def data():
     """Both bounds by alpha, a row for each class of ImageNet-LT; and where the normalized ones are farthest apart."""
-    found = np.array([[bounds(float(alpha), k)[:2] for alpha in ALPHAS] for k in POSITIVES], dtype=float)
+    infima = np.array([[bounds(float(alpha), k)[:2] for alpha in ALPHAS] for k in POSITIVES], dtype=float)
     widest = widest_alpha(POSITIVES[0], POSITIVES[-1])
-    return {"alpha": ALPHAS, "sum": found[..., 0], "normalized": found[..., 1], "widest": np.array([widest])}
+    return {
+        "alpha": ALPHAS,
+        "sum": infima[..., 0],
+        "normalized": infima[..., 1],
+        "widest": np.array([widest]),
+    }
 
 
 def draw(canvas, data):

@@ -16,14 +16,14 @@ def data():
     """Entropy of the relative penalties of three negatives, in nats, for each case."""
     from nceref import losses
 
-    found = {"temperature": TEMPERATURES}
+    data = {"temperature": TEMPERATURES}
     for case, negatives in CASES.items():
         logits = np.divide.outer(np.array([0.7, *negatives]), TEMPERATURES).T
         anatomy = losses.cross_entropy.anatomy(logits, np.zeros(len(logits), dtype=int))
         r = anatomy.relative_penalties[:, 1:]
         # The limit of r log r at 0 is 0.
-        found[case] = -(r * np.log(np.where(r > 0, r, 1.0))).sum(axis=1)
-    return found
+        data[case] = -(r * np.log(np.where(r > 0, r, 1.0))).sum(axis=1)
+    return data
 
 
 def draw(canvas, data):

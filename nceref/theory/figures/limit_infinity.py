@@ -13,14 +13,14 @@ COLDNESS = np.linspace(0, 3, 181)
 
 def data():
     """Loss, first-order line and upper edge of the band of each case."""
-    found = {"1 / temperature": COLDNESS}
+    data = {"1 / temperature": COLDNESS}
     for case, similarities in CASES.items():
         slope = np.mean(similarities) - similarities[0]
         line = np.log(len(similarities)) + slope * COLDNESS
-        found[f"{case}: loss"] = losses_at(similarities, COLDNESS)
-        found[f"{case}: line"] = line
-        found[f"{case}: high"] = line + (np.ptp(similarities) * COLDNESS) ** 2 / 8
-    return found
+        data[f"{case}: loss"] = losses_at(similarities, COLDNESS)
+        data[f"{case}: line"] = line
+        data[f"{case}: high"] = line + (np.ptp(similarities) * COLDNESS) ** 2 / 8
+    return data
 
 
 def draw(canvas, data):

@@ -26,13 +26,13 @@ def gap(similarities):
 
 def data():
     """Tau L of each case, and the two edges of its band."""
-    found = {"temperature": TEMPERATURES}
+    data = {"temperature": TEMPERATURES}
     for case, similarities in CASES.items():
         low = np.full_like(TEMPERATURES, max(gap(similarities), 0.0))
-        found[f"{case}: tau L"] = TEMPERATURES * losses_at(similarities, 1 / TEMPERATURES)
-        found[f"{case}: low"] = low
-        found[f"{case}: high"] = low + TEMPERATURES * np.log(len(similarities))
-    return found
+        data[f"{case}: tau L"] = TEMPERATURES * losses_at(similarities, 1 / TEMPERATURES)
+        data[f"{case}: low"] = low
+        data[f"{case}: high"] = low + TEMPERATURES * np.log(len(similarities))
+    return data
 
 
 def draw(canvas, data):

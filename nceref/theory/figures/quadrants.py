@@ -13,9 +13,9 @@ def data():
     """Features of the six runs in float64; those at 0.001, where rounding decides, from the recorded weights."""
     from nceref.training.quadrants import replay, samples
 
-    found = panels.data(replay.run(dtype="float64").runs)
-    found["features"][-1] = np.tanh(samples.draw(0).samples @ np.transpose(CHAOTIC))
-    return found
+    data = panels.data(replay.run(dtype="float64").runs)
+    data["features"][-1] = np.tanh(samples.draw(0).samples @ np.transpose(CHAOTIC))
+    return data
 
 
 def draw(canvas, data):

@@ -14,14 +14,14 @@ def data():
     """Probabilities of each table's candidates, positive first, and those that are published."""
     from nceref import losses
 
-    found = {"temperature": TEMPERATURES}
+    data = {"temperature": TEMPERATURES}
     for case, table in TABLES.items():
         logits = np.divide.outer(np.array(table.SIMILARITIES), TEMPERATURES).T
         anatomy = losses.cross_entropy.anatomy(logits, np.zeros(len(logits), dtype=int))
-        found[f"{case}: probabilities"] = anatomy.probabilities
+        data[f"{case}: probabilities"] = anatomy.probabilities
         printed = [[t, *(float(printed_numbers(text)[0]) for text in texts)] for t, _, texts, _ in table.PUBLISHED]
-        found[f"{case}: published"] = np.array(printed)
-    return found
+        data[f"{case}: published"] = np.array(printed)
+    return data
 
 
 def draw(canvas, data):

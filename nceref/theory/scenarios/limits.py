@@ -27,13 +27,13 @@ def terms(m, base):
     total, others = sum(weights), sum(weights[1:])
     r = [w / others for w in weights[1:]]
     center = sum(p * x for p, x in zip(r, s[1:], strict=True))
-    found = {
+    named = {
         "s": s, "t": t, "N": len(s), "K": len(s) - 1, "P": [w / total for w in weights], "r": r,
         "L": m.log(total) + (shift - s[0]) / t,
         "r_mean": center,
         "r_var": sum(p * (x - center) ** 2 for p, x in zip(r, s[1:], strict=True)),
     }  # fmt: skip
-    return found if m.symbolic else {**found, **_case(m, s, t), **_restricted(m, s, t)}
+    return named if m.symbolic else {**named, **_case(m, s, t), **_restricted(m, s, t)}
 
 
 def _case(m, s, t):

@@ -21,13 +21,13 @@ def draw(rng):
 
 def terms(m, base):
     """Alignment and uniformity term, simple loss, tangential pushes, and binary NCE for a noise of density 1."""
-    found = anchor.terms(m, base)
-    s, t, w, negatives = base["s"], base["t"], base["w"], found["K"]
+    shared = anchor.terms(m, base)
+    s, t, w, negatives = base["s"], base["t"], base["w"], shared["K"]
     others = sum(m.exp(x / t) for x in s[1:])
     hardest = s[1:] if m.symbolic else sorted(s[1:], key=lambda x: -x.real)
     odds = [m.exp(x / t) / negatives for x in s]
     return {
-        **{name: found[name] for name in _SHARED}, "w": w,
+        **{name: shared[name] for name in _SHARED}, "w": w,
         "others": others, "alignment": -s[0] / t,
         "uniformity": m.log(m.exp(s[0] / t) + others),
         "ideal": m.log(m.exp(1 / t) + others),

@@ -56,9 +56,9 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _rows(alpha: float | None) -> list[dict[str, Any]]:
-    found = [bounds(alpha, positives) for positives in POSITIVES]
-    difference, ratio = zip(*(_compared(*ends) for ends in zip(found[0], found[-1], strict=True)), strict=True)
-    lines: list[Any] = [(f"{n} images", K, values) for n, K, values in zip(CLASS_SIZES, POSITIVES, found, strict=True)]
+    rows = [bounds(alpha, positives) for positives in POSITIVES]
+    difference, ratio = zip(*(_compared(*ends) for ends in zip(rows[0], rows[-1], strict=True)), strict=True)
+    lines: list[Any] = [(f"{n} images", K, values) for n, K, values in zip(CLASS_SIZES, POSITIVES, rows, strict=True)]
     lines += [("head - tail", None, difference), ("head / tail", None, ratio)]
     first: dict[str, Any] = {"alpha": "none" if alpha is None else alpha}
     return [first | {"class": name, "K": K} | dict(zip(QUANTITIES, values, strict=True)) for name, K, values in lines]

@@ -56,8 +56,8 @@ def lowest_extra(alpha: float, positives: float) -> float:
 
 def rows() -> list[dict[str, Any]]:
     """One row for the balanced case of the source, then one for each class of ImageNet-LT."""
-    found = [_row("one of 1000 equal classes", BALANCED, {"alpha K": "0.41", "pair probability": "0.035"})]
-    return found + [_row(f"{n} of {IMAGES} images", n / IMAGES, {}) for n in CLASS_SIZES]
+    rows = [_row("one of 1000 equal classes", BALANCED, {"alpha K": "0.41", "pair probability": "0.035"})]
+    return rows + [_row(f"{n} of {IMAGES} images", n / IMAGES, {}) for n in CLASS_SIZES]
 
 
 def _row(case: str, share: float, published: dict[str, str]) -> dict[str, Any]:
