@@ -18,8 +18,12 @@ from nceref.theory.verdicts import Verdict
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
 UNPROVED = "not proved"
 _NARROWEST_NAME = 22
-_COLORS: dict[str, str] = {Verdict.AGREES: "green", Verdict.PRINTED_DIGITS: "green", Verdict.NOT_REPRODUCIBLE: "dim",
-           Verdict.WRONG: "red"}  # fmt: skip
+_COLORS: dict[str, str] = {
+    Verdict.AGREES: "green",
+    Verdict.PRINTED_DIGITS: "green",
+    Verdict.NOT_REPRODUCIBLE: "dim",
+    Verdict.WRONG: "red",
+}
 
 
 def verdicts(shown: Sequence[Claim]) -> dict[str, str]:

@@ -9,10 +9,19 @@ from nceref.cli.common import echo_json, show
 @click.argument("name", required=False)
 @click.option("--seeds", metavar="N", type=int, help="How many; the experiment says how many by default.")
 @click.option("--first-seed", metavar="SEED", type=int, help="The first of them.  [default: 1000]")
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write a record as well; -: "
-              "print it instead.")  # fmt: skip
-@click.option("--out", metavar="DIR", type=click.Path(file_okay=False),
-              help="Write page, record and figure into this folder as well.")  # fmt: skip
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write a record as well; -: print it instead.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write page, record and figure into this folder as well.",
+)
 def experiment(
     name: str | None, seeds: int | None, first_seed: int | None, json_file: str | None, out: str | None
 ) -> None:

@@ -173,10 +173,16 @@ def to_json(experiment: Experiment, results: Results) -> str:
 def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
     """The figure of a run as SVG or PNG."""
     drawn = Figure(
-        name=experiment.name, title=experiment.title, caption=experiment.caption, source=experiment.published.source,
-        claims=experiment.claims, data=dict, draw=lambda canvas, _: experiment.draw(canvas, results),
-        height=experiment.height, command=command(experiment, results),
-    )  # fmt: skip
+        name=experiment.name,
+        title=experiment.title,
+        caption=experiment.caption,
+        source=experiment.published.source,
+        claims=experiment.claims,
+        data=dict,
+        draw=lambda canvas, _: experiment.draw(canvas, results),
+        height=experiment.height,
+        command=command(experiment, results),
+    )
     return render(drawn, {}, suffix)
 
 

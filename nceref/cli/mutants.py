@@ -9,10 +9,20 @@ SCORE = "score"
 
 @click.command(short_help="List known bugs, show one, or score the verifier on them.")
 @click.argument("words", metavar="[score] [ID]...", nargs=-1)
-@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(["float64", "float32"]),
-              help="Score in this format only; may be given twice.  [default: both]")  # fmt: skip
-@click.option("--suite", type=click.Choice(["quick", "standard", "full"]), default="quick", show_default=True,
-              help="Score on these cases.")  # fmt: skip
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=click.Choice(["float64", "float32"]),
+    help="Score in this format only; may be given twice.  [default: both]",
+)
+@click.option(
+    "--suite",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="Score on these cases.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def mutants(

@@ -139,9 +139,15 @@ def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float
     wanted = [float(to_axes.transform((axes.get_xlim()[1], y))[1]) for y, _, _ in sorted_ends]
     for height, (_, text, color) in zip(spread(wanted, least), sorted_ends, strict=True):
         axes.annotate(
-            text, (1.0, height), (4, 0), xycoords="axes fraction", textcoords="offset points", va="center",
-            color=ink(color), fontsize=SMALL,
-        )  # fmt: skip
+            text,
+            (1.0, height),
+            (4, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="center",
+            color=ink(color),
+            fontsize=SMALL,
+        )
 
 
 def spread(heights: Sequence[float], least: float) -> list[float]:
