@@ -29,8 +29,8 @@ def member(name: str) -> DenseForm:
 
 @cache
 def _members() -> Mapping[str, DenseForm]:
-    found = registry.discover("nceref.verification.dense.losses", "DENSE", DenseFamily).values()
-    return {loss: form for dense in found for loss, form in dense.losses.items()}
+    families = registry.discover("nceref.verification.dense.losses", "DENSE", DenseFamily).values()
+    return {loss: form for dense in families for loss, form in dense.losses.items()}
 
 
 def prepared(probe: Probe) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations
 
 def value(probe: Probe, deviations: Deviations) -> Any:
     """Value of the loss of a probe under the deviations; rows under the reduction ``none``."""
-    found = evaluated(member(probe.loss.name), prepared(probe), deviations)
+    rows = evaluated(member(probe.loss.name), prepared(probe), deviations)
     with np.errstate(all="ignore"):
-        return reduced(found, deviations, probe.reduction)
+        return reduced(rows, deviations, probe.reduction)
 
 
 def gradient(

@@ -107,8 +107,8 @@ class CaseAnalysis:
             rows = self.rows(inner)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
-                found = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
-            self._answers[structure] = found, self._allowed(rows, found)
+                value = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
+            self._answers[structure] = value, self._allowed(rows, value)
         return self._answers[structure]
 
     def value(self, structure: tuple[Option, ...]) -> Array:

@@ -45,7 +45,7 @@ def _cosines(probe: Probe) -> Any:
     return (unit @ unit.T)[np.triu_indices(len(unit), 1)]
 
 
-def lonely(probe: Probe) -> bool:
+def without_positive(probe: Probe) -> bool:
     """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty."""
     x = embeddings(probe.loss, probe.inputs)
     mask = probe.inputs.get("mask")
@@ -72,7 +72,7 @@ def zero_row(probe: Probe) -> bool:
 
 
 FEATURES: Mapping[str, Callable[[Probe], bool]] = {
-    "anchors without a positive": lonely,
+    "anchors without a positive": without_positive,
     "a single sample": lambda p: samples(p) == 1,
     "a row of zeros": zero_row,
     "rows that are all alike": lambda p: bool(_cosines(p).size) and bool(np.all(_cosines(p) > 1 - _PARALLEL)),

@@ -331,8 +331,10 @@ def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
         if residual <= 1:
             flipped = words == "-1"
             count = f"on {len(judged)} of {len(judged)} cases"
-            told = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
-            return GradientFinding("gradient-sign-flipped" if flipped else "gradient-constant-factor", told, residual)
+            text = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
+            return GradientFinding(
+                "gradient-sign-flipped" if flipped else "gradient-constant-factor", sentence, residual
+            )
     return None
 
 

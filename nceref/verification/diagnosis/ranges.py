@@ -13,7 +13,7 @@ from nceref.verification.records import Observation, Probe
 
 
 @dataclass(frozen=True)
-class Range:
+class ExponentRange:
     """How far the exponents of a case reach.
 
     Attributes
@@ -35,7 +35,7 @@ class Range:
     row: float
 
 
-def exponents(probe: Probe) -> Range:
+def exponents(probe: Probe) -> ExponentRange:
     """The range of the exponents of a case, from the dense logits of the reference."""
     plan = probe.bound.plan
     blocks = []
@@ -47,7 +47,7 @@ def exponents(probe: Probe) -> Range:
                zip(blocks, tops, strict=True))  # fmt: skip
     reduction = "none" if probe.loss.has_rows else "mean"
     rows = probe.bound.evaluate(reduction).value(reduction)
-    return Range(
+    return ExponentRange(
         max(float(top.max()) for top in tops),
         min(float(low.min()) for _, _, low in blocks),
         max(float(s.max()) for s, _, _ in blocks),
@@ -56,7 +56,7 @@ def exponents(probe: Probe) -> Range:
     )
 
 
-Spans = Sequence[tuple[Range, bool]]
+Spans = Sequence[tuple[ExponentRange, bool]]
 """The exponents of each case, and whether the target failed on it."""
 
 
@@ -72,9 +72,9 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
     for dtype in (own,) if own == "float64" else dict.fromkeys((own, "float32")):
         storage = FORMATS[dtype].storage
         top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
-        found = _predicted(spans, top, low, ways)
-        if found:
-            id, reached = found
+        prediction = _predicted(spans, top, low, ways)
+        if prediction:
+            id, reached = prediction
             limit = f"exp overflows beyond {top:.4g}" if id == "exp-overflows" else f"exp(-{low:.4g}) is 0"
             return id, f"{reached}, and {limit} in {dtype}"
     return None
@@ -109,8 +109,8 @@ class Way:
 
     id: str
     what: str
-    surely: Callable[[Range, float, float], float]
-    perhaps: Callable[[Range, float, float], float]
+    surely: Callable[[ExponentRange, float, float], float]
+    perhaps: Callable[[ExponentRange, float, float], float]
 
 
 WAYS = (
@@ -126,7 +126,7 @@ _NEAR = 0.25
 """Of ways that tell failing cases from others almost equally well, the first of the list is named."""
 
 
-def _widest(r: Range, top: float, low: float) -> float:
+def _widest(r: ExponentRange, top: float, low: float) -> float:
     return max(r.masked / top, -r.smallest / low)
 
 
@@ -135,7 +135,7 @@ def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tup
 
     `top` and `low` are the largest and the smallest exponent, both positive.
     """
-    found = []
+    fits = []
     for way in ways:
         bad = [way.surely(r, top, low) for r, failed in spans if failed]
         good = [way.surely(r, top, low) for r, failed in spans if not failed]
@@ -144,9 +144,9 @@ def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tup
             # Beyond the range is beyond the range.
             apart = min([*bad, 1.2]) - max(good, default=0.0)
             reached = max(getattr(r, way.what) for r, failed in spans if failed)
-            found.append((apart, way.id, f"{REACHED[way.what]} {reached:.4g} there"))
-    best = max((apart for apart, *_ in found), default=0.0)
-    return next(((id, words) for apart, id, words in found if apart >= best - _NEAR), None)
+            fits.append((apart, way.id, f"{REACHED[way.what]} {reached:.4g} there"))
+    best = max((apart for apart, *_ in fits), default=0.0)
+    return next(((id, words) for apart, id, words in fits if apart >= best - _NEAR), None)
 
 
 REACHED = {
@@ -155,4 +155,4 @@ REACHED = {
     "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
     "row": "minus the log-probabilities reach",
 }
-"""What left the range, by attribute of `Range`."""
+"""What left the range, by attribute of `ExponentRange`."""

@@ -12,7 +12,7 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import rounded
-from nceref.verification.diagnosis.features import lonely, where
+from nceref.verification.diagnosis.features import where, without_positive
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
 from nceref.verification.diagnosis.ranges import exponents, out_of_range
 from nceref.verification.records import Diagnosis, Observation
@@ -41,13 +41,13 @@ def triage(
     if not moved:
         return ()
     finite = [o for o in moved if gaps(o)[VALUE].finite]
-    found = _coarse(moved) if len(finite) == len(moved) and not any(not_finite(o) for o in moved) else ()
-    if found:
-        return found
+    coarse = _coarse(moved) if len(finite) == len(moved) and not any(not_finite(o) for o in moved) else ()
+    if coarse:
+        return coarse
     small = _cancelled(finite)
     if not all(gaps(o)[VALUE].right for o in finite) and not small:
         return ()
-    return (*_endless(moved, causes), *small)
+    return (*_nonfinite(moved, causes), *small)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Coarse:
 
     Attributes
     ----------
-    id, told : str
+    id, words : str
         Convention, and how the format is called in a sentence.
     bounds : str
         The format whose bounds must hold on every case.
@@ -68,7 +68,7 @@ class Coarse:
     """
 
     id: str
-    told: str
+    words: str
     bounds: str
     runs: tuple[str, ...]
     least: float
@@ -106,7 +106,7 @@ def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
         if residual is not None and residual >= coarse.least:
             sentence = (
                 f"beyond the {dtype} bound on {len(failing)} of {len(observations)} cases, but within that of"
-                f" {coarse.told} on all of them (largest error {residual:.2g} of it)"
+                f" {coarse.words} on all of them (largest error {residual:.2g} of it)"
             )
             return (diagnosis(coarse.id, sentence),)
     return ()
@@ -114,7 +114,7 @@ def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
 
 def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None:
     """The largest error in units of a coarser format's bounds; None where one is too large, or they prove nothing."""
-    worst, telling = 0.0, 0
+    worst, discriminating = 0.0, 0
     for observation in observations:
         probe = observation.probe
         wide = implementation_bounds(probe.bound, coarse.bounds, probe.reduction)
@@ -124,8 +124,8 @@ def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None
             if np.any(error > (coarse.part if name == VALUE else _PART) * room):
                 return None
             worst = max(worst, float(np.max(error / np.where(room > 0, room, 1.0), initial=0.0)))
-            telling += bool(np.max(room) < 0.5 * np.max(np.abs(gap.want), initial=0.0))
-    return worst if telling >= 2 else None
+            discriminating += bool(np.max(room) < 0.5 * np.max(np.abs(gap.want), initial=0.0))
+    return worst if discriminating >= 2 else None
 
 
 _PART = 0.3
@@ -137,8 +137,8 @@ def _looks_rounded(observations: Sequence[Observation]) -> bool:
     pairs = [gaps(o)[VALUE] for o in observations]
     offs = [np.ravel(gap.got - gap.want) for gap in pairs if not gap.right]
     if not offs:
-        found = [gap for o in observations for gap in gaps(o).values() if not gap.right]
-        offs = [np.ravel(gap.got - gap.want) for gap in found]
+        wrong = [gap for o in observations for gap in gaps(o).values() if not gap.right]
+        offs = [np.ravel(gap.got - gap.want) for gap in wrong]
     every = np.concatenate(offs)
     if np.any(every > 0) and np.any(every < 0):
         return True
@@ -151,19 +151,19 @@ def _fit_into_half(observations: Sequence[Observation]) -> bool:
     return any(all(np.array_equal(rounded(x, half), x) for x in answers) for half in ("bfloat16", "float16"))
 
 
-def _endless(moved: Sequence[Observation], causes: bool) -> Iterator[Diagnosis]:
+def _nonfinite(moved: Sequence[Observation], causes: bool) -> Iterator[Diagnosis]:
     """Why values or gradients are not finite, all else being right."""
-    endless = [o for o in moved if not gaps(o)[VALUE].finite]
+    nonfinite = [o for o in moved if not gaps(o)[VALUE].finite]
     finite = [o for o in moved if gaps(o)[VALUE].finite]
     steep = [o for o in finite if not_finite(o)]
     fine = [o for o in finite if o not in steep]
-    cause = out_of_range([*endless, *steep], fine) if causes and (endless or steep) else None
+    cause = out_of_range([*nonfinite, *steep], fine) if causes and (nonfinite or steep) else None
     because = f": {cause[1]}" if cause else ""
-    if endless:
-        alone = all(lonely(o.probe) for o in endless) and not any(lonely(o.probe) for o in finite)
+    if nonfinite:
+        alone = all(without_positive(o.probe) for o in nonfinite) and not any(without_positive(o.probe) for o in finite)
         id = "lonely-anchors-nan" if alone else cause[0] if cause else "value-not-finite"
         others = f"; it agrees on the other {len(finite)}" if finite else ""
-        words = f"the value is {_kind(endless)} {where(endless, moved)}{'' if alone else because}{others}"
+        words = f"the value is {_kind(nonfinite)} {where(nonfinite, moved)}{'' if alone else because}{others}"
         yield diagnosis(id, words)
     if steep:
         names = listed(dict.fromkeys(name for o in steep for name in not_finite(o)))
@@ -173,8 +173,8 @@ def _endless(moved: Sequence[Observation], causes: bool) -> Iterator[Diagnosis]:
 
 def _kind(observations: Sequence[Observation]) -> str:
     x = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in observations])
-    found = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
-    return " or ".join(name for name, there in found.items() if there)
+    kinds = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
+    return " or ".join(name for name, there in kinds.items() if there)
 
 
 _ROUNDINGS = 256.0

@@ -89,13 +89,13 @@ def _densities(inputs, deviations):
     ratio = inputs["noise_ratio"]
     inside = 0.0 if deviations.get("noise-ratio-missing") in ("in the logit", "everywhere") else np.log(ratio)
     outside = 1.0 if deviations.get("noise-ratio-missing") in ("in the mean", "everywhere") else ratio
-    found = []
+    logits = []
     for name in ("data", "noise"):
         x, prior = inputs[f"{name}_logits"], inputs[f"{name}_log_noise"]
         x = real(x) if name == "data" and "first-input-detached" in deviations else x
         x = real(x) if name == "noise" and "negatives-detached" in deviations else x
-        found.append(x - sign * (np.exp(prior) if "prior-without-log" in deviations else prior) - inside)
-    return found[0], found[1], outside
+        logits.append(x - sign * (np.exp(prior) if "prior-without-log" in deviations else prior) - inside)
+    return logits[0], logits[1], outside
 
 
 def _density_rows(arranged, deviations):
