@@ -332,9 +332,8 @@ def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
             flipped = words == "-1"
             count = f"on {len(judged)} of {len(judged)} cases"
             text = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
-            return GradientFinding(
-                "gradient-sign-flipped" if flipped else "gradient-constant-factor", sentence, residual
-            )
+            id = "gradient-sign-flipped" if flipped else "gradient-constant-factor"
+            return GradientFinding(id, text, residual)
     return None
 
 
