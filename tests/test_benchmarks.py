@@ -52,9 +52,9 @@ def test_floor_is_the_time_of_products_and_exponentials(case, operations, expone
 
 
 def test_rates_count_the_work_of_one_block():
-    found = machine.rates("float32", 16, threads=1, seconds=0.01)
+    rates = machine.rates("float32", 16, threads=1, seconds=0.01)
     # A processor of this century does a million of either a second, and none does 10^15.
-    assert all(1e6 < rate < 1e15 for rate in found.values())
+    assert all(1e6 < rate < 1e15 for rate in rates.values())
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0, 2.5])
@@ -81,7 +81,7 @@ def results(**rows):
         "baseline_of_floor": 10.0,
     }  # fmt: skip
     point = {"rows": 8192, "seconds": time, "extra": 1 << 20}
-    found = {
+    measured = {
         "format": FORMAT, "quick": False,
         "machine": {"CPU": "one", "threads": 2, "torch": "2.0", "cupy": None},
         "speed": {"rates": [{"dtype": "float32", "dim": 128, **RATES}], "rows": [row | rows]},
@@ -97,11 +97,11 @@ def results(**rows):
                     "ratio_quartiles": [1.5, 1.8]},
         "startup": {"python": time, "click": time, "nceref": slow, "ratio": 5.0},
     }  # fmt: skip
-    return {name: x | {"others": 0.25} if name in ON_THE_CPU else x for name, x in found.items()}
+    return {name: x | {"others": 0.25} if name in ON_THE_CPU else x for name, x in measured.items()}
 
 
-def verdicts(found):
-    return [judgment.verdict for judgment in judge(found)]
+def verdicts(measured):
+    return [judgment.verdict for judgment in judge(measured)]
 
 
 def test_every_target_gets_its_verdict():
@@ -154,10 +154,10 @@ def test_quartiles_of_a_ratio_pair_the_slow_with_the_fast():
 
 
 def test_the_exponent_may_be_a_tenth_away():
-    found = results()
+    measured = results()
     for exponent, verdict in ((1.91, MET), (2.09, MET), (2.11, SHORT), (1.89, SHORT)):
-        found["scaling"]["exponent"] = exponent
-        assert verdicts(found)[3] == verdict
+        measured["scaling"]["exponent"] = exponent
+        assert verdicts(measured)[3] == verdict
 
 
 def test_a_quick_run_judges_nothing():
@@ -165,8 +165,8 @@ def test_a_quick_run_judges_nothing():
     assert all(case.target is None and case.within is None for case in QUICK)
 
 
-def texts(found):
-    return [cell for table in tables(found) for row in table.rows() for cell in row.values()]
+def texts(measured):
+    return [cell for table in tables(measured) for row in table.rows() for cell in row.values()]
 
 
 def test_the_report_has_every_row_and_its_plots(tmp_path):
@@ -192,8 +192,8 @@ def test_without_torch_the_report_says_so_and_has_no_ratios(tmp_path):
 
 
 def test_printed_tables_fit_80_columns():
-    found = results(name=max((case.name for case in SPEED), key=len), ratio=123.4, of_floor=123.4)
-    lines = [line for table in tables(found) for line in table_formats.text(table).splitlines()]
+    measured = results(name=max((case.name for case in SPEED), key=len), ratio=123.4, of_floor=123.4)
+    lines = [line for table in tables(measured) for line in table_formats.text(table).splitlines()]
     assert max(map(len, lines)) <= 80
 
 
@@ -227,9 +227,9 @@ def test_baselines_compute_what_nceref_computes(case):
     for formulation in ("baseline", "tuned") if case.loss == "nt_xent" else ("baseline",):
         other = theirs(case, HOST, formulation, "cpu")
         other.run()
-        found = other.answers(other.run())  # a second call does not add to the gradients of the first
-        check_agreement(case, answers, found)
-        assert set(case.call.learned) <= set(found)
+        measured = other.answers(other.run())  # a second call does not add to the gradients of the first
+        check_agreement(case, answers, measured)
+        assert set(case.call.learned) <= set(measured)
 
 
 def test_programs_that_compute_different_things_are_refused():
@@ -257,9 +257,9 @@ def test_a_failing_process_is_refused_with_its_reason():
 def test_the_same_array_library_agrees_with_the_cpu():
     strict = pytest.importorskip("array_api_strict", reason="needs the test extra")
     there = Place("strict", "array_api_strict", strict.asarray, np.asarray)
-    found = list(device.agreement(there, ["clip", "supcon_out"], ["float32", "float64"], lambda line: None))
-    assert [row["loss"] for row in found] == ["clip", "clip", "supcon_out", "supcon_out"]
-    assert all(row["agrees"] and row["cases"] > 0 for row in found)
+    measured = list(device.agreement(there, ["clip", "supcon_out"], ["float32", "float64"], lambda line: None))
+    assert [row["loss"] for row in measured] == ["clip", "clip", "supcon_out", "supcon_out"]
+    assert all(row["agrees"] and row["cases"] > 0 for row in measured)
 
 
 def test_a_place_that_is_wrong_differs():
@@ -278,16 +278,16 @@ def test_other_processes_are_what_is_busy_beyond_our_own_work():
 
 
 def test_results_on_a_device_are_shown():
-    found = results()
+    measured = results()
     agreement = [{"loss": "clip", "dtype": "float32", "cases": 3, "of_bound": 0.1, "agrees": True}]
-    on_device = {"device": "a GPU", "library": "CuPy 13", "agreement": agreement, **found["speed"]}
-    cells = texts({name: found[name] for name in ("format", "quick", "machine")} | {"device": on_device})
+    on_device = {"device": "a GPU", "library": "CuPy 13", "agreement": agreement, **measured["speed"]}
+    cells = texts({name: measured[name] for name in ("format", "quick", "machine")} | {"device": on_device})
     assert {"agrees", "nt_xent 8192x128 f32"} <= set(cells)
 
 
 def command(*arguments):
-    asked = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_quick_command_prints_and_writes_json(tmp_path):

@@ -65,14 +65,14 @@ def test_mypy_accepts_right_calls_and_refuses_wrong_ones(tmp_path):
     shown = "reveal_type(losses.nt_xent.value_and_grad)"
     script.write_text("\n".join(["from nceref import losses", *RIGHT, *WRONG, shown, ""]), encoding="utf-8")
     options = ["--config-file=", f"--cache-dir={tmp_path / 'cache'}", "--show-error-codes", "--no-error-summary"]
-    found = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True, check=False
     )
-    lines = [line for line in found.stdout.splitlines() if ": error:" in line]
+    lines = [line for line in finished.stdout.splitlines() if ": error:" in line]
     errors = {int(line.split(":")[1]): line.rsplit("[", 1)[1].rstrip("]") for line in lines}
     first = 2 + len(RIGHT)
-    assert errors == {first + i: code for i, code in enumerate(WRONG.values())}, found.stdout + found.stderr
-    note = next(line for line in found.stdout.splitlines() if "Revealed type" in line)
+    assert errors == {first + i: code for i, code in enumerate(WRONG.values())}, finished.stdout + finished.stderr
+    note = next(line for line in finished.stdout.splitlines() if "Revealed type" in line)
     for name in (*inspect.signature(losses.nt_xent).parameters, "cotangent"):
         assert f"{name}: " in note
     assert "temperature: typing.SupportsFloat" in note

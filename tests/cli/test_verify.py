@@ -19,18 +19,18 @@ def run(*words):
     return CliRunner().invoke(cli, ["verify", *words])
 
 
-def unwrapped(found):
+def unwrapped(outcome):
     """The output on one line: where its lines break depends on how long the path of the target is."""
-    return " ".join(found.output.split())
+    return " ".join(outcome.output.split())
 
 
 def test_the_command_prints_writes_and_exits(tmp_path):
     files = {name: tmp_path / name for name in ("r.json", "r.xml", "r.py")}
-    found = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--suite", "quick", "--json", str(files["r.json"]),
+    outcome = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--suite", "quick", "--json", str(files["r.json"]),
                 "--junit", str(files["r.xml"]), "--repro", str(files["r.py"]))  # fmt: skip
-    assert found.exit_code == 1, found.output
-    assert "outer-factor-2" in found.output
-    assert max(map(len, found.output.splitlines())) <= 80
+    assert outcome.exit_code == 1, outcome.output
+    assert "outer-factor-2" in outcome.output
+    assert max(map(len, outcome.output.splitlines())) <= 80
     assert json.loads(files["r.json"].read_text())["exit_code"] == 1
     ET.parse(files["r.xml"])
     again = subprocess.run([sys.executable, files["r.py"]], capture_output=True, text=True, check=False)
@@ -39,7 +39,7 @@ def test_the_command_prints_writes_and_exits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["with_gradients"], 0, "CONFORMS"),
         (["exits"], 4, "bye"),
@@ -51,11 +51,11 @@ def test_the_command_prints_writes_and_exits(tmp_path):
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else None,
 )
-def test_the_command_runs_targets_in_a_child(words, code, said):
+def test_the_command_runs_targets_in_a_child(words, code, message):
     name, *options = words
-    found = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", *options)
-    assert found.exit_code == code, found.output
-    assert said in unwrapped(found)
+    outcome = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", *options)
+    assert outcome.exit_code == code, outcome.output
+    assert message in unwrapped(outcome)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
     name, *options = words.split()
     monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, **more: in_process(text, loss, **more))
     in_process = runner.in_process
-    found = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
-    record = json.loads(found.output)
+    outcome = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
+    record = json.loads(outcome.output)
     assert record["verdict"] == verdict
     wrong = verdict == "differs" or "--require-grad" in options
-    assert found.exit_code == record["exit_code"] == wrong
+    assert outcome.exit_code == record["exit_code"] == wrong
     assert len({r["case"] for r in record["results"] if r["quantity"] == "value.finite"}) == cases
     given = dict(zip(options[::2], options[1::2], strict=False))
     shown = {f"--{key}": record["environment"][key] for key in ("dtype", "algorithm", "seed")}
@@ -88,41 +88,41 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--all", "--case", "x"], "leave out --case"),
         ([f"{PLAIN}:info_nce", "--loss", "info_nce", "--json", "/"], "--json must name a file"),
         ([], "give one TARGET, or --all"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(words, said):
-    found = run(*words)
-    assert found.exit_code == 2
-    assert said in unwrapped(found)
+def test_options_that_do_not_go_together_are_refused(words, message):
+    outcome = run(*words)
+    assert outcome.exit_code == 2
+    assert message in unwrapped(outcome)
 
 
 def test_the_conventions_are_listed():
-    found = run("--conventions")
-    assert found.exit_code == 0
-    assert all(id in found.output for id in ("self-contrast-kept", "outer-factor-2", "keys-detached"))
+    outcome = run("--conventions")
+    assert outcome.exit_code == 0
+    assert all(id in outcome.output for id in ("self-contrast-kept", "outer-factor-2", "keys-detached"))
 
 
 def test_cases_are_listed_with_what_is_in_them():
-    found = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--list-cases")
-    assert found.exit_code == 0
-    assert "designed-0.3" in found.output
-    assert "skipped:" in found.output
+    outcome = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--list-cases")
+    assert outcome.exit_code == 0
+    assert "designed-0.3" in outcome.output
+    assert "skipped:" in outcome.output
 
 
 def test_explain_shows_what_the_bounds_are_made_of():
-    found = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain")
-    assert "reduction" in found.output
-    assert "shift" in found.output
+    outcome = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain")
+    assert "reduction" in outcome.output
+    assert "shift" in outcome.output
 
 
 def test_a_file_of_expected_failures_needs_reasons(tmp_path):
     path = tmp_path / "known.txt"
     path.write_text("*/value  it is twice the loss\nno-reason\n")
-    found = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
-    assert found.exit_code == 2
-    assert "'no-reason' has no reason" in unwrapped(found)
+    outcome = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
+    assert outcome.exit_code == 2
+    assert "'no-reason' has no reason" in unwrapped(outcome)
