@@ -13,7 +13,7 @@ from nceref.verification.records import Observation, Probe
 
 
 @dataclass(frozen=True)
-class ExponentRange:
+class CaseExponents:
     """How far the exponents of a case reach.
 
     Attributes
@@ -35,7 +35,7 @@ class ExponentRange:
     row: float
 
 
-def exponents(probe: Probe) -> ExponentRange:
+def exponents(probe: Probe) -> CaseExponents:
     """The range of the exponents of a case, from the dense logits of the reference."""
     plan = probe.bound.plan
     blocks = []
@@ -47,7 +47,7 @@ def exponents(probe: Probe) -> ExponentRange:
                zip(blocks, tops, strict=True))  # fmt: skip
     reduction = "none" if probe.loss.has_rows else "mean"
     rows = probe.bound.evaluate(reduction).value(reduction)
-    return ExponentRange(
+    return CaseExponents(
         max(float(top.max()) for top in tops),
         min(float(low.min()) for _, _, low in blocks),
         max(float(s.max()) for s, _, _ in blocks),
@@ -56,7 +56,7 @@ def exponents(probe: Probe) -> ExponentRange:
     )
 
 
-Spans = Sequence[tuple[ExponentRange, bool]]
+Spans = Sequence[tuple[CaseExponents, bool]]
 """The exponents of each case, and whether the target failed on it."""
 
 
@@ -109,8 +109,8 @@ class Way:
 
     id: str
     what: str
-    surely: Callable[[ExponentRange, float, float], float]
-    perhaps: Callable[[ExponentRange, float, float], float]
+    surely: Callable[[CaseExponents, float, float], float]
+    perhaps: Callable[[CaseExponents, float, float], float]
 
 
 WAYS = (
@@ -126,7 +126,7 @@ _NEAR = 0.25
 """Of ways that tell failing cases from others almost equally well, the first of the list is named."""
 
 
-def _widest(r: ExponentRange, top: float, low: float) -> float:
+def _widest(r: CaseExponents, top: float, low: float) -> float:
     return max(r.masked / top, -r.smallest / low)
 
 
@@ -155,4 +155,4 @@ REACHED = {
     "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
     "row": "minus the log-probabilities reach",
 }
-"""What left the range, by attribute of `ExponentRange`."""
+"""What left the range, by attribute of `CaseExponents`."""
