@@ -13,7 +13,7 @@ Every statistic has these methods; n is the number of rows of a view, the part o
 
 `exponentiates` is True where `within` needs a bound. Heads that use these numbers are in `heads`.
 
-The statistics here work for any logits: every row has its own running maximum. Those of `bounded_statistics` are for
+The statistics here work for any logits: every row has its own running maximum. Those of `unshifted_statistics` are for
 logits whose exponentials cannot leave the range, which is the usual case, and share one exponential of a tile.
 """
 
@@ -21,10 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nceref.engine.bounded_statistics import ExpSum, PositiveSums, log_or_empty
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Pattern
 from nceref.engine.tiles import Slopes, View
+from nceref.engine.unshifted_statistics import ExpSum, PositiveSums, log_or_empty
 
 Array = Any
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from checks.broken_losses import headed, no_projection, planned, scaled
 from checks.frozen_references import all_cases, frozen
-from mutants import headed, no_projection, planned, scaled
 
 from nceref import get_loss
 from nceref.checks import run

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from checks.broken_losses import MUTANTS
 from checks.frozen_references import all_cases, frozen
-from mutants import MUTANTS
 
 from nceref import get_loss
 from nceref.checks import run

@@ -5,10 +5,10 @@ import pytest
 from engine.small_cases import assert_within_bounds, small_cases
 
 from nceref import config, get_loss
-from nceref.engine.bounded_statistics import ExpSum, PositiveSums
 from nceref.engine.label_patterns import OtherLabel
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.engine.tiles import Tile, View
+from nceref.engine.unshifted_statistics import ExpSum, PositiveSums
 from nceref.tolerance import bounds, close
 
 

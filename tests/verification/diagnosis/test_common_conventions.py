@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_targets import logsumexp, observed, real, unit
+from verification.diagnosis.altered_losses import logsumexp, observed, real, unit
 
 from nceref import get_loss
 from nceref.verification.corpus.corpus import corpus

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_targets import altered, temperature, times
+from verification.diagnosis.altered_losses import altered, temperature, times
 
 from nceref.verification.diagnosis.departure import departure
 

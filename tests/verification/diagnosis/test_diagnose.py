@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from plain_targets import altered, samples, temperature, times
+from verification.diagnosis.altered_losses import altered, samples, temperature, times
 
 from nceref.losses import LossFunction
 from nceref.verification.diagnosis.diagnose import diagnose

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_targets import (
+from verification.diagnosis.altered_losses import (
     PAIRS,
     SINGLES,
     STRANGE,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from plain_targets import altered, at
+from verification.diagnosis.altered_losses import altered, at
 
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.diagnose import diagnose

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_targets import altered, samples
+from verification.diagnosis.altered_losses import altered, samples
 
 from nceref.losses import LossFunction, get_loss
 from nceref.verification.corpus.corpus import evaluate, rounded
