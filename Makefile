@@ -9,7 +9,7 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers references references-check lint types prove score generate check bench peers audit experiments clean
+.PHONY: help tables test test-peers references references-check lint types prove score mutate generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
+	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
@@ -39,11 +40,16 @@ prove: $(VENV)/installed
 score: $(VENV)/installed
 	$(BIN)/nceref mutants score
 
+# Takes half an hour on two cores; the same places come up after files have moved.
+mutate: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet $(PINNED) coverage
+	$(BIN)/python -m benchmarks.mutation
+
 check: $(VENV)/installed
 	$(BIN)/nceref check
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
