@@ -99,8 +99,10 @@ def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, An
     """Logits, d value / d logits, and which pairs take part."""
     rows, columns = (slice(0, size) for size in comparison.logits.shape)
     s = comparison.logits.block(rows, columns)
+    # No logits are within a bound of -inf: the statistics with maxima, which hold for any.
     terms, _ = comparison.fitted(-math.inf)
     active = {name: term for name, term in terms.items() if name in slopes}
     prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
+    # The one tile has all pairs in both directions, also where the passes would mirror.
     g = tile_slopes(Tile(s, rows, columns), active, prepared, mirrored=False)
     return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)

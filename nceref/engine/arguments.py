@@ -48,6 +48,7 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     out: dict[str, Any] = {}
     for parameter in loss.parameters:
         out[parameter.name] = _checked(loss, parameter, given.get(parameter.name, _MISSING), library, sizes)
+    # Once all sizes are known: the number of classes may come from a later argument.
     for parameter in loss.parameters:
         if isinstance(parameter, spec.Labels) and parameter.classes and out[parameter.name] is not None:
             check_range(parameter.name, out[parameter.name], sizes[parameter.classes][0])
@@ -174,6 +175,7 @@ def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
         If it is no integer, or outside the range.
     """
     try:
+        # Below the range, so that the check that follows refuses it.
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1

@@ -134,6 +134,7 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
     _check_shape(p.name, x, p.shape, sizes)
     if x.dtype == xp.int64:
         return x
+    # Unsigned 64-bit labels would wrap around to negative ones.
     if int(xp.max(x)) > xp.iinfo(xp.int64).max:
         msg = f"`{p.name}` must fit into 64-bit signed integers, got {int(xp.max(x))}"
         raise InputError(msg)

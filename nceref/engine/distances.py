@@ -24,6 +24,7 @@ class SquaredDistance:
     @property
     def bound(self) -> float:
         xp = array_namespace(self.like)
+        # Two points are at most as far apart as both are from the first one.
         return self.factor.value * float(2 * xp.max(xp.linalg.vector_norm(self.centered, axis=1))) ** 2
 
     @cached_property
@@ -66,6 +67,7 @@ class _SquaredDistanceGradient(Accumulator):
         xp = array_namespace(g)
         x = self.logits.centered
         self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
+        # A mirrored block on the diagonal is g_ij + g_ji already.
         if self.mirrored and rows == columns:
             return
         self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - g.T @ x[rows, :]
@@ -98,6 +100,7 @@ class PairedDistance:
     def block(self, rows: slice, columns: slice) -> Array:
         xp = array_namespace(self.like)
         difference = self.x.values[rows, :] - self.y.values[rows, :]
+        # Divided by the largest entry, squares neither overflow nor vanish.
         peak = xp.max(xp.abs(difference), axis=1, keepdims=True)
         shrunk = difference / xp.where(peak > 0, peak, 1.0)
         return peak * xp.sqrt(xp.sum(shrunk * shrunk, axis=1, keepdims=True))

@@ -87,6 +87,7 @@ def log1mexp(x: Array) -> Array:
     """log(1 - e^x) for x <= 0; -inf at 0. The branch at -log 2 keeps all digits on both sides."""
     xp = array_namespace(x)
     near = x > -math.log(2)
+    # Both branches are evaluated everywhere: where one is not chosen, it gets an argument that it can take.
     gap = xp.where(near & (x < 0), -xp.expm1(x), 1.0)
     return xp.where(near, xp.where(x < 0, xp.log(gap), -xp.inf), xp.log1p(-xp.exp(xp.where(near, -1.0, x))))
 
@@ -113,11 +114,13 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
         A head over "negatives" and "positive".
     """
     log_share = math.log(prior * count) if prior > 0 else -math.inf
+    # The smallest sum over `count` negatives: all cosines are -1.
     floor = math.log(count) - 1 / temperature
 
     def head(stats: dict[str, Array]) -> HeadRows:
         xp = array_namespace(stats["positive"])
         negatives, positive = stats["negatives"], stats["positive"]
+        # Clipped where more would be removed than is there: the estimate is -inf then, and the floor takes over.
         removed = xp.clip(log_share + positive - negatives, max=0.0)
         estimate = negatives + log1mexp(removed) - math.log(1 - prior)
         free = estimate > floor
@@ -125,6 +128,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
 
         def vjp(c: Array) -> dict[str, Any]:
             g = c * missed
+            # d estimate / d negatives = 1 / (1 - e^removed), d estimate / d positive = -e^removed / (1 - e^removed).
             by_estimate = xp.where(free, g, 0.0) / xp.where(free, -xp.expm1(removed), 1.0)
             by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature**2
             by_positive = -by_estimate * xp.exp(removed) - g
@@ -162,6 +166,7 @@ def positive_set(policy: str, form: str = "mean") -> Head:
             first = int(xp.argmax(xp.astype(~has, xp.int8)))
             msg = f"anchor {first} has no positive; drop it, or pass no_positive='skip' or 'zero'"
             raise InputError(msg)
+        # A row without positives has peak -inf, which times its weight of 0 would be NaN.
         peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
         outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
         loss, missed = softplus_and_sigmoid(negatives - peak)

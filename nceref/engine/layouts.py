@@ -161,6 +161,7 @@ def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views
     labels = xp.arange(embeddings.shape[0], device=device(embeddings)) if labels is None else labels
     rows = labels if views == 1 else xp.concat([labels] * views)
     columns = rows if queue_labels is None else xp.concat([rows, xp.astype(queue_labels, rows.dtype)])
+    # The negatives need no `own`: an anchor has its own label.
     return SameLabel(rows[:anchors], columns, own), OtherLabel(rows[:anchors], columns)
 
 

@@ -53,7 +53,9 @@ class TileCache:
     def __init__(self, walk: "Walk", itemsize: int) -> None:
         self.tiles: dict[tuple[int, int], Tile] = {}
         self.rereads = any(term.statistic.rereads(term.pattern) for term in walk.terms.values())
+        # Where each tile starts in the store; empty where nothing is kept.
         self.offsets: dict[tuple[int, int], int] = {}
+        # A single tile needs no store: it is kept as it is, with everything that was made of it.
         self.single = len(walk.rows) == len(walk.columns) == 1
         pairs = 0
         for rows, columns in walk.blocks(walk.rows):
@@ -108,7 +110,20 @@ class Walk:
         return ((r, c) for r in strips for c in self.columns if not (self.mirrored and c.start < r.start))
 
     def tiles(self, terms: Terms, strips: Sequence[slice]) -> Iterator[Tile]:
-        """The tiles of some strips of rows that at least one of the terms touches."""
+        """The tiles of some strips of rows that at least one of the terms touches.
+
+        Parameters
+        ----------
+        terms : mapping of str to FittedTerm
+            All of the comparison, or those that get a gradient.
+        strips : sequence of slice
+            Spans of rows, the share of one thread.
+
+        Yields
+        ------
+        Tile
+            One that was kept may come although none of the terms touches it.
+        """
         for rows, columns in self.blocks(strips):
             tile = None if self.cache is None else self.cache.get(rows, columns)
             if tile is not None:
@@ -130,9 +145,12 @@ class Walk:
         """
 
         def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
+            # A state of every span, not of this thread's strips alone: a mirrored tile, or a term along columns, also
+            # adds to rows of other threads.
             states = {name: self._starts(term) for name, term in self.terms.items()}
             for tile in self.tiles(self.terms, strips):
                 for name, term in self.terms.items():
+                    # A tile on the diagonal holds its mirror image already.
                     for view in views(tile, term, self.mirrored and tile.rows != tile.columns):
                         state = states[name][view.rows.start]
                         states[name][view.rows.start] = term.statistic.fold(state, view, term.pattern)
@@ -144,6 +162,7 @@ class Walk:
         stats = {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
         if self.order is None:
             return stats
+        # Heads and callers see the anchors in the order of the inputs: the inverse permutation.
         back = np.argsort(self.order)
         return {name: stat[back] for name, stat in stats.items()}
 
@@ -180,6 +199,8 @@ class Walk:
         def work(strips: Sequence[slice]) -> Any:
             gradient = total.fork()
             for tile in self.tiles(active, strips):
+                # In both directions on the diagonal, too: such a tile reaches the accumulator once, and a slope of
+                # s_ij goes to both of its rows.
                 g = tile_slopes(tile, active, prepared, self.mirrored)
                 if g is not None:
                     gradient.add(tile.rows, tile.columns, g)
@@ -195,13 +216,38 @@ def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
     """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both.
 
     Views without a pair of the term's pattern are left out.
+
+    Parameters
+    ----------
+    tile : Tile
+    term : FittedTerm
+        Statistic, pattern and direction.
+    mirrored : bool
+        Whether the tile stands for its mirror image as well.
     """
     both = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
     return [view for view in both if term.pattern.touches(view.rows, view.columns)]
 
 
 def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
-    """D value / d logits on one tile, with that of its mirror image transposed; None where no statistic reaches it."""
+    """D value / d logits on one tile.
+
+    Parameters
+    ----------
+    tile : Tile
+        (rows, columns) logits, or what was kept of them.
+    terms : mapping of str to FittedTerm
+        Those that get a gradient.
+    prepared : mapping of str to tuple of array
+        What `prepare` of each statistic returned, one number a row.
+    mirrored : bool
+        Whether the slopes of the mirror image are added, transposed.
+
+    Returns
+    -------
+    array or None
+        (rows, columns); None where no statistic reaches the tile.
+    """
     slopes = Slopes(tile)
     for name, term in terms.items():
         for view in views(tile, term, mirrored):
@@ -230,6 +276,7 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
     """What each row is multiplied by before the rows are added up."""
     xp = array_namespace(rows)
     if reduction == "mean" and plan.anchor_weights is None and plan.counted is None:
+        # The usual case: equal weights need not be added up.
         return xp.full_like(rows, 1 / (plan.divisor or math.prod(rows.shape)))
     w = xp.ones_like(rows) if plan.anchor_weights is None else xp.astype(plan.anchor_weights, rows.dtype)
     if plan.counted is not None:
@@ -237,6 +284,7 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
     if reduction != "mean":
         return w
     total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
+    # NaN fails this comparison as well.
     if not 0 < total < math.inf:
         without_positive = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
         reason = "no anchor has a positive" if without_positive else f"the weights of the anchors add up to {total}"
@@ -278,13 +326,25 @@ class Evaluation:
         return slopes
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
-        """Gradients of the value, or of <cotangent, rows>, by input name."""
+        """Gradients of the value, or of <cotangent, rows>, by input name.
+
+        Parameters
+        ----------
+        cotangent : array, optional
+            In the shape of the rows; default: all 1.
+
+        Returns
+        -------
+        dict
+            Arrays in the shape of the inputs, in the dtype of the computation; floats for scalars.
+        """
         total: Gradients = {}
         with np.errstate(all="ignore"):
             slopes = self.slopes(cotangent)
             for walk in self.walks:
                 own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
                 merge(total, walk.vjp(self.stats, own))
+            # What no comparison took are slopes by scalars that the head itself reads.
             merge(total, slopes)
         return {name: as_scalar(g) for name, g in total.items()}
 
@@ -313,6 +373,7 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
     with np.errstate(all="ignore"):
         walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
         stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
+        # Statistics of bounded logits cannot leave the range, and are not looked through.
         for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
             stat = stats[name]
             if not all_finite(stat):

@@ -56,6 +56,7 @@ class Diagonal(NamedTuple):
         count = min(stop, rows.stop, columns.stop - shift) - first
         if count <= 0:
             return None
+        # A tile is stored in its own orientation: pair (i, j) of a transposed view stands at (j, i).
         i, j = first - rows.start, first + shift - columns.start
         width = view.tile.columns.stop - view.tile.columns.start
         at = j * width + i if view.flip else i * width + j
@@ -76,7 +77,7 @@ class Index:
     index: Array
 
     def touches(self, rows: slice, columns: slice) -> bool:
-        """Whether the block may hold one of the pairs."""
+        """Whether the block may hold one of the pairs: always, since only the array itself could say no."""
         return True
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
@@ -155,7 +156,10 @@ class Everyone(Pattern):
 
 @dataclass(frozen=True)
 class _PairPattern(Pattern):
-    """A pattern made of sets of pairs; what every tile needs of them is computed once."""
+    """A pattern made of sets of pairs; what every tile needs of them is computed once.
+
+    Compared by value: patterns are in the keys under which a tile keeps its arrays, and equal ones share an array.
+    """
 
     pair_sets: PairSets
     diagonal: bool = field(init=False, compare=False)
@@ -200,6 +204,7 @@ class Except(_PairPattern):
     def cut(self, x: Array, view: View, fill: float) -> Array:
         """The array with `fill` on the pairs of the sets, written in place where they are diagonals."""
         xp = array_namespace(x)
+        # What is made of a tile is row-major: the flat form is a view, and x itself is written.
         flat = xp.reshape(x, (-1,))
         for _, where in self.lines(view):
             flat[where] = fill
@@ -225,6 +230,7 @@ class Hardest(Pattern):
         itself = union(self.own, rows, columns, s)
         ranked = s if itself is False else xp.where(itself, -xp.inf, s)
         order = xp.argsort(ranked, axis=1, descending=True, stable=True)
+        # The inverse permutation: at which place of the order each candidate stands.
         rank = xp.argsort(order, axis=1, stable=True)
         return rank < self.count
 

@@ -34,7 +34,10 @@ class Comparison:
 
     @property
     def symmetric(self) -> bool:
-        """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once."""
+        """Whether s_ij = s_ji, so that one block serves two: the engine then visits each pair of blocks once.
+
+        Blocks of whole rows are not square, and have no mirror image among the blocks.
+        """
         return self.logits.symmetric and not self.whole_rows
 
     def sorted_by_label(self) -> "tuple[Comparison, Array | None]":
@@ -54,6 +57,7 @@ class Comparison:
         if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
             return self, None
         names, n = labelled[0], self.logits.shape[0]
+        # All patterns of a comparison have the same labels: those of the first order the rows.
         rows = np.argsort(names.anchors, kind="stable")
         shared = n if any(pattern.own for pattern in labelled) else 0
         rest = np.argsort(names.candidates[shared:], kind="stable") + shared

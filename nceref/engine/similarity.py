@@ -78,6 +78,7 @@ class Accumulator:
 
     def fork(self) -> Any:
         """An accumulator for one thread."""
+        # All forks are made before the first join: each starts from an offset of 0.
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in self.sums:
@@ -90,6 +91,7 @@ class Accumulator:
         for name in self.sums:
             mine, theirs = getattr(self, name), getattr(fork, name)
             if mine is None:
+                # The first fork's array becomes the sum; the original needs none of its own.
                 setattr(self, name, theirs)
             else:
                 mine += theirs
@@ -156,6 +158,7 @@ class Dot:
         return self.anchors.values
 
     def block(self, rows: slice, columns: slice) -> Array:
+        # The factor goes into the rows, which are fewer numbers than the block where D is below its width.
         s = (self.factor.value * self.anchors.values[rows, :]) @ self.candidates.values[columns, :].T
         return _shifted(s, self.offset, columns)
 
@@ -181,11 +184,13 @@ class _MirroredDotGradient(Accumulator):
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         z = self.logits.like
         self.x[rows, :] += g @ z[columns, :]
+        # On the diagonal g is G + G' already.
         if rows != columns:
             self.x[columns, :] += g.T @ z[rows, :]
 
     def finish(self) -> Gradients:
         z = self.logits.anchors
+        # Before the factor goes into x: the derivative by the factor is without it.
         scalars = self.finish_scalars(_inner(z.values, self.x) / 2)
         self.x *= self.logits.factor.value
         return merge(scalars, z.vjp(self.x))
@@ -210,10 +215,12 @@ class _DotGradient(Accumulator):
 
     def finish(self) -> Gradients:
         a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor.value
+        # Before the factor goes into a: the derivative by the factor is without it.
         scalars = self.finish_scalars(_inner(a.values, self.a))
         self.a *= factor
         self.b *= factor
         if a is b:
+            # The way back through the normalization is linear: once for the sum.
             self.a += self.b
             return merge(scalars, a.vjp(self.a))
         return merge(merge(scalars, a.vjp(self.a)), b.vjp(self.b))
@@ -263,6 +270,7 @@ class _GivenGradient(Accumulator):
         self.g = array_namespace(logits.like).zeros_like(logits.like)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
+        # Assigned, not added: each block comes once.
         self.g[rows, columns] = g
         self.add_offset(columns, g)
 

@@ -55,6 +55,7 @@ class LogSumExp:
         """One state from two that were folded over different blocks."""
         xp = array_namespace(*state)
         top = xp.maximum(state[0], other[0])
+        # A row that is empty so far has no maximum, and -inf - (-inf) would be NaN.
         shift = xp.where(top == -xp.inf, 0.0, top)
         return top, state[1] * xp.exp(state[0] - shift) + other[1] * xp.exp(other[0] - shift)
 
@@ -78,10 +79,26 @@ class LogSumExp:
 
 
 def fold_exponents(state: tuple[Array, Array], exponent: Array, weight: Array | None = None) -> tuple[Array, Array]:
-    """Running maximum and running sum of weight * exp(exponent), with the entries of one block taken in."""
+    """Running maximum and running sum of weight * exp(exponent), with the entries of one block taken in.
+
+    Parameters
+    ----------
+    state : tuple of array
+        Maximum and sum so far, (n,) each; -inf and 0 for a row that is empty so far.
+    exponent : array
+        (n, columns), -inf for what is left out.
+    weight : array, optional
+        (n, columns), >= 0; default: all 1.
+
+    Returns
+    -------
+    tuple of array
+        The new state. The sum is that of exponentials shifted by the maximum.
+    """
     xp = array_namespace(exponent)
     peak, total = state
     top = xp.maximum(peak, xp.max(exponent, axis=1))
+    # Where all is left out so far, -inf - (-inf) would be NaN.
     shift = xp.where(top == -xp.inf, 0.0, top)
     terms = xp.exp(exponent - shift[:, None])
     terms = terms if weight is None else weight * terms
@@ -94,7 +111,7 @@ def _or_zero(out: Array) -> Array:
 
 
 def _identity(s: Array) -> Array:
-    return 1.0 * s  # `positive` need not copy
+    return 1.0 * s  # `positive` need not copy, and `cut` may write into what it gets
 
 
 def _one(s: Array) -> Array:
@@ -133,6 +150,7 @@ class Sum:
         if pattern.sparse:
             for own, where in pattern.lines(view):
                 values = tile.line(where)
+                # For the second pass, which may get the tile without its logits.
                 tile.on_line[self, where.start, where.stop] = self.slope(values)
                 state[own] += self.f(values)
             return state
@@ -140,6 +158,7 @@ class Sum:
             values = self.f(tile.s)
         else:
             values, slope = self.both(tile.s, tile.bounded)
+            # Under the key that `vjp` looks up: the slope is not computed a second time.
             tile.once(self._key(view, pattern), lambda: pattern.cut(slope, view, 0.0))
         return state + view.sums(pattern.cut(values, view, 0.0))
 

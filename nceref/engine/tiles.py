@@ -121,6 +121,7 @@ class Slopes:
 
     def scale(self, view: View, made: Array, by: Array) -> None:
         """Add by_i * made_ij, i a row of the view. Views that share `made` cost one product together."""
+        # The entry holds the array as well, so that no other one can get its id.
         sides = self.products.setdefault(id(made), [made, None, None])
         side = 2 if view.flip else 1
         sides[side] = by if sides[side] is None else sides[side] + by
@@ -135,6 +136,7 @@ class Slopes:
 
     def total(self) -> Array | None:
         """The sum of everything; None where nothing was added."""
+        # Row-major, since lines are added through the flat form, which has to be a view.
         total = None if self.dense is None else row_major(self.dense)
         for made, by_rows, by_columns in self.products.values():
             part = _outer_sum(by_rows, by_columns, made)

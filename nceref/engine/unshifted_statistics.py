@@ -65,6 +65,7 @@ class ExpSum:
         """exp(k s), 0 outside the pattern."""
         tile = view.tile
         key = view.key("exp", self.k, pattern, symmetric=pattern.symmetric)
+        # A pattern that writes into its argument gets an array of its own; the others share one.
         if pattern.overwrites:
             return tile.once(key, lambda: pattern.cut(tile.exp(self.k), view, 0.0))
         return tile.once(key, lambda: pattern.cut(_shared_exp(view, self.k), view, 0.0))
@@ -101,6 +102,8 @@ class PositiveSums:
         total, level, mass, count = state
         xp = array_namespace(mass)
         peak, one = log_or_empty(total), xp.where(mass > 0, mass, 1.0)
+        # Of one positive, peak and level have to be the same bits. Without `inside` the level is the logit itself,
+        # which log(exp(s)) is only up to rounding.
         if self.inside:
             last = xp.where(count == 1, peak, log_or_empty(level) - xp.log(one))
         else:
@@ -114,6 +117,7 @@ class PositiveSums:
         single, mass = out[:, 3] == 1, xp.where(out[:, 2] > 0, out[:, 2], 1.0)
         by_gap = xp.where(single, 0.0, slope[:, 1])
         target = by_gap / mass * (_inverse(out[:, 1]) if self.inside else 1.0)
+        # The gap is peak - level: its slope goes to the shares of the peak as well.
         return (slope[:, 0] + by_gap) * _inverse(out[:, 0]), -target
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, by_share: Array, by_target: Array) -> None:
@@ -122,6 +126,7 @@ class PositiveSums:
         if not self.inside:
             into.scale(view, weight, by_target)
         elif weight is inside:
+            # All weights are 1: the same array as above, and one product for both factors.
             into.scale(view, e, by_target)
         else:
             into.add(view.turned(by_target[:, None] * view.turned(weight * e)))
