@@ -15,6 +15,7 @@ from typing import Any
 from nceref.theory.statements import SymbolicSystem
 
 DIGITS = 50
+"""Digits to which the two sides of a relation agree at a point."""
 POINTS = 6
 """Random rational points at which numbers are compared, for each size."""
 
@@ -100,7 +101,22 @@ class BrokenError(Exception):
 
 
 def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
-    """An expression without names, sums and indices: entries s[0], s[1] become symbols s0, s1."""
+    """An expression without names, sums and indices: entries s[0], s[1] become symbols s0, s1.
+
+    Parameters
+    ----------
+    chain : Chain
+        Whose names are replaced by their definitions.
+    size : mapping
+        Integers for symbolic sizes and free indices.
+    expression : SymPy expression
+        One side of a step.
+
+    Returns
+    -------
+    SymPy expression
+        Derivatives, integrals and limits in it still stand.
+    """
     return _concrete(chain, tuple(size.items()), expression)
 
 
@@ -117,12 +133,14 @@ def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any)
         index, definition = listed[x.base]
         return definition.xreplace({index: x.indices[0]})
 
+    # Definitions contain other names: replaced until none is left.
     before = None
     while before != expression:
         before = expression
         expression = expression.xreplace(single).replace(
             lambda x: isinstance(x, sp.Indexed) and x.base in listed, entry
         )
+    # Sizes go first, because a sum needs numbers as its ends; then no index of an entry is a symbol any more.
     expression = expression.xreplace({x: sp.Integer(n) for x, n in size.items()})
     expression = expression.replace(lambda x: isinstance(x, sp.Sum), lambda x: x.doit())
     return expression.xreplace({x: _entry(x) for x in expression.atoms(sp.Indexed)})
@@ -131,6 +149,7 @@ def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any)
 def _entry(x: Any) -> Any:
     import sympy as sp
 
+    # What is known of the list holds for its entries: without it, log(exp(s0)) would not be s0.
     known = {k: v for k, v in x.base.assumptions0.items() if k in ("real", "positive") and v}
     return sp.Symbol(f"{x.base.label}{x.indices[0]}", **known)
 
@@ -149,6 +168,7 @@ def _points(chain: Chain, step: Step, symbols: set[Any]) -> Iterator[dict[Any, A
     """Random rational points, always the same ones for the same step."""
     rng = Random(step.rule)
     for _ in range(POINTS):
+        # A set has another order in each process.
         yield {x: _draw(chain, rng, x) for x in sorted(symbols, key=str)}
 
 
@@ -156,15 +176,18 @@ def _draw(chain: Chain, rng: Random, x: Any) -> Any:
     from sympy import Rational
 
     named = {str(getattr(key, "label", key)): given for key, given in chain.ranges.items()}
+    # An entry s0 has the range of its list s, unless it has one of its own.
     given = named.get(x.name) or named.get(sub(r"\d+$", "", x.name))
     if x.is_integer:
         return Rational(rng.randint(*(given or (1, 9))))
     low, high = given or ((0, 3) if x.is_positive else (-1, 1))
+    # Neither end is drawn: a logarithm or a quotient may be infinite there.
     return low + (high - low) * Rational(rng.randint(1, 996), 997)
 
 
 @cache
 def _number(expression: Any, at: tuple[tuple[Any, Any], ...]) -> Any:
+    # Ten digits more than are compared, so that the rounding of this evaluation does not count.
     return expression.xreplace(dict(at)).evalf(DIGITS + 10)
 
 
@@ -175,6 +198,7 @@ def _compare(step: Step, left: Any, right: Any, at: Mapping[Any, Any]) -> None:
         msg = f"the sides are {a} and {b}, no real numbers, at {_where(at)}"
         raise BrokenError(msg)
     room = max(1, abs(a), abs(b)) / 10**DIGITS
+    # A bound may be attained, so "≤" has room above it; "<" has to be clear.
     if not {"=": abs(a - b) <= room, "≤": a - b <= room, "<": b - a > room}[step.sign]:
         msg = f"the sides are {a.evalf(12)} and {b.evalf(12)} at {_where(at)}"
         raise BrokenError(msg)
@@ -193,6 +217,7 @@ def _numbers(chain: Chain, step: Step) -> str:
         left, right = map(_done, _sides(chain, size, step))
         named = left.free_symbols | right.free_symbols
         points = list(_points(chain, step, named))
+        # A chosen point may leave out symbols: these stay at the first random point.
         for point in [*points, *({**points[0], **_at(chain, size, chosen)} for chosen in step.by)]:
             _compare(step, left, right, point)
     more = f" and {len(step.by)} chosen" if step.by else ""
@@ -212,6 +237,7 @@ def _same(left: Any, right: Any) -> bool:
     import sympy as sp
 
     difference = sp.sympify(left - right)
+    # Fastest first: a fraction, then the difference simplified, then its exponential, where logarithms hide it.
     if _zero_as_fraction(difference):
         return True
     return SymbolicSystem().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
@@ -224,6 +250,7 @@ def _zero_as_fraction(difference: Any) -> bool:
     """
     import sympy as sp
 
+    # Of these, replacing exponentials and logarithms inside would change the meaning, or leave no fraction.
     if difference.has(sp.Derivative, sp.Integral, sp.Limit, sp.Order, sp.Piecewise, sp.Abs, sp.Max, sp.Min):
         return False
     bases: dict[Any, Any] = {}
@@ -237,6 +264,7 @@ def _zero_as_fraction(difference: Any) -> bool:
         return sp.expand_log(sp.log(sp.factor(x)), force=True)
 
     plain = difference.replace(sp.exp, exponential).replace(sp.log, logarithm)
+    # The logarithm of a symbol that stands for e^x is x.
     plain = plain.replace(sp.log, lambda x: next((rest for rest, base in bases.items() if base == x), sp.log(x)))
     return bool(sp.fraction(sp.together(plain))[0].expand() == 0)
 
@@ -251,6 +279,7 @@ def _free_extremes(left: Any, right: Any) -> tuple[Any, Any]:
     """An identity for free symbols holds for maxima as well, which SymPy takes long to rewrite; not under a slope."""
     import sympy as sp
 
+    # Sorted below, so that an extreme gets the same symbol every time and cached results are used again.
     extremes = left.atoms(sp.Max, sp.Min) | right.atoms(sp.Max, sp.Min)
     if left.has(sp.Derivative) or right.has(sp.Derivative):
         return left, right
@@ -264,6 +293,7 @@ def _limit(chain: Chain, step: Step) -> str:
         left, right = _sides(chain, size, step)
         for point in [_at(chain, size, point) for point in step.by] or [{}]:
             limit, wanted = _done(left.xreplace(point)), _done(right.xreplace(point))
+            # Infinite limits are compared as they are: their difference would be NaN.
             if limit != wanted and (limit.is_infinite or wanted.is_infinite or not _same(limit, wanted)):
                 msg = f"the limit is {limit} and not {wanted} at {_where(point)}"
                 raise BrokenError(msg)
@@ -276,6 +306,7 @@ def _solve(chain: Chain, step: Step) -> str:
     for size in chain.sizes:
         equation, unknown, right = (concrete(chain, size, x) for x in (*step.by, step.relation.rhs))
         roots = solve(_done(equation), unknown)
+        # A second root would make the step a choice, which needs a reason of its own.
         if step.relation.lhs != step.by[1] or len(roots) != 1 or not _same(roots[0], right):
             msg = f"SymPy solves {equation} = 0 for {unknown} by {roots}"
             raise BrokenError(msg)
@@ -296,6 +327,7 @@ def _series(chain: Chain, step: Step) -> str:
         left, right = _sides(chain, size, step)
         expansion = _expansion(left, variable, order)
         _vanishes(chain, step, expansion.removeO(), right.removeO())
+        # The order that is left out is part of the statement.
         if right.getO() != expansion.getO():
             msg = f"the series is {expansion}"
             raise BrokenError(msg)
@@ -305,6 +337,7 @@ def _series(chain: Chain, step: Step) -> str:
 def _program(chain: Chain, step: Step) -> str:
     for size in chain.sizes:
         theirs = step.by(lambda x, size=size: concrete(chain, size, x))
+        # Both sides are compared with the program, so the relation between them is checked as well.
         for side in _sides(chain, size, step):
             _vanishes(chain, step, _done(side), theirs)
     return "program: both sides are the formula of nceref.losses"
@@ -318,3 +351,4 @@ CHECKS: Mapping[str, Callable[[Chain, Step], str]] = {
     "series": _series,
     "program": _program,
 }
+"""How a step is checked, by the word in `Step.check`; each returns what is printed below the step, or raises."""

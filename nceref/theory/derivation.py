@@ -46,6 +46,7 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     DeclarationError
         For the first step that does not follow: topic, step, both sides, and what to do.
     """
+    # Built only now: to list the topics, no chain is needed.
     chain = derivation.steps()
     notes = []
     for number, step in enumerate(chain.steps, 1):
@@ -74,10 +75,16 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     width : int
         Columns of the text, at least 40; LaTeX has lines of any length.
 
+    Returns
+    -------
+    str
+
     Raises
     ------
     DeclarationError
         If a step does not follow.
+    InputError
+        For another form.
     """
     writers: Mapping[str, Callable[..., Iterator[str]]] = {"text": _text, "latex": _latex}
     if form not in writers:
@@ -89,6 +96,13 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
 
 def save(text: str, path: str | os.PathLike[str]) -> None:
     """Replace the file at `path` by `text` in one step; its folder is created if it does not exist.
+
+    Parameters
+    ----------
+    text : str
+        Written as UTF-8.
+    path : path
+        A file, or a place for one.
 
     Raises
     ------
@@ -147,6 +161,7 @@ def _shown(step: Step, width: int) -> list[str]:
     whole, left, right = (_pretty(x) for x in (relation, relation.lhs, relation.rhs))
     if _wide(whole) <= room:
         shown = whole
+    # Two columns for the sign.
     elif max(_wide(left), _wide(right) + 2) <= room:
         shown = left + "\n" + _beside(f"{sign} ", right)
     else:
@@ -182,6 +197,7 @@ def _pretty(expression: Any) -> str:
             above = self._print(x.expr) if x.expr.is_Atom else prettyForm(*self._print(x.expr).parens())
             return prettyForm(*prettyForm("∂").right(above)) / below
 
+    # SymPy keeps this for the whole process: it is set back.
     before = pretty_use_unicode(True)
     try:
         return str(Printer({"wrap_line": False}).doprint(expression))

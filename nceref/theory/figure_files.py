@@ -73,12 +73,14 @@ def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> 
         If a file cannot be written.
     """
     wanted, out = chosen(names), Path(out)
+    # Before anything is drawn: the index is written last.
     _refuse_to_lose(out)
     entries = {name: entry for name, entry in _entries(out, missing={}).items() if name in figures()}
     for figure in wanted:
         data = figure.data()
         for suffix in FORMATS:
             yield _put(out / f"{figure.name}.{suffix}", render(figure, data, suffix))
+        # After each figure, so that an interrupted run leaves a manifest of what is there.
         entries[figure.name] = _about(figure) | {"data": fingerprint(data), "drawn with": tools()}
         _put(out / MANIFEST, _text(entries))
     yield out / MANIFEST
@@ -127,6 +129,7 @@ def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Chec
         findings.append("the data behind it changed")
     files = {suffix: out / f"{figure.name}.{suffix}" for suffix in FORMATS}
     findings += [f"{path.name} is missing" for path in files.values() if not path.is_file()]
+    # Other tools draw other bytes from the same data, which is no finding.
     here, there = tools(), entry.get("drawn with", {})
     if there != here:
         note = f"bytes were not compared: drawn with {_words(there)}; here is {_words(here)}"
@@ -154,6 +157,21 @@ def fingerprint(data: Mapping[str, Any]) -> str:
 
     Numbers count with 9 significant digits, and with none below 1e-13 of the largest in their array: what is left of
     a difference of large numbers is noise. Minus zero is zero.
+
+    Parameters
+    ----------
+    data : mapping
+        Arrays of finite numbers by name.
+
+    Returns
+    -------
+    str
+        SHA-256, in hexadecimal; the order of the names does not matter.
+
+    Raises
+    ------
+    InputError
+        If a number is infinite or NaN.
     """
     content = {name: _digits(values) for name, values in sorted(data.items())}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -167,6 +185,7 @@ def _digits(values: Any) -> dict[str, Any]:
         msg = f"the data of a figure must be finite, got {array[~np.isfinite(array)][0]}"
         raise InputError(msg)
     largest = float(np.max(np.abs(array), initial=0.0))
+    # Decimal places: down to 1e-13 of the largest, and 9 significant digits of each, whichever is coarser.
     places = 13 - _exponent(largest)
     # Adding 0.0 makes 0.0 of -0.0.
     rounded = (round(x, min(8 - _exponent(x), places)) + 0.0 for x in array.ravel().tolist())
@@ -252,7 +271,7 @@ def _put(path: Path, content: bytes) -> Path:
 
 
 def _refuse_to_lose(out: Path) -> None:
-    """A page of somebody else's, where the index would be written."""
+    """Raise for a page of somebody else's, where the index would be written."""
     page = out / INDEX
     if page.is_file() and not page.read_bytes().startswith(_OPENING.encode()):
         msg = f"{page} is not the index that nceref writes, and would be lost; draw into another folder with --out"

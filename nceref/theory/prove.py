@@ -81,6 +81,7 @@ def chapters() -> tuple[Chapter, ...]:
     """The five sources first, then the papers; parts of one source in the order of their numbers."""
 
     def place(chapter: Chapter) -> tuple[bool, str, int]:
+        # Ten letters are "source_004": parts of one source are alike so far, and then ordered by their first claim.
         return not chapter.name.startswith("source"), chapter.name[:10], int(chapter.claims[0].id.split("-")[1])
 
     return tuple(sorted(discover("nceref.theory.claims", "CHAPTER", Chapter).values(), key=place))
@@ -105,7 +106,17 @@ def chosen(ids: Sequence[str]) -> list[Claim]:
 
 
 def counter(claim: Claim) -> Counter | None:
-    """The counterexample, evaluated; it must break the published statement and leave the precise one whole."""
+    """The counterexample, evaluated; it must break the published statement and leave the precise one whole.
+
+    Parameters
+    ----------
+    claim : Claim
+
+    Returns
+    -------
+    Counter or None
+        None if the claim has none.
+    """
     given = claim.counterexample
     if given is None or callable(given):
         return None if given is None else given()
@@ -118,7 +129,19 @@ def counter(claim: Claim) -> Counter | None:
 
 
 def run(claim: Claim, kind: str) -> Evidence:
-    """One kind of evidence; "counterexample" is one of them."""
+    """Run one piece of evidence.
+
+    Parameters
+    ----------
+    claim : Claim
+    kind : {"symbolic", "numeric", "property", "counterexample"}
+        One that the claim has.
+
+    Returns
+    -------
+    Evidence
+        With the seconds that it took.
+    """
     start = perf_counter()
     held, shown = _run(claim, kind)
     # Evidence that compares arrays ends in a NumPy bool, which JSON does not have.
@@ -132,6 +155,7 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
         example = counter(claim)
         return (True, "") if example is None else (example.breaks, example.shown)
     if kind == "symbolic" and claim.derivation:
+        # Steps first. Where the claim has symbolic evidence of its own as well, both have to hold.
         broken = _broken(claim.derivation)
         if broken or not claim.symbolic:
             return not broken, broken
@@ -161,7 +185,18 @@ def _broken(topic: str) -> str:
 
 
 def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
-    """Compute the published numbers of a claim, those of its table first, and the verdict on each."""
+    """Compute the published numbers of a claim, those of its table first, and the verdict on each.
+
+    Parameters
+    ----------
+    claim : Claim
+
+    Returns
+    -------
+    computed : tuple
+        Numbers, tuples of numbers, or None where nothing can be computed here.
+    verdicts : tuple of Verdict
+    """
     compared = []
     for value in cells(claim):
         computed = None if value.computed is None else value.computed()
@@ -181,7 +216,23 @@ def cells(claim: Claim) -> list[Value]:
 
 
 def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
-    """The table of rules."""
+    """Derive the verdict of a claim by the table of rules of this module.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : sequence of Evidence
+        All of it, already run.
+    cells : sequence of Verdict
+        Those of the published numbers.
+
+    Returns
+    -------
+    verdict : Verdict or None
+        None if something does not hold.
+    reason : str
+        Why.
+    """
     for piece in evidence:
         if not piece.held:
             what = "the counterexample breaks nothing" if piece.kind == "counterexample" else f"{piece.kind} evidence"
@@ -193,6 +244,7 @@ def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict])
     elif any(piece.kind != "counterexample" for piece in evidence):
         statement, reason = Verdict.AGREES, "all evidence holds"
     else:
+        # The enumeration goes from best to worst.
         return max(cells, key=list(Verdict).index, default=Verdict.NOT_REPRODUCIBLE), "the numbers alone"
     worst = max([statement, *cells], key=list(Verdict).index)
     return worst, reason if worst is statement else f"its numbers: {worst.value}"
@@ -201,6 +253,7 @@ def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict])
 def _control(claim: Claim) -> list[str]:
     """The numbers that cannot be computed must add up to the total that was written down apart."""
     numbers = [n for v in claim.values if v.computed is None for n in printed_numbers(v.published)]
+    # NaN equals nothing: where numbers have no total to compare with, that is a surprise too.
     if not numbers or sum(numbers) == Decimal(claim.total or "NaN"):
         return []
     return [f"the published numbers add up to {sum(numbers)} instead of {claim.total or 'a stated total'}"]
@@ -236,8 +289,19 @@ def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:
 
 
 def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
-    """Run all evidence, that of one derivation together; in several processes where there is much of it."""
+    """Run all evidence, that of one derivation together; in several processes where there is much of it.
+
+    Parameters
+    ----------
+    chosen : sequence of Claim
+
+    Yields
+    ------
+    Evidence
+        Group by group, each once its group is done.
+    """
     todo = tasks(chosen)
+    # A spawned process imports everything anew, which a few pieces of evidence do not repay.
     processes = thread_count() if len(todo) > 12 else 1
     if processes == 1:
         yield from chain.from_iterable(map(_run_group, _groups(todo)))

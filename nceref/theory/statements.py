@@ -63,6 +63,7 @@ class DecimalSystem(Mpmath):
 
     def derivative(self, at: Callable[[Any], Any], x: Any) -> Any:
         """Complex step: Im f(x + ih) / h."""
+        # Nothing is subtracted, so h may be as small as the precision, and the error, of order h^2, is below it.
         h = self.context.mpf(10) ** (-self.context.dps)
         return self.parts(at(self.step(x, h)))[1] / h
 
@@ -100,10 +101,12 @@ class SymbolicSystem(Symbols):
         difference = self.sympy.sympify(left - right)
         if difference == 0 or self.sympy.simplify(difference) == 0:
             return True
+        # Logarithms are split as if their arguments were positive: SymPy does not see that of 1 - p, p a probability.
         return bool(self.sympy.simplify(self.sympy.expand_log(difference, force=True)) == 0)
 
 
 def _real(x: Any) -> Any:
+    # During a complex step, numbers have a tiny imaginary part, and complex numbers have no order.
     return getattr(x, "real", x)
 
 
@@ -115,7 +118,29 @@ def scenario(name: str) -> Scenario:
 
 
 def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held:
-    """Whether a statement holds for some base values."""
+    """Whether a statement holds for some base values.
+
+    Parameters
+    ----------
+    text : str
+        Comparisons, in the language that the module describes.
+    name : str
+        Of the scenario.
+    base : mapping
+        Base values of the scenario: symbols, or floats, which count exactly.
+    system : DecimalSystem or SymbolicSystem
+        Evaluates and compares.
+
+    Returns
+    -------
+    Held
+        False for the first comparison that does not hold.
+
+    Raises
+    ------
+    InputError
+        If the text is no statement, or an inequality is to be decided with symbols.
+    """
     space = _Space(scenario(name), base, system)
     held = Held(True)
     for comparison in _comparisons(text):
@@ -124,6 +149,7 @@ def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held
             right = space.value(expression)
             if not all(system.compare(a, operator, b) for a, b in _pairs(left, right)):
                 return Held(False, f"{_text(left)} against {_text(right)}")
+            # In a chain a < b < c, the right side is the next left side.
             held, left = Held(True, f"{_text(left)} against {_text(right)}"), right
     return held
 
@@ -185,12 +211,14 @@ class _Space:
         if self.system.symbolic:
             return self.system.sympy.diff(expression(), x)
 
+        # What the names mean depends on the base values: all are made again around the moved one.
         def at(moved: Any) -> Any:
             entries = [moved if i == index[0] else e for i, e in enumerate(self.base[name])] if index else moved
             self._fill({**self.base, name: entries})
             return expression()
 
         slope = self.system.derivative(at, x)
+        # The rest of the statement is about the base values as they were.
         self._fill(self.base)
         return slope
 
@@ -211,6 +239,7 @@ class _Exact(ast.NodeTransformer):
     """Makes a Python expression exact: 0.1 is a tenth, 1 / 3 a third, and d(expression, s[j]) a derivative."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        # By its text: the float itself is not a tenth.
         return _call("number_", ast.Constant(repr(node.value))) if isinstance(node.value, float) else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -222,6 +251,7 @@ class _Exact(ast.NodeTransformer):
         if not (isinstance(node.func, ast.Name) and node.func.id == "d"):
             return node
         expression, target = node.args
+        # A derivative evaluates its expression more than once, so the expression is passed as a function.
         late = ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
         name = target.value if isinstance(target, ast.Subscript) else target
         index = [target.slice] if isinstance(target, ast.Subscript) else []

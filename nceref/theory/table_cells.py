@@ -39,7 +39,16 @@ def split(columns: Sequence[str], rows: TableRows) -> tuple[Sequence[str], Seque
 
 
 def lines(quantities: Sequence[str], row: TableRow, show: Show) -> list[tuple[str, ...]]:
-    """Name, published, computed and verdict of each quantity that a row has."""
+    """Name, published, computed and verdict of each quantity that a row has.
+
+    Parameters
+    ----------
+    quantities : sequence of str
+        Columns.
+    row : mapping
+    show : callable
+        Writes a computed value.
+    """
     return [(name, *three(row[name], show)) for name in quantities if row.get(name) is not None]
 
 
@@ -66,6 +75,7 @@ def unrepeated(grid: list[list[str]]) -> list[list[str]]:
     """Leave out what the leading columns repeat from the line above."""
     shown = grid[:1]
     for above, line in pairwise(grid):
+        # A line that repeats all of the one above is shown whole: an empty line would look like none.
         same = next((i for i, pair in enumerate(zip(above, line, strict=True)) if pair[0] != pair[1]), 0)
         shown.append([""] * same + line[same:])
     return shown
@@ -90,7 +100,18 @@ def tally(rows: TableRows) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value ready for JSON; what is not finite becomes None."""
+    """A value ready for JSON; what is not finite becomes None.
+
+    Parameters
+    ----------
+    value : object
+        A `Cell`, a number, a sequence of them, or text.
+
+    Returns
+    -------
+    object
+        A `Cell` as a mapping with ``published``, ``computed`` and ``verdict``; a tuple as a list.
+    """
     if isinstance(value, Cell):
         return {"published": value.published, "computed": plain(value.computed), "verdict": verdict(value).value}
     if isinstance(value, tuple | list):

@@ -20,6 +20,7 @@ from nceref.theory.table_cells import TableRows
 from nceref.theory.verdicts import Verdict, verdict
 
 _DIGITS = (12, 9, 6)
+"""Significant digits of computed numbers, tried in turn until a line fits the page."""
 _PARTS = ("published", "computed", "verdict")
 
 _COLORS: dict[str, str] = dict.fromkeys((Verdict.AGREES, Verdict.PRINTED_DIGITS), "green")
@@ -53,7 +54,7 @@ def save(
     ----------
     tables : iterable of Table
     format : {"text", "markdown", "csv", "json"}
-        Any other raises `InputError`.
+        Any other word raises `InputError`.
     folder : path
         Created if it does not exist.
     on_progress : callable, optional
@@ -102,6 +103,7 @@ def to_json(table: Table) -> str:
 def to_csv(table: Table) -> str:
     """Write one table as CSV, in full precision; a column with published numbers becomes three."""
     rows = table.rows()
+    # A column is three in every row if it has a published number in any, so that all lines are of equal length.
     three = {column for row in rows for column, value in row.items() if isinstance(value, Cell)}
     lines = [[[f"{c} {part}" for part in _PARTS] if c in three else [c] for c in table.columns]]
     full, compared = table_cells.full, table_cells.three
@@ -210,9 +212,11 @@ def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int,
     """Widths of quantity, published, computed and verdict; vectors are wrapped. Nothing if a word would not fit."""
     name, published, computed, judged = table_cells.widths(lines)
     _, least_published, least_computed, _ = table_cells.narrowest(lines)
+    # Gaps: the indent, and three between the columns.
     room = width - name - judged - 4 * GAP
     if least_published + least_computed > room:
         return ()
+    # The computed column gets what the published one leaves, or half where that is more; no word is cut in two.
     computed = max(min(computed, max(room - published, room // 2)), least_computed)
     if room - computed < least_published:
         computed = room - least_published
@@ -231,6 +235,7 @@ def _print_blocks(page: Page, lines: Iterable[Sequence[str]]) -> None:
 def _lines(columns: Sequence[str], rows: TableRows, width: int) -> Page:
     """A line for each row, or a heading and paragraphs where a line is too short."""
     page = Page()
+    # The most digits with which a line still fits.
     for digits in _DIGITS:
         grid = table_cells.grid(columns, rows, table_cells.short(digits))
         widths = table_cells.widths([[max(column.split(), key=len) for column in columns], *grid])

@@ -80,8 +80,10 @@ def verdict(cell: Cell) -> Verdict:
     computed, single = _several(cell.computed), _several(cell.single)
     if len(published) != len(computed):
         return Verdict.WRONG
+    # A float32 evaluation of another length belongs to other numbers and is left out.
     singles = single if len(single) == len(computed) else (None,) * len(computed)
     judged = [_judge(*one) for one in zip(published, computed, singles, strict=True)]
+    # The enumeration goes from best to worst.
     return max(judged, key=list(Verdict).index)
 
 
@@ -127,6 +129,7 @@ def _several(numbers: float | Sequence[float] | None) -> tuple[float, ...]:
 
 
 def _judge(printed: Decimal, computed: float, single: float | None) -> Verdict:
+    # Ordered from best to worst. Fractions are exact: the comparison adds no rounding of its own.
     if _rounds_to(computed, printed):
         near = abs(Fraction(printed) - Fraction(computed)) <= _LAST_PLACES * Fraction(ulp(computed))
         return Verdict.AGREES if near else Verdict.PRINTED_DIGITS
@@ -141,11 +144,13 @@ def _rounds_to(exact: float, printed: Decimal) -> bool:
     """Whether `exact` is `printed` after rounding half away from zero to the last printed digit."""
     if not printed:
         return exact == 0
+    # A tie goes away from zero: half a unit short still rounds to `printed`, half a unit beyond does not.
     return Fraction(-1, 2) <= _beyond(exact, printed) < Fraction(1, 2)
 
 
 def _beyond(exact: float, printed: Decimal) -> Fraction:
     """How far `exact` lies beyond `printed`, away from zero, in units of the last printed digit."""
     _, _, exponent = printed.as_tuple()
+    # The exponent of the text, trailing zeros included: 0.50 has two digits, and a unit of 0.01.
     difference = Fraction(exact) - Fraction(printed)
     return difference * (-1 if printed < 0 else 1) / Fraction(10) ** int(exponent)
