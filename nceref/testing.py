@@ -81,7 +81,18 @@ class Check:
 
 
 def checks(target: Target, suite: str = "standard") -> Iterator[Check]:
-    """Every check of a target: one for each case that the reference has an answer for, and one for the whole run."""
+    """Every check of a target: one for each case that the reference has an answer for, and one for the whole run.
+
+    Parameters
+    ----------
+    target : Target
+    suite : {"quick", "standard", "full"}
+
+    Yields
+    ------
+    Check
+        In the order of the corpus; the whole run comes last.
+    """
     settings = {"suite": suite, **target.options}
     for probe in corpus_of(target.function, target.loss, **settings):
         if not probe.skip:
@@ -125,6 +136,7 @@ def parametrize_with_checks(
     for target in (t if isinstance(t, Target) else Target(*t) for t in targets):
         for check in checks(target, suite):
             name = f"{target}-{check}"
+            # What is left over at the end names no check.
             reason = reasons.pop(name, None)
             marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
             parameters.append(pytest.param(target, check, id=name, marks=marks))

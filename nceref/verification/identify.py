@@ -28,6 +28,7 @@ class Candidate:
     def distance(self) -> tuple[int, int, int]:
         """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
         ids = [d.id for d in self.report.diagnosis]
+        # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
         differences = min((id.count("+") + 1 + 9 * (id == _FAR) for id in ids), default=0 if self.report.ok else 20)
         crashed = any(result.status == "error" for result in self.report.results)
         failures = sum(result.status in ("fail", "error") for result in self.report.results)
@@ -44,7 +45,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     target : str or callable
         As for `verify`.
     on_progress : callable, optional
-        Told each report, and how many losses there are.
+        Called with each report, and with the number of losses as ``total=``.
     **options
         As for `verify`; a setting that a loss does not have rules it out.
 
@@ -73,6 +74,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
                 tried.append(Candidate(name, report))
             else:
                 reasons.append(report.reason)
+                # What hangs as one loss most likely hangs as the others, and each costs a timeout.
                 if "does not return" in report.reason:
                     break
     if not tried:

@@ -56,6 +56,11 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
         The cases and their outcomes.
     run : callable
         Runs the target on another probe.
+
+    Yields
+    ------
+    Result
+        At most one for each identity; none where no case qualifies.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and o.probe.bounds]
     for invariance in INVARIANCES:
@@ -78,10 +83,12 @@ def _one_answer(invariance: Invariance, observation: Observation) -> Result | No
 def _two_answers(invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
     probe, assertion = observation.probe, invariance.moved
     assert assertion is not None
+    # A fixed seed, so that every run moves a probe in the same way.
     inputs = assertion(probe, np.random.default_rng(len(probe.id)))
     if inputs is None or probe.bounds is None:
         return None
     there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction)
+    # An input on which the reference itself breaks the identity is no evidence.
     if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
         return None
     outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
@@ -133,6 +140,7 @@ def _permuted(probe: Probe, rng: np.random.Generator) -> Inputs | None:
     for p in arrays:
         if p.shape[0] == "N":
             moved[p.name] = moved[p.name][order]
+        # A matrix of pairs, such as a mask, is reordered along both axes.
         if p.shape[1:] == ("N",):
             moved[p.name] = moved[p.name][:, order]
     return moved
@@ -140,6 +148,7 @@ def _permuted(probe: Probe, rng: np.random.Generator) -> Inputs | None:
 
 def _swapped(probe: Probe, rng: np.random.Generator) -> Inputs | None:
     first, second = (*_embeddings(probe), None, None)[:2]
+    # A constant input plays another part than the first one, so the two cannot change places.
     if first is None or second is None or first.shape != second.shape or second.constant:
         return None
     return {**probe.inputs, first.name: probe.inputs[second.name], second.name: probe.inputs[first.name]}
@@ -196,6 +205,7 @@ def _closed_form(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
     sizes = Sizes(_sizes(probe), scaled=any(p.name == "logit_scale" for p in probe.loss.parameters))
     value = form.at(sizes)
     room = float(np.max(probe.bounds.value))
+    # A declaration that the reference does not keep on this input is not demanded of the target.
     if value is None or sizes.missing or abs(float(probe.value) - value) > 2 * _accuracy(probe):
         return None
     return abs(float(outcome.value) - value), room

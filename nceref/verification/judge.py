@@ -47,16 +47,18 @@ def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:
     for name, actual in outcome.grads.items():
         if name in outcome.unjudged:
             continue
+        # The reference has no gradient of a constant; only exactly 0 is right.
         if name in constants(probe):
             yield from _compared(probe, f"grad.{name}", actual, np.zeros_like(np.asarray(actual)), 0.0)
         elif name in probe.grads and probe.bounds:
             yield from _compared(probe, f"grad.{name}", actual, probe.grads[name], probe.bounds.grads[name])
+        # On a kink there is no gradient to compare with, but NaN is wrong there too.
         elif not probe.grads:
             yield _finite(probe, f"grad.{name}", np.asarray(actual, dtype=np.float64))
 
 
 def constants(probe: Probe) -> frozenset[str]:
-    """Names of the given arrays that the loss declares constant: they must get no gradient."""
+    """Names of the given arrays that the loss declares constant: their gradient must be 0."""
     declared = [p.name for p in probe.loss.parameters if isinstance(p, Array) and p.constant]
     return frozenset(name for name in declared if probe.inputs.get(name) is not None)
 
@@ -93,8 +95,10 @@ def _kind(x: Any) -> str:
 
 def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: Any) -> Result:
     error = np.abs(actual - expected)
+    # Worst in units of its bound: the largest error may also have the widest bound.
     worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), actual.shape)
     off, room = float(error[worst]), float(bound[worst])
+    # Relative to the largest entry: an entry near 0 may have no right bit in a correct program.
     bits = correct_bits(float(np.max(error)), float(np.max(np.abs(expected))), _precision(probe.dtype))
     where = "" if actual.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
     if off <= room:
@@ -115,7 +119,15 @@ def _precision(dtype: str) -> int:
 
 
 def correct_bits(error: float, size: float, most: int) -> float:
-    """Leading bits that are right, of a number of this size: between 0 and all of the format."""
+    """Leading bits that are right, of a number of this size: between 0 and all of the format.
+
+    Parameters
+    ----------
+    error, size : float
+        Largest error and largest entry, both >= 0.
+    most : int
+        Bits of the significand, the result where the error is 0.
+    """
     if error == 0:
         return float(most)
     share = size / error if math.isfinite(error) else 0.0

@@ -97,6 +97,7 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     name = thing if isinstance(thing, str) else _name(thing)
     known = peer.find(thing) if isinstance(thing, str) else None
     own = dict(options)
+    # A call expression or constructor arguments make it another target: what the package declares does not hold then.
     if known is not None and not (options.get("call") or options.get("init")):
         held, target = known
         held.require()
@@ -192,7 +193,20 @@ def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
-    """The wanted cases, each of which must exist."""
+    """The wanted cases, each of which must exist.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        Of all cases.
+    chosen : iterable of str
+        Ids that the caller gave; all cases if empty.
+
+    Raises
+    ------
+    InputError
+        For an id that does not exist.
+    """
     return frozenset(choose("case", chosen, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
@@ -204,6 +218,11 @@ def environment(request: Request, target: Any) -> dict[str, Any]:
     request : Request
     target : Target or None
         None if it could not be loaded.
+
+    Returns
+    -------
+    dict
+        Plain data by name.
     """
     framework = target.framework if target is not None else request.framework
     facts = {

@@ -96,6 +96,7 @@ def _trial(wrong: WrongAnswer, judged: list[Observation], run: Callable[[Probe, 
     for observation in judged:
         probe = observation.probe
         answer = wrong.answer(probe.value, probe.grads)
+        # Where the bounds are wider than the change, a wrong answer passes by right, and that proves nothing.
         if _visible(observation, *answer):
             results = judge(Observation(probe, run(probe, answer)))
             caught = any(result.status == "fail" for result in results)

@@ -22,6 +22,13 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         Of all runs, with the expected failures marked.
     runs : sequence of TargetRun
         One for each dtype.
+
+    Returns
+    -------
+    verdict : str
+    code : int
+        One of the exit codes of `report`.
+    reason : str
     """
     judged = sum(each.judged for each in runs)
     failed = [r for r in results if r.status in ("fail", "xpass")]
@@ -30,12 +37,15 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
     graded, ungraded = _graded(results)
+    # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
     beside = f"; {held} failures were expected" if held else ""
     beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
     beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
     cases = f"on {judged} of {judged} cases" if not held else f"on {judged} cases but where it is expected not to"
+    # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
+    # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a wrong answer: "
          f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; please report this"),

@@ -162,6 +162,7 @@ class TargetRun:
     @property
     def judged(self) -> int:
         """Cases with a comparison."""
+        # Every compared case has this result, also where its value is not finite and nothing else is measured.
         return len({r.case for r in self.results if r.quantity == "value.finite"})
 
     @property
@@ -211,6 +212,7 @@ def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any]
     observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
+    # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
     return TargetRun(dtype, observations, tuple(_named(request, dtype, results)), trials, run.target.fixed, takes)
@@ -219,6 +221,7 @@ def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any]
 def _observed(
     probes: Sequence[Probe], run: Any, on_progress: Callable[..., Any] | None, total: int
 ) -> Iterator[Observation]:
+    # Determinism is judged on one case only, since a second call doubles the time.
     twice = next((p.id for p in probes if not p.skip), "")
     for probe in probes:
         outcome = Outcome() if probe.skip else run(probe, twice=probe.id == twice)
@@ -240,6 +243,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
     diagnoses: tuple[Diagnosis, ...] = ()
     script = ""
     if code == codes.DIFFERS:
+        # One dtype is explained, the first that fails: bounds of different formats do not mix.
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
         diagnoses = _explained(request, failing)
         script = (
@@ -269,6 +273,7 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
         return diagnose(failing.observations, identities)
     plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+    # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
         phrases = " and ".join(CONVENTIONS[id].phrase for id in request.intended.values())
         count = len(unaltered)
@@ -279,6 +284,7 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
 
 def _terms(runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
     """What the bound of each value is made of; of several rows, those of the widest."""
+    # Ids of probes are the same in every dtype, so a second run would overwrite the first.
     bounds = {o.probe.id: o.probe.bounds for each in runs[:1] for o in each.observations}
     return {case: _widest(bound) for case, bound in bounds.items() if bound is not None}
 
@@ -293,6 +299,7 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
     from nceref.verification.repro.minimize import smallest
     from nceref.verification.repro.script import script
 
+    # With several dtypes the ids of results begin with the dtype, those of probes do not.
     wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
     failure = smallest(
         request.loss,

@@ -36,6 +36,7 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
     InputError, UnavailableError
         If the framework cannot run this, whatever the target is.
     """
+    # Outside of what becomes an outcome: a device that is not there is no fault of the target.
     frameworks.check(target, request)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
@@ -47,13 +48,27 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
 
 
 def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
-    """The outcome of a known answer, handed over and read back as that of the target is."""
+    """The outcome of a known answer, handed over and read back as that of the target is.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+        Only its framework, loss and plain scalars matter.
+    request : CallRequest
+    answer : (value, grads)
+        Float64 value, and float64 gradients by input.
+
+    Returns
+    -------
+    Outcome
+    """
     known = frameworks.as_target(target.framework, lambda inputs: answer, target.loss, target.floats)
     return attempt(known, request)
 
 
 def _attempted(target: ResolvedTarget, request: CallRequest, twice: bool) -> Outcome:
     try:
+        # The second call must meet the state that the first has left behind.
         with same_instance() if twice else contextlib.nullcontext():
             result = frameworks.answer(target, request)
             changed = _changed(result, frameworks.answer(target, request)) if twice else ""
@@ -62,6 +77,7 @@ def _attempted(target: ResolvedTarget, request: CallRequest, twice: bool) -> Out
             remarks["not-deterministic"] = f"gives another {changed} when it is called again with the same inputs"
     except Trouble as error:
         return Outcome(trouble=error.name, sentence=str(error))
+    # No subclass of Exception.
     except SystemExit as error:
         return Outcome(trouble="exits", sentence=f"exits (SystemExit: {error.code})")
     except Exception as error:

@@ -26,8 +26,10 @@ class Expression:
 
     def evaluated(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
         """The expression's value for these inputs, with ``f`` the function."""
+        # An input goes before a module of the same name; an optional input without a value is None.
         modules = {n: importlib.import_module(path) for n, path in MODULES.items() if n in self.names - {*inputs}}
         absent = dict.fromkeys(self.names - {*modules, *_BUILTIN})
+        # As trusted as the target: both come from whoever runs the verifier.
         return eval(self.code, {**modules, **absent, **inputs, "f": function})
 
 
@@ -44,6 +46,10 @@ def expression(text: str, known: Iterable[str]) -> Expression:
     known : iterable of str
         Names of the inputs; optional ones that are not given are None.
 
+    Returns
+    -------
+    Expression
+
     Raises
     ------
     InputError
@@ -57,6 +63,7 @@ def expression(text: str, known: Iterable[str]) -> Expression:
         msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {text!r}: {error.msg}"
         raise InputError(msg) from error
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    # Names that comprehensions, lambdas and := bind inside the expression are no inputs.
     own = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
     own |= {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
     names = frozenset(n.id for n in nodes) - own

@@ -64,15 +64,18 @@ class ChildRunner:
         NcerefError
             Whatever loading raised there, or a `TargetError` if it took too long or died.
         """
+        # A file and no pipe: nobody reads it while the target runs, and a full pipe would block the target.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # A process group of its own: `stop` ends also what the target has started.
             start_new_session=True,
         )
         self._inbox = queue.Queue()
+        # A queue for each process: the listener of the one before still puts its end into the old queue.
         threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
         self._load()
 
@@ -88,6 +91,7 @@ class ChildRunner:
     def _load(self) -> None:
         self._send(self._load_request)
         answer = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
+        # An outcome in place of a target: loading has hung or ended the process.
         if isinstance(answer, Outcome):
             self.stop()
             assert self._load_request is not None
@@ -115,6 +119,7 @@ class ChildRunner:
         answer = self._answer(message, self._timeout * calls)
         if isinstance(answer, Exception):
             raise answer
+        # The next call starts a fresh process.
         if answer.trouble in ("hangs", "dies"):
             self.stop()
             self._in_a_row.append(answer)
@@ -156,6 +161,7 @@ class ChildRunner:
     def _death(self) -> Outcome:
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
+            # The pipe may close before the exit code is there.
             self._process.wait(timeout=1.0)
         if self._process.poll() is None:
             return Outcome(trouble="dies", sentence="closes or garbles the pipe to its parent")

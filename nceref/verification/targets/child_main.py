@@ -17,9 +17,11 @@ from nceref.verification.targets.target import LoadRequest
 
 def main() -> None:
     """Answer each request to load and each call, on what was the standard output when the process began."""
+    # Before anything is imported that may print.
     requests, replies = _own_streams()
     inbox: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    # The parent's import path is no argument of the target.
     sys.argv[1:] = []
     target: Any = None
     while True:
@@ -48,6 +50,7 @@ def _loaded(request: LoadRequest) -> Any:
 def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
     """The pipes to the parent; what the target has as standard input and output leads nowhere."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # Descriptors and not `sys.stdout`: compiled code prints to these as well.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)

@@ -72,6 +72,7 @@ class Callee:
         if inspect.isclass(self.thing):
             method = inspect.signature(_method(self.thing, self.name))
             return method.replace(parameters=list(method.parameters.values())[1:])
+        # The `__call__` of a module takes anything; `forward` has the parameters.
         forward = getattr(self.thing, "forward", None)
         return self._open(signature_of(self.thing if forward is None else forward))
 
@@ -94,6 +95,7 @@ class Callee:
         """
         given = given_parameters(self.loss, names)
         chosen = self.chosen | (frozenset() if reduction == "mean" else {"reduction"})
+        # The constructor leaves to the call what both take, unless it cannot do without.
         by_call = self._taken_by_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         free = [p for p in given if p.name not in by_call or any(match_input(n, [p.name]) for n in needed)]
@@ -123,6 +125,7 @@ class Callee:
 
     def _function(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         kept = _KEPT.get()
+        # Constructed anew for each case, so that no state is carried over.
         if kept is None:
             return self._constructed(bound, inputs, placed)
         if id(self) not in kept:
@@ -181,6 +184,7 @@ def callee_of(
         If `init` names what the target does not take.
     """
     if isinstance(thing, partial):
+        # A partial of a class is the class with presets: it too is constructed for each case.
         init = {**thing.keywords, **init}
         thing = thing.func if inspect.isclass(thing.func) and not thing.args else thing
     taker = thing if inspect.isclass(thing) or inspect.isroutine(thing) or isinstance(thing, partial) else None
@@ -210,4 +214,5 @@ def _callable(instance: Any) -> Any:
 
 
 def _keeps_tensors(thing: Any) -> bool:
+    # By the name of the module: torch need not be imported for it.
     return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)

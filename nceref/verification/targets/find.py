@@ -18,6 +18,15 @@ from nceref.errors import InputError, TargetError
 def find_object(text: str) -> Any:
     """The object that a TARGET text names.
 
+    Parameters
+    ----------
+    text : str
+        ``file.py:name`` or ``package.module:name``; the name may have dots.
+
+    Returns
+    -------
+    object
+
     Raises
     ------
     InputError
@@ -63,6 +72,7 @@ def _file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     previous = sys.modules.get(name)
+    # Before it runs, as an import does: dataclasses and pickle look modules up by name.
     sys.modules[name] = module
     try:
         with _beside(path.resolve().parent):
@@ -79,6 +89,7 @@ def _module(name: str, text: str) -> ModuleType:
     with _beside(Path.cwd()):
         try:
             there = importlib.util.find_spec(name.split(".")[0]) is not None
+        # A module without a spec, such as __main__; it is usable if it is loaded.
         except (ValueError, ImportError):
             there = name.split(".")[0] in sys.modules
         if not there:
@@ -105,6 +116,7 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
         return load()
     except ModuleNotFoundError as error:
         missing = error.name or ""
+        # The named module itself is missing in a package that is there, not something that it imports.
         if name.startswith(missing) and "." in missing:
             raise TargetError(_no_submodule(missing)) from error
         if not missing or missing.startswith("nceref."):
