@@ -629,7 +629,7 @@ def main(
 ) -> None:  # fmt: skip
     """Change places of the package, one at a time, and count the changes that the tests notice."""
     from benchmarks.__main__ import progress
-    from nceref import files
+    from nceref.output import files
 
     if find_spec("coverage") is None:
         click.echo("Error: this needs coverage, which is not among the requirements: pip install coverage", err=True)
