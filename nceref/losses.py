@@ -41,6 +41,7 @@ class LossFunction:
         self.__signature__ = signature(declaration)
 
     def __reduce__(self) -> Any:
+        # By name: declarations hold lambdas, which pickle refuses.
         return get_loss, (self.name,)
 
     def __repr__(self) -> str:
@@ -162,6 +163,7 @@ def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: 
     by_name = evaluation.gradients(cotangent)
     names = [n for n in differentiable(bound.loss) if n in by_name]
     grads = {n: in_dtype_of(bound.arguments[n], by_name[n]) for n in names}
+    # After the cast: the dtype of the input may be narrower than the one that computed.
     for name, grad in grads.items():
         passes.check_finite(grad, f"the gradient of `{name}`")
     return grads
@@ -180,6 +182,7 @@ def signature(declaration: Loss) -> inspect.Signature:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if positional else inspect.Parameter.KEYWORD_ONLY
         shown.append(inspect.Parameter(p.name, kind, default=default_of(p)))
     shown.append(inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default="mean"))
+    # Positional ones first, as a signature has to be; a stable sort keeps the declared order otherwise.
     return inspect.Signature(sorted(shown, key=lambda p: p.kind))
 
 

@@ -51,6 +51,7 @@ def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]
             msg = f"{package}.{name} must define {attribute} = {kind.__name__}(name={name!r}, ...), got {declaration!r}"
             raise DeclarationError(msg)
         declarations[declaration.name] = declaration
+    # Every caller gets this one mapping from the cache: it must not be changed.
     return MappingProxyType(declarations)
 
 

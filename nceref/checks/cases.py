@@ -131,6 +131,7 @@ def cases(
             if not _sensible(loss, geometry, variant):
                 continue
             for temperature in applied:
+                # The temperature is no part of the stream: the rows are the same at each.
                 rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
                 inputs = arguments(loss, GEOMETRIES[geometry], variant, temperature, sizes, rng)
                 yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
@@ -184,6 +185,7 @@ def arguments(
     sizes = {**sizes, **resized}
     scales = {name: at_temperature(name, temperature) for name in INVERSE_TEMPERATURES}
     given = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
+    # Labels before arrays: the rows of a class share a twin.
     labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in given if isinstance(p, Labels)}
     centered = rows in (_aligned, _opposed) or "centered" in extra
     twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in given if isinstance(p, Labels)}, centered, rng)
@@ -233,6 +235,7 @@ def _array(
         "counts": lambda: rng.integers(1, 100, shape).astype(np.float64),
         "prior": lambda: np.float32(1 / shape[0]) * np.ones(shape),
         "weights": lambda: rng.integers(1, 4, shape).astype(np.float64),
+        # 0, 1/2 or 1, exact in every format, and not symmetric: a table need not be.
         "mask": lambda: np.fmax(rng.integers(0, 3, shape) / 2, _cycle(shape[0])),
     }
     x = kinds[p.like]()
@@ -252,6 +255,7 @@ def _labels(
     n = sizes[p.shape[0]]
     if p.name == "target":
         return rng.integers(0, sizes["C"], n)
+    # At least two samples of a class, so that each has a positive.
     classes = max(1, min(sizes["C"], n // 2))
     labels = rng.permutation(np.arange(n) % classes)
     if without_positive:

@@ -98,11 +98,13 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     sizes = Sizes({**_defaults(loss), **checked}, scaled=any(p.name == "logit_scale" for p in loss.parameters))
     known = sizes.values["dim"] is not None
     readings = [_reading(e, sizes) for e in loss.expectations if e.dim in (None, known)]
+    # Given or not, it chooses between an exact mean and its limit.
     if any(e.dim is not None for e in loss.expectations):
         sizes.read.add("dim")
     _refuse_missing(loss, sizes.missing)
     _refuse_unread(loss, checked, sizes.read if known else sizes.read | _read_with_dim(loss, sizes))
     settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
+    # Readings without a value come last.
     readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
     defaults = frozenset(settings) - frozenset(checked)
     return ExpectedReadings(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
@@ -200,6 +202,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
+    # A record of its own: what this reading looked up, and why it has no value.
     alone = Sizes(sizes.values, sizes.scaled)
     value = expectation.at(alone)
     sizes.read.update(alone.read)

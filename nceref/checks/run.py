@@ -97,6 +97,7 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
         if name in truth:
             pairs[name] = (grad, truth[name], allowed.grads[name])
     errors = {name: np.abs(np.asarray(got, dtype=np.float64) - right) for name, (got, right, _) in pairs.items()}
+    # Relative errors mean something only where the bound leaves some digits; the ratio to the bound always does.
     of_bound = {name: float(np.max(errors[name] / pairs[name][2])) for name in pairs}
     sizes = {name: float(np.max(np.abs(right))) for name, (_, right, _) in pairs.items()}
     room = 4096 * float(np.finfo(dtype).eps)
@@ -152,6 +153,7 @@ def check_loss(loss: Loss) -> Iterator[CheckResult]:
 
 
 def _formula(loss: Loss) -> Iterator[CheckResult]:
+    # One exact reference serves both dtypes: every entry is a float32 number.
     members = list(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
     truths = [reference(loss, case) for case in members]
     for dtype in (np.float64, np.float32):
@@ -169,6 +171,7 @@ def check_property(loss: Loss, prop: Property) -> CheckResult:
     if not prop.applies(loss):
         return CheckResult(loss.name, prop.name, "skip", "the question does not arise")
     declared, seen = prop.name in loss.properties, 0
+    # The default options alone, which the declaration speaks of.
     for case in cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1):
         if on_kink(loss, dict(case.inputs)):
             continue

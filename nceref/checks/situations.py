@@ -220,17 +220,20 @@ def mean_log_sum(terms: int, kappa: float, dim: int, own: Callable[[Any, Any], A
     every = _law(kappa * cosines, weights)
     first = None if own is None else _law(kappa * own(cosines, _sines(cosines)), weights)
     reach = kappa if first is None else max(kappa, float(np.max(np.abs(first[0]))))
+    # Left of the range of u both terms are 1 to rounding (e^-40 is 4e-18), right of it both are 0.
     equal, step, total = terms - (first is not None), 0.25, 0.0
     for u in np.arange(-(reach + math.log(terms) + 40), reach + 4, step):
         missing = _missing(u, *every)
+        # phi^m through log1p: 1 - phi has its digits where phi is nearly 1.
         power = math.exp(equal * math.log1p(-missing)) if missing < 1 else float(equal == 0)
         power *= 1.0 if first is None else 1 - _missing(u, *first)
+        # exp(-e^5) is 4e-65, that is, 0; the cap keeps e^u finite.
         total += math.exp(-math.exp(min(u, 5.0))) - power
     return total * step
 
 
 def _law(values: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Values, rising, with their weights, and the weight of each and all above it."""
+    """Values, rising, with their weights, and the weight of each and all above it: `_missing` needs no full sum."""
     import numpy as np
 
     order = np.argsort(values)
@@ -255,8 +258,11 @@ def _cosines(kappa: float, dim: int) -> tuple[Any, Any]:
     """Nodes, rising, and weights of the cosine's law (1 - s^2)^((D - 3) / 2), by s = tanh v."""
     import numpy as np
 
+    # On a line the cosine is a sign, without a density.
     if dim == 1:
         return np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    # The weight cosh(v)^-(D - 1) has a width of 1 / sqrt(D) and falls below e^-40 within the reach: like
+    # exp(-(D - 1) v^2 / 2) near 0, like (2 e^-v)^(D - 1) far out.
     step = min(0.3 / max(kappa, 1.0), 0.2 / math.sqrt(dim))
     reach = 40 / (dim - 1) + math.sqrt(80 / (dim - 1))
     v = np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1) * step

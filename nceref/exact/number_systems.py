@@ -53,6 +53,7 @@ class ExponentRange(Floats):
     def exp(self, x: Number) -> Number:
         """e^x, held between e^-700 and e^700."""
         self.largest = max(self.largest, abs(x))
+        # Floats end near e^709; the rest is room for sums.
         return math.exp(max(-700.0, min(700.0, x)))
 
     def log(self, x: Number) -> Number:
@@ -87,6 +88,7 @@ class Mpmath:
     def __init__(self, digits: int) -> None:
         from mpmath.ctx_mp import MPContext
 
+        # The module's own context is shared with everyone: its precision is left alone.
         self.context = MPContext()
         self.context.dps = digits
         c = self.context
@@ -129,6 +131,7 @@ class Balls:
             raise UnavailableError(msg) from None
         self.flint = flint
         self.bits = math.ceil(digits * math.log2(10)) + 10
+        # The precision belongs to the library, not to a ball: it holds until the next system is made.
         flint.ctx.prec = self.bits
         self.number: Callable[[float], Number] = flint.arb
 
@@ -186,9 +189,11 @@ class Symbols:
         self.cos, self.acos = sympy.cos, sympy.acos
 
     def number(self, x: Any) -> Number:
+        # Exact: a SymPy float would bring its own 15 digits into every result.
         return self.sympy.Rational(x) if isinstance(x, float) else self.sympy.sympify(x)
 
     def real(self, x: Number) -> float:
+        # Detached parts first: `point` has no number for the symbols that stand for them.
         return float(self.sympy.sympify(x).xreplace(self.constants).evalf(subs=self.point))
 
     def above(self, x: Number, y: Number) -> bool:

@@ -18,7 +18,22 @@ from nceref.spec import Array, Labels, Loss, Scalar
 
 
 def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked inputs of a loss as nested lists of numbers of the system `m`; labels and choices as they are."""
+    """The checked inputs of a loss as a formula takes them.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose parameters.
+    m : number system
+        Of the numbers that are returned.
+    inputs : mapping
+        What `bind` returned.
+
+    Returns
+    -------
+    dict
+        Every parameter by name: nested lists of numbers for arrays; labels and choices as they are.
+    """
     out: dict[str, Any] = {}
     for p in loss.parameters:
         value = inputs[p.name]
@@ -49,10 +64,15 @@ def reduce_rows(loss: Loss, result: Any, given: Mapping[str, Any], reduction: st
         The arguments of the formula.
     reduction : {"mean", "sum", "none"}
         With "none", the rows times the anchor weights are returned.
+
+    Returns
+    -------
+    number or list of numbers
     """
     if not loss.has_rows:
         return result
     per_sample = given.get("anchor_weights") or [1]
+    # Rows stand view by view: the weights of the samples come once for each view.
     weights = per_sample * (len(result) // len(per_sample))
     weighted = [0 if row is None else w * row for w, row in zip(weights, result, strict=True)]
     if reduction == "none":
@@ -65,7 +85,19 @@ def reduce_rows(loss: Loss, result: Any, given: Mapping[str, Any], reduction: st
 
 
 def value(loss: Loss, inputs: Mapping[str, Any], m: Any, reduction: str = "mean") -> Any:
-    """The formula's value in the number system `m`, of inputs that `bind` has checked."""
+    """The formula's value in a number system.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose formula.
+    inputs : mapping
+        What `bind` returned.
+    m : number system
+        What is computed in.
+    reduction : {"mean", "sum", "none"}
+        How rows become a value.
+    """
     given = arguments(loss, m, inputs)
     return reduce_rows(loss, loss.formula(m, **given), given, reduction)
 
@@ -96,6 +128,7 @@ def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[
     step = m.step if hasattr(m, "step") else (lambda x, by: x + 1j * by)
 
     def at(changed: Mapping[str, Any]) -> Any:
+        # The reduction reads constants and lengths only, so that it may have the arguments without the step.
         return reduce_rows(loss, loss.formula(m, **changed), given, "mean")
 
     out = {"value": part(at(given))[0]}
@@ -202,6 +235,7 @@ def _at_precision(
     m: Any = SYSTEMS[system](precision)
     if not gradients:
         return {"value": value(loss, inputs, m)}
+    # The step is 10^(-1.2 precision): its square, the relative error, lies far below the last digit.
     return complex_step(loss, inputs, m, m.number(2.0) ** (-4 * precision))
 
 
@@ -217,6 +251,7 @@ def as_floats(node: Any) -> Any:
 def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, digits: int) -> dict[str, Any]:
     """What `at` returns at the first of doubled precisions that agrees with the one before to `digits` digits."""
     coarse = at(precision)
+    # Up to 32 times the first precision.
     for _ in range(5):
         fine = at(2 * precision)
         settled = _settled(coarse, fine, precision, digits)
@@ -235,6 +270,7 @@ def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digit
         for index in _indices(node):
             a, b = _middle(_get(coarse[name], index)), _middle(_get(node, index))
             ten = a.__class__(10)
+            # What is this small at both precisions is what rounding left of a 0, and its digits never agree.
             noise = ten ** (30 - precision)
             if abs(a) <= noise and abs(b) <= noise:
                 out[name] = _replaced(out[name], index, 0 * b)

@@ -53,6 +53,7 @@ def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallbac
     w = array_namespace(target).take(logits.candidates.values, target, axis=0)
     span = slice(0, w.shape[0])
     near, far = (Rows(sign * w, (Part("class_weights", w, span, x.parts[0].length, True),)) for sign in (1.0, -1.0))
+    # Chords carry no gradient: the head returns all of it as a slope by the target's cosine.
     fixed = Rows(x.values, (replace(x.parts[0], constant=True),))
     chords = (
         Comparison(PairedDistance(fixed, near), {"chord": Term(Sum(), Everyone())}),
@@ -68,6 +69,7 @@ def _head(margin, scale, fallback, missing) -> Head:
 
     def head(stats) -> HeadRows:
         xp = array_namespace(stats["positive"])
+        # |x - w|^2 + missing = 2 - 2 cos and |x + w|^2 + missing = 2 + 2 cos, also for lengths that are 1 only nearly.
         near, far = stats["chord"] * stats["chord"], stats["antichord"] * stats["antichord"]
         cosine = (far - near) / 4
         sine = xp.sqrt(xp.clip((near + missing) * (far + missing), min=0.0)) / 2

@@ -39,6 +39,7 @@ def _head(stats, sharpness) -> HeadRows:
     negatives, positive = stats["negatives"], stats["positive"]
     xp = array_namespace(positive)
     exponent = sharpness * positive
+    # The common factor cancels in the quotient. Each pair stands twice among the 2N rows, which keeps the mean.
     mass = xp.exp(exponent - xp.max(exponent))
     weights = 2 - mass / xp.mean(mass)
 

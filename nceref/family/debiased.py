@@ -50,6 +50,7 @@ def on_clamp(inputs, concentration=0.0):
     s_p, negatives = s[np.arange(2 * n), partner], np.where(own, -np.inf, s)
     up, level = ((negatives * k if k else np.where(own, -np.inf, 0.0)) for k in (1 + concentration, concentration))
     log_mass = np.log(2 * n - 2) + np.logaddexp.reduce(up, axis=1) - np.logaddexp.reduce(level, axis=1)
+    # The clamp begins where the sum is (1 - prior) floor + prior n e^+: as logarithms, neither side overflows.
     left = log_mass - np.logaddexp(
         np.log(2 * n - 2) - 1 / t + np.log1p(-prior), (np.log(prior) if prior else -np.inf) + np.log(2 * n - 2) + s_p
     )

@@ -42,6 +42,11 @@ def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float
         Roundings allowed, of size eps * max(|expected|, scale).
     dtype : dtype
         The format in which the computation was done.
+
+    Returns
+    -------
+    bool
+        False for other shapes, and for what is infinite or NaN.
     """
     a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     if a.shape != b.shape or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
@@ -101,6 +106,7 @@ def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any)
     stored = {name: x.dtype for name, x in inputs.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
     wide = np.dtype(accumulate or np.result_type(np.float32, *stored.values()))
     info = np.finfo(wide)
+    # The walk is in float64 whatever the format is, which enters through `RoundingFormat` alone.
     wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
     with np.errstate(over="ignore", under="ignore"):
         result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
@@ -195,6 +201,7 @@ class Analysis:
             rows, slopes = self.head_at(moved)
             change = np.abs(rows - self.rows)
             by_slope = {other: np.abs(np.asarray(slope) - self.slopes[other]) for other, slope in slopes.items()}
+            # Under one key the largest of the four moves counts; under keys of their own, their sum.
             key = name, column if self.fmt.textbook else number
             if key in largest:
                 before = largest[key]
@@ -230,6 +237,7 @@ class Analysis:
         self._value()
         for comparison, (g, dg) in zip(self.plan.comparisons, self.blocks, strict=True):
             self._inputs(comparison, g, dg)
+        # Slopes by no statistic are those by scalars that the head itself reads.
         for name in set(self.slopes) - set(self.stats):
             self._add(name, self.slopes[name], self.slope_errors[name])
 
@@ -254,6 +262,7 @@ class Analysis:
         logits, fmt = comparison.logits, self.fmt
         for rows, exact, size, error in row_gradients(logits, g, dg, fmt):
             for part in rows.parts:
+                # An input on both sides comes twice: `_add` adds its bounds up.
                 if not part.constant:
                     self._add(part.name, *to_input(part, rows, exact, size, error, fmt))
         raw, error = by_factor(logits, g, dg, fmt)
@@ -272,11 +281,13 @@ class Analysis:
 def _moves(stats: Any, spread: Any) -> Iterator[tuple[str, int, dict[str, Array]]]:
     """The statistics with one column of one at the ends of its interval: all rows up, all down, and in turns."""
     for name, stat in stats.items():
+        # In turns as well, for heads that combine rows: moves of one sign may cancel in a difference.
         turns = np.where(np.arange(stat.shape[0]) % 2, 1.0, -1.0)
         for sign in (np.ones_like(turns), -np.ones_like(turns), turns, -turns):
             if stat.ndim == 1:
                 yield name, 0, {**stats, name: stat + sign * spread[name]}
                 continue
+            # Peak and level of a `PositiveSet`; its mass is a sum of weights that are given.
             for column in range(2):
                 pick = np.arange(stat.shape[1]) == column
                 yield name, column, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}

@@ -170,6 +170,7 @@ class _Direction:
         unsure = np.zeros(self.s.shape, dtype=bool)
         for term in (t for t in terms if t.pattern.whole_rows):
             kept = pattern(term, oriented(term, self.s))[0]
+            # Two logits change places only where they differ by no more than both of their errors.
             edge = np.min(np.where(kept, self.s, np.inf), axis=1, keepdims=True)
             near = np.abs(self.s - edge) <= 2 * np.max(self.ds, axis=1, keepdims=True)
             dropped = np.any(near & ~np.isfinite(self.own), axis=1, keepdims=True)
@@ -224,6 +225,7 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
         costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
         entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
         entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
+        # Two unit vectors are at most 2 apart, however wrong the difference is.
         turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
         error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
         if fmt.textbook:
@@ -257,6 +259,7 @@ def to_input(
     exact, size, error = (x[part.span, :] for x in (exact, size, error))
     if part.length is not None:
         z = np.abs(rows.values[part.span, :])
+        # (g - (g.z) z) / |w|, with magnitudes in place of numbers wherever rounding errors are taken of it.
         inner = np.sum(exact * rows.values[part.span, :], axis=1, keepdims=True)
         exact = exact - inner * rows.values[part.span, :]
         along = z * np.sum(z * size, axis=1, keepdims=True)
@@ -280,7 +283,18 @@ def _shaped(rows: Array, x: Array) -> Array:
 
 
 def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
-    """D value / d factor = <similarities, G>, and the bound on its error; both 0 where no input is in the factor."""
+    """D value / d factor = <similarities, G>, and the bound on its error; both 0 where no input is in the factor.
+
+    Parameters
+    ----------
+    logits : Dot, SquaredDistance, PairedDistance or Given
+    g, dg : array of shape (n, m)
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    raw, error : float
+    """
     if not logits.factor.slopes:
         return 0.0, 0.0
     if isinstance(logits, Dot):

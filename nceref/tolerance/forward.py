@@ -43,6 +43,7 @@ class RoundingFormat:
 
     def gamma(self, n: Any) -> Any:
         """The constant g_n of n roundings."""
+        # Beyond n u = 1/2 there is no bound of this form; the cut keeps the result positive and finite.
         return n * self.u / np.maximum(1 - n * self.u, 0.5)
 
 
@@ -117,7 +118,19 @@ def far_from(logits: Any, fmt: RoundingFormat) -> Array:
 
 
 def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
-    """The bound on the error of the distance of each pair."""
+    """The bound on the error of the distance of each pair.
+
+    Parameters
+    ----------
+    logits : PairedDistance
+    s : array of shape (n, 1)
+        The distances.
+    fmt : RoundingFormat
+
+    Returns
+    -------
+    array of shape (n, 1)
+    """
     x, y = logits.x.values, logits.y.values
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
     entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
@@ -127,6 +140,7 @@ def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
     # Through |x|^2 + |y|^2 - 2 xy, or through a cosine: an absolute error of the square.
     square = fmt.u * (costs[0] + costs[1] + fmt.ratio * x.shape[1] + 8)
     square = square * np.sum(np.abs(x) + np.abs(y), axis=1, keepdims=True) ** 2 / 2
+    # |sqrt(s^2 + e) - s| is at most e / s, and at most sqrt(e) however near the points are.
     return error + np.minimum(square / np.where(s > 0, s, 1e-300), np.sqrt(square))
 
 
@@ -137,10 +151,23 @@ def _offset_error(logits: Any, fmt: RoundingFormat) -> Any:
 
 
 def pattern(term: Term, s: Array) -> tuple[Array, Array]:
-    """Bool mask and weights of a term's pattern, dense."""
+    """Bool mask and weights of a term's pattern, dense.
+
+    Parameters
+    ----------
+    term : Term
+    s : array of shape (n, m)
+        The logits.
+
+    Returns
+    -------
+    mask, weight : array
+        The term's own rows first; the weight is 0 outside the mask.
+    """
     view = s if term.along == "rows" else s.T
     rows, columns = slice(0, view.shape[0]), slice(0, view.shape[1])
     mask = term.pattern.mask(rows, columns, view)
+    # Patterns say None for all pairs and False for none.
     mask = np.full(view.shape, mask is None) if mask is None or mask is False else mask
     weight = term.pattern.weight(rows, columns)
     return mask, np.where(mask, 1.0 if weight is None else weight, 0.0)
@@ -217,8 +244,10 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
     total = np.sum(mass, axis=1)
     some = total > 0
     out = np.where(some, shift + np.log(np.where(some, total, 1.0)), -np.inf)
+    # The derivative by each entry: errors of entries without a share in the sum do not count.
     share = mass / np.where(some, total, 1.0)[:, None]
     entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
+    # Terms of second order, see `analysis`.
     growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
     error = growth[:, None] * share * entry
     return out, np.sum(error, axis=1) + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
@@ -278,12 +307,15 @@ def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFo
     -------
     array of the shape of `out`, or 0.0 for a sum of what is no exponential
     """
+    # A sum of the logits themselves is the positive, from which a program may subtract the same maximum.
     if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):
         return 0.0
     k = term.statistic.k if isinstance(term.statistic, LogSumExp) else 1.0
     level = out[:, 0] if out.ndim == 2 else out
     # Exponentials below the range lose their digits one by one; of a sum of nothing else, nothing is left.
+    # 2 u times the smallest normal number is the smallest subnormal one.
     least, depth = 2 * fmt.u * fmt.tiny, k * peak - finite(level)
+    # Cut at 700, since float64 ends near e^709.
     lost = np.where(depth < -math.log(least), count * least * np.exp(np.minimum(depth, 700.0)), 0.0)
     error = 2 * fmt.u * k * peak + lost
     return error if out.ndim == 1 else np.stack([error, error, 0 * error], axis=1)

@@ -74,6 +74,7 @@ _SINGLE, _DOUBLE = _ieee(np.float32), _ieee(np.float64)
 FORMATS = {
     "float64": Precision(_DOUBLE, _DOUBLE),
     "float32": Precision(_SINGLE, _SINGLE),
+    # Not a dtype of NumPy: 8 significant bits with the exponents of float32.
     "bfloat16": Precision(Storage(2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127), _SINGLE),
     "float16": Precision(_ieee(np.float16), _SINGLE),
 }
@@ -126,6 +127,7 @@ def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
     """Go through the stages, each widened by what a textbook program may lose there; what rows lose to the shift."""
     if not (analysis.fmt.textbook and any(map(exponentiates, analysis.plan.comparisons))):
         return np.zeros_like(analysis.run().rows)
+    # Stage by stage: what is widened here goes through all stages that follow.
     analysis.fold()
     # Distances of pairs are no logits; all other comparisons have the same anchors, and are one row of logits.
     parts = [(i, c) for i, c in enumerate(analysis.plan.comparisons) if not isinstance(c.logits, PairedDistance)]
@@ -136,6 +138,7 @@ def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
             lost = shift_error(term, analysis.stats[name], peak, max(analysis.logits[i][0].shape), analysis.fmt)
             analysis.errors[name] = analysis.errors[name] + lost
     analysis.apply_head()
+    # Where rows are not anchors, the largest weight is a bound for every anchor.
     weights = analysis.weights if analysis.weights.shape == peak.shape else np.full_like(peak, np.max(analysis.weights))
     sensitivity = _sensitivity(analysis, weights)
     lost = 4 * analysis.fmt.u * peak + analysis.fmt.gamma(analysis.fmt.ratio * count + 6)
@@ -218,6 +221,7 @@ def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, A
     dots = np.zeros_like(analysis.rows)
     for name, share in _share_of_dots(analysis).items():
         dots = dots + share * analysis.moved[name]
+    # What `Analysis.apply_head` counts for the head itself; the rest of the row errors came with the statistics.
     head = 8 * analysis.fmt.u * np.abs(analysis.rows)
     by_row = {
         "dot products": weights * dots,
@@ -237,6 +241,7 @@ def _share_of_dots(analysis: Analysis) -> dict[str, float]:
     for comparison, (s, ds) in zip(analysis.plan.comparisons, analysis.logits, strict=True):
         for name, term in comparison.terms.items():
             errors = np.sum(finite(analysis.errors[name]))
+            # The same bound with exact logits: the difference is what the logits' errors add.
             own = np.sum(finite(statistic(term, s, 0 * ds, analysis.fmt)[1]))
             full = np.sum(finite(statistic(term, s, ds, analysis.fmt)[1]))
             shares[name] = float((full - own) / errors) if errors > 0 else 0.0
