@@ -32,6 +32,7 @@ class Batch:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Bad data would look like a divergence of the network, many steps later.
         if not isinstance(self.views, tuple | list) or not self.views:
             msg = f"`views` must be a tuple of at least one array (N, F), got {type(self.views).__name__}"
             raise InputError(msg)

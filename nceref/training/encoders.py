@@ -17,7 +17,24 @@ Encoded = tuple[Array, EncoderVjp]
 
 
 def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:
-    """All views through the encoder."""
+    """All views through the encoder.
+
+    Parameters
+    ----------
+    network : Network
+    weights : tuple of arrays
+        Of the E members, on the leading axis.
+    batches : sequence of Batch
+        One for each member, all of the same shapes.
+    dtype : {"float32", "float64"}
+
+    Returns
+    -------
+    features : (E, rows, D) array
+        View after view.
+    vjp : callable
+        From the gradient by the features to that by the weights.
+    """
     features, vjp = network(_rows(batches, dtype, slice(None)), *weights)
     return features, lambda g: vjp(g)[1]
 
@@ -25,7 +42,20 @@ def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dty
 def encoded_with_keys(
     network: Network, weights: Parameters, slow: Parameters, batches: Sequence[Batch], dtype: str
 ) -> Encoded:
-    """All views but the last one through the encoder, the last one through its slow copy, which has no gradient."""
+    """All views but the last one through the encoder, the last one through its slow copy, which has no gradient.
+
+    Parameters
+    ----------
+    network, weights, batches, dtype
+        As in `encoded`.
+    slow : tuple of arrays
+        Weights of the slow copy.
+
+    Returns
+    -------
+    features, vjp
+        As in `encoded`; the gradient by the keys is dropped.
+    """
     features, vjp = network(_rows(batches, dtype, slice(-1)), *weights)
     keys, _ = network(_rows(batches, dtype, slice(-1, None)), *slow)
     count = features.shape[-2]
@@ -34,6 +64,7 @@ def encoded_with_keys(
 
 def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
     """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2)."""
+    # Python floats: NumPy's own scalars would turn float32 into float64.
     return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
 
 

@@ -29,7 +29,20 @@ class Layer(Protocol):
         """Shapes of the parameters of one member."""
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """The value, and how a gradient goes back."""
+        """The value, and how a gradient goes back.
+
+        Parameters
+        ----------
+        x : (..., N, F) array
+        *parameters : arrays
+            Of `shapes`, each with the leading axes of `x`.
+
+        Returns
+        -------
+        value : (..., N, D) array
+        vjp : callable
+            From the gradient by the value to that by `x` and those by the parameters.
+        """
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ class ReLU:
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
-        on = ~(x.real <= 0)  # NaN stays NaN
+        on = ~(x.real <= 0)  # NaN stays NaN, which `x.real > 0` would turn into 0
         return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
 
 
@@ -95,6 +108,7 @@ class Normalize:
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """Every row x over its length; the gradient is (g - (g.z) z) / |x|."""
         # Taken after division by the largest entry, squares neither overflow nor vanish.
+        # The value does not depend on this factor, so it may be real where x takes a complex step.
         peak = np.abs(x.real).max(axis=-1, keepdims=True)
         if np.any(peak == 0):
             where = tuple(int(i) for i in np.argwhere(peak[..., 0] == 0)[0])
@@ -134,7 +148,7 @@ class Network:
             by_parameters: Parameters = ()
             for back in reversed(vjps):
                 g, own = back(g)
-                by_parameters = own + by_parameters
+                by_parameters = own + by_parameters  # in front: the layers are passed last to first
             return g, by_parameters
 
         return x, vjp
@@ -154,6 +168,15 @@ def mlp(
         Of every linear layer.
     normalize : bool
         Whether the rows of the output have length 1.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    InputError
+        For fewer than two sizes, a size below 1, or another activation.
     """
     if len(sizes) < 2:
         msg = f"`sizes` must name at least 2 layers, got {tuple(sizes)}"
@@ -170,7 +193,21 @@ def mlp(
 
 
 def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> Parameters:
-    """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer."""
+    """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer.
+
+    Parameters
+    ----------
+    network : Network
+    seeds : sequence of int
+        One for each member.
+    dtype : {"float64", "float32"}
+
+    Returns
+    -------
+    tuple of arrays
+        Of the shapes of the network, with a leading axis of members.
+    """
+    # Drawn in float64 and rounded then: both dtypes start from the same numbers.
     members = [_drawn(network, np.random.default_rng(seed)) for seed in seeds]
     return tuple(np.stack(arrays).astype(dtype) for arrays in zip(*members, strict=True))
 

@@ -22,7 +22,16 @@ class Optimizer(Protocol):
         """What it remembers before the first step."""
 
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
-        """Parameters and memory after step number `count`, from 1 on."""
+        """Parameters and memory after step number `count`, from 1 on.
+
+        Parameters
+        ----------
+        parameters, gradients : tuples of arrays
+            Of equal shapes, with a leading axis of members; not changed.
+        state : tuple of tuples of arrays
+            What `start` or the last step returned.
+        count : int
+        """
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class SGD:
         """One step down the slope, or down the velocity."""
         velocity = gradients
         if self.momentum:
+            # A Python float: NumPy's own scalars would turn float32 into float64.
             velocity = tuple(float(self.momentum) * v + g for v, g in zip(state[0], gradients, strict=True))
             state = (velocity,)
         moved = (w - _shaped(self.rate, w) * v for w, v in zip(parameters, velocity, strict=True))
@@ -97,6 +107,7 @@ class Adam:
         first, second, epsilon = float(self.first), float(self.second), float(self.epsilon)
         means = tuple(first * m + (1 - first) * g for m, g in zip(state[0], gradients, strict=True))
         squares = tuple(second * v + (1 - second) * g * g for v, g in zip(state[1], gradients, strict=True))
+        # m / start and sqrt(v) / root are the corrected means; as two numbers they cost no pass over the arrays.
         root, start = (1 - second**count) ** 0.5, 1 - first**count
         moved = (
             w - _shaped(self.rate, w) / start * m / (np.sqrt(v) / root + epsilon)

@@ -27,5 +27,6 @@ class Queue:
         return Queue(self.size, self._first(rows, self.rows), self._first(labels, self.labels))
 
     def _first(self, new: Array | None, old: Array | None) -> Array | None:
+        # A new array each time: whoever holds the old queue keeps it as it was.
         parts = [part for part in (new, old) if part is not None]
         return np.concatenate(parts)[: self.size] if parts else None

@@ -50,12 +50,34 @@ def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
     """
     known = {p.name: p for p in loss.parameters if isinstance(p, spec.Scalar) and not p.constant}
     what, command = f"scalar of {loss.name} that can be learned", f"nceref losses {loss.name}"
+    # A domain that begins at 0 makes a scalar positive.
     return tuple(Learned(name, pick(what, name, known, command).low == 0) for name in dict.fromkeys(names))
 
 
 def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:
-    """The weight that a member starts from."""
+    """The weight that a member starts from.
+
+    Parameters
+    ----------
+    loss : Loss
+    one : Learned
+        A scalar of it.
+    member : Member
+    settings : mapping
+        Arguments of the loss that stay the same.
+
+    Returns
+    -------
+    float
+        The logarithm of the value, if that is positive by its declaration.
+
+    Raises
+    ------
+    InputError
+        If there is no number to start from, or it is not positive as it must be.
+    """
     default = next(p.default for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
+    # The later wins: settings over the member's temperature, that over the default.
     value = {one.name: default, **temperature(loss, member, settings), **settings}[one.name]
     if not isinstance(value, int | float | np.number) or not (value > 0 or not one.positive):
         got = "nothing" if value in (..., None) else repr(value)

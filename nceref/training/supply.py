@@ -56,7 +56,22 @@ class Supply:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def arguments(self, member: Member, views: tuple[Array, ...], batch: Batch) -> dict[str, Any]:
-        """What the loss gets of features, labels, settings and temperature; `views` are features, each (N, D)."""
+        """What the loss gets of features, labels, settings and temperature.
+
+        Parameters
+        ----------
+        member : Member
+            Whose temperature it is.
+        views : tuple of (N, D) arrays
+            Features.
+        batch : Batch
+            Whose labels they are.
+
+        Returns
+        -------
+        dict
+            Arguments by name, without what is learned and without the queue.
+        """
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
         arguments = dict(self.given) | temperature(self.loss, member, self.given)
@@ -69,10 +84,24 @@ class Supply:
         return arguments | rows
 
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
-        """The gradient by all rows, view after view, (V N, D); an input that is a constant has none."""
+        """The gradient by all rows, as the encoder returned them.
+
+        Parameters
+        ----------
+        grads : mapping
+            Gradients by input; an input that is a constant has none.
+        views : tuple of (N, D) arrays
+            Features that the loss was taken of.
+
+        Returns
+        -------
+        (V N, D) array
+            View after view.
+        """
         if self.pair:
             pairs = zip(self.pair, views, strict=True)
             return np.concatenate([np.reshape(grads.get(name, np.zeros_like(v)), v.shape) for name, v in pairs])
+        # Stacked rows are (N, V, D): the views go in front again.
         g = grads[self.single]
         return np.concatenate(list(np.swapaxes(g, 0, 1))) if g.ndim == 3 else g
 
@@ -86,7 +115,7 @@ class Supply:
         return {self.labels: np.tile(labels, copies)} if self.labels and labels is not None else {}
 
     def check(self, batch: Batch) -> None:
-        """Whether a batch has what the loss needs of it."""
+        """Raise `InputError` unless a batch has what the loss needs of it."""
         name, count = self.loss.name, len(batch.views)
         if self.pair and count != 2:
             msg = f"{name} compares two views of each sample, the batches have {count}; draw two"
@@ -115,6 +144,10 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     queue : int
         Rows of a queue of earlier features; 0: none, if the loss can do without.
 
+    Returns
+    -------
+    Supply
+
     Raises
     ------
     InputError
@@ -123,6 +156,7 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     known = {p.name: p for p in loss.parameters}
     for name in settings:
         pick(f"argument of {loss.name} that can be set", name, known, f"nceref losses {loss.name}")
+    # What the settings bring is constant, so it is not made of features.
     rows = tuple(p for p in loss.parameters if _is_rows(p) and p.name not in settings)
     if not rows:
         msg = f"the trainer cannot supply {loss.name}: none of its inputs takes the features of a batch"
@@ -139,6 +173,7 @@ def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
             continue
         if kind == "labels" or (kind in ("queue", "queue_labels") and (queue or p.required)):
             fields[kind] = p.name
+        # A queue is filled by the trainer; its own message is below.
         if p.required and kind != "queue":
             missing.append(p.name)
     if bool(queue) != ("queue" in fields):
@@ -175,7 +210,26 @@ def _kind(p: spec.Parameter) -> str:
 
 
 def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
-    """The temperature, or the scale that stands for it."""
+    """The temperature, or the scale that stands for it.
+
+    Parameters
+    ----------
+    loss : Loss
+    member : Member
+        Without a temperature it gets none, and the loss keeps its default.
+    given : mapping
+        Settings, which come first.
+
+    Returns
+    -------
+    dict
+        At most one argument.
+
+    Raises
+    ------
+    InputError
+        If the member has a temperature and the loss none to set.
+    """
     names = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES and p.name not in given]
     if member.temperature is None:
         return {}

@@ -43,6 +43,11 @@ def train(
     watch : callable, optional
         Called with a `Moment` for each step of each member that goes on.
 
+    Returns
+    -------
+    Trained
+        For a member that diverged, its last sound parameters.
+
     Raises
     ------
     InputError
@@ -75,14 +80,18 @@ class _Run:
         self.loss = losses.get_loss(recipe.loss)
         self.supply: Supply = supply(self.loss.declaration, recipe.settings, recipe.queue)
         self.scalars = scalars.learned(self.loss.declaration, recipe.learn)
+        # Streams of their own: [seed, 1] draws batches, [seed, 2] the batch that shows the width of the features,
+        # [seed, 3] centers, and the seed alone the weights. None moves another.
         self.generators = [np.random.default_rng([m.seed, 1]) for m in members]
         self.stopped: list[tuple[int, str] | None] = [None] * len(members)
         self.shapes: tuple[Any, ...] = ()
         self.parameters: Parameters = initial(recipe.network, [m.seed for m in members], recipe.dtype)
+        # Before centers and scalars are appended: the slow copy is one of the encoder alone.
         self.slow, self.own = self.parameters, len(self.parameters)
         self.batches: dict[int, Batch] = {}
         self.queues = self._filled_queues()
         self.parameters += self._centers() + self._weights_of_scalars()
+        # Good are the last parameters of each member with which its loss could be taken.
         self.start = self.good = self.parameters
         self.memory = recipe.optimizer.start(self.parameters)
         self.losses = np.full((recipe.steps, len(members)), np.nan)
@@ -99,12 +108,14 @@ class _Run:
         going, features, vjp = self._features(number)
         by_features = np.zeros_like(features)
         gradients = tuple(np.zeros_like(w) for w in self.parameters)
+        # A member that stops keeps gradients of 0, and `_move` leaves it where it was.
         for i, e in enumerate(going):
             grads = self._grads(number, e, features[i])
             if grads is not None:
                 by_features[i] = self.supply.by_features(grads, views(features[i], self.batches[e]))
                 for g, gradient in zip(gradients[self.own :], self._by_learned(e, grads), strict=True):
                     g[e] = gradient
+        # Not strict: behind the parameters of the network stand those of the loss, which are filled already.
         for g, gradient in zip(gradients, vjp(by_features), strict=False):
             g[going] = gradient
         self._move(number, gradients)
@@ -119,11 +130,13 @@ class _Run:
 
     def _features(self, number: int) -> tuple[list[int], Array, EncoderVjp]:
         """Features of the members that go on, one after another; a member that has none stops."""
+        # Again without those that are refused: the network runs once for all who are left.
         while going := self._going():
             try:
                 features, vjp = self._encoded(going)
             except InputError:
                 refused = 0 if number == 1 else sum(self._refused(number, e) for e in going)
+                # At the first step nothing was trained yet; later, no single member is the cause. Neither is divergence.
                 if not refused:
                     raise
                 continue
@@ -180,6 +193,7 @@ class _Run:
 
     def _is_refused_anyway(self, e: int, features: Array) -> bool:
         """Whether the loss refuses the batch whatever the features are: then its labels are at fault, not the run."""
+        # Random rows are neither zero nor alike, and the parameters of the start have not diverged.
         others = np.random.default_rng(0).standard_normal(features.shape).astype(features.dtype)
         try:
             self.loss.value_and_grad(**self._inputs(e, others, self.start))
@@ -198,6 +212,7 @@ class _Run:
         self.good = _chosen(self._going(), self.parameters, self.good)
         moved, self.memory = self.recipe.optimizer.step(self.parameters, gradients, self.memory, number)
         for e in self._going():
+            # The means as well: an infinite mean of squares gives steps of 0, and the parameters would look sound.
             for what, arrays in (("parameters", moved), ("optimizer's means", chain(*self.memory))):
                 if not all(np.isfinite(w[e]).all() for w in arrays):
                     self.stopped[e] = number, f"the {what} are infinite or NaN"
@@ -214,6 +229,7 @@ class _Run:
         if self.recipe.momentum is not None and len(batch.views) < 2:
             msg = "`momentum` is for the keys, the last of two or more views, but the batches have one; draw two"
             raise InputError(msg)
+        # Features of all members are one array, and the network runs once for all.
         self.shapes = self.shapes or batch.shapes
         if batch.shapes != self.shapes:
             msg = f"all batches must have the same shapes, got {batch.shapes} after {self.shapes}"
@@ -231,6 +247,7 @@ class _Run:
             raise InputError(msg)
         if not names:
             return ()
+        # The width is that of real features. This batch has a stream of its own, so that centers cost no batch.
         self.batches = {e: self._drawn(np.random.default_rng([m.seed, 2])) for e, m in enumerate(self.members)}
         width = self._encoded(self._going())[0].shape[-1]
         generators = [np.random.default_rng([m.seed, 3]) for m in self.members]
@@ -250,6 +267,7 @@ class _Run:
 
     def _filled_queues(self) -> list[Queue]:
         """Features of batches that are drawn for this, before the first step."""
+        # `_remember` replaces an entry, so that one empty queue can stand for all.
         self.queues = [Queue(self.recipe.queue)] * len(self.members)
         while not self.queues[0].full:
             self.batches = {e: self._drawn(generator) for e, generator in enumerate(self.generators)}
@@ -271,6 +289,7 @@ class _Run:
 
 def _of(parameters: Parameters, members: list[int]) -> Parameters:
     """Those of some members."""
+    # No copy while nobody has stopped, which is the rule.
     return parameters if len(members) == len(parameters[0]) else tuple(w[members] for w in parameters)
 
 

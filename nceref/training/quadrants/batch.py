@@ -25,6 +25,7 @@ PER_TEMPERATURE = 0.006
 CHECKPOINT = 500
 """The step after which even a chaotic run still agrees with the framework's."""
 BLOCK = 250
+"""Steps from one check, and one call of `on_progress`, to the next; the checkpoint is the end of a block."""
 _MOST = 10_000_000
 """Steps; the indices of more do not fit into memory."""
 _SHORTEST = 2**0.5 * plain.CLAMP
@@ -129,10 +130,25 @@ def begin(setup: Setup) -> State:
 
 
 def advance(setup: Setup, state: State, on_progress: OnProgress | None = None) -> State:
-    """Train to the end, block by block; `on_progress` is called with the state after each."""
+    """Train to the end, block by block.
+
+    Parameters
+    ----------
+    setup : Setup
+    state : State
+        From `begin`, or as it was saved; its rows of losses and hits are filled in.
+    on_progress : callable, optional
+        Called with the state after each block.
+
+    Returns
+    -------
+    State
+        Of fewer steps if every run and every twin has diverged.
+    """
     points = np.concatenate([samples.draw(seed).samples for seed in setup.seeds]).astype(setup.dtype)
     size, count = samples.LABELS.size, len(setup.temperatures)
     drawn = [indices.draw(seed, count, setup.steps) + size * i for i, seed in enumerate(setup.seeds)]
+    # Step by step, the runs side by side; each seed has its own points, one set after the other.
     rows = np.swapaxes(np.concatenate(drawn), 0, 1)
     while state.done < setup.steps and not state.stopped.all():
         state = _block(setup, state, points[rows[state.done : state.done + BLOCK]])
@@ -143,6 +159,7 @@ def advance(setup: Setup, state: State, on_progress: OnProgress | None = None) -
 
 def _block(setup: Setup, state: State, x: Array) -> State:
     """The next steps of the runs that have not diverged; `x` is (steps, R, 5, 2)."""
+    # Entries runs to 2 runs are the twins, which see the samples of their runs: hence alive % runs.
     runs, done = x.shape[1], state.done + len(x)
     alive = np.flatnonzero(state.stopped == 0)
     temperature, rate = np.tile(setup.temperatures, 2 * len(setup.seeds))[alive], np.tile(setup.rates, 2)[alive]
@@ -152,6 +169,7 @@ def _block(setup: Setup, state: State, x: Array) -> State:
     stopped = state.stopped.copy()
     parameters = weights[0], np.swapaxes(weights[1], 1, 2)
     if not (plain.in_range(parameters).all() and np.isfinite(logits).all() and (lengths >= _SHORTEST).all()):
+        # The block once more from its start, with copies of the weights: the fast steps changed theirs in place.
         weights, logits, at = _carefully(np.take(state.weights, alive, axis=1), both, temperature, rate)
         stopped[alive] = np.where(at > 0, state.done + at, 0)
     merged = state.weights.copy()
@@ -159,6 +177,7 @@ def _block(setup: Setup, state: State, x: Array) -> State:
     own = alive < runs
     state.losses[state.done : done, alive[own]] = losses_of(logits[:, own])
     state.hits[state.done : done, alive[own]] = _hits(logits[:, own])
+    # In float64: a difference of float32 numbers may overflow, and would be infinite without a divergence.
     apart = np.abs(merged[:, :runs].astype(np.float64) - merged[:, runs:]).max(axis=(0, 2, 3))
     state.growth[(done - 1) // BLOCK] = np.where(stopped.reshape(2, runs).any(axis=0), np.inf, apart)
     checkpoint = merged[:, :runs] if done == CHECKPOINT else state.checkpoint
@@ -176,6 +195,7 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
             sound = np.isfinite(step_logits).all(axis=1)
             sound &= plain.in_range(moved)
             at[~sound & (at == 0)] = number
+            # A stopped run goes on from weights that stay, so that all arrays keep their shapes.
             going = at == 0
             logits[number - 1, going] = step_logits[going]
             parameters = tuple(
@@ -185,7 +205,17 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
 
 
 def losses_of(logits: Array) -> Array:
-    """Minus the log of the probability of the positive, which comes first."""
+    """Minus the log of the probability of the positive, which comes first.
+
+    Parameters
+    ----------
+    logits : (..., 4) array
+
+    Returns
+    -------
+    (...) array
+        Nats.
+    """
     top = logits.max(axis=-1)
     losses: Array = top - logits[..., 0] + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
     return losses

@@ -96,6 +96,7 @@ def rate_over_temperature_contrasts() -> bool:
     less than a fifth, and at 0.05 the classes are looser than at 0.99.
     """
     (gained, error), (left, doubt) = (rise("cosine_within", confounder) for confounder in (False, True))
+    # Two bounds on `left`: the standard error alone lets a noisy rise pass, the fifth alone a small but certain one.
     held = _all("cosine_within", True).mean(axis=0)
     return gained > 5 * error and abs(left) < min(2 * doubt, gained / 5) and bool(held[_AT[0.05]] < held[_AT[0.99]])
 

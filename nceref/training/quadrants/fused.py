@@ -51,6 +51,7 @@ def advance(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[
     encode, update = _encoder(weights, features), _update(weights, rate)
     angles, vjp = _angles(features, sines, np.repeat(temperature, CANDIDATES).astype(x.dtype))
     slope = _slope(sines)
+    # Views of all steps are made before the loop, so that only the calls into NumPy are left in it.
     rows = zip(
         pairs, logits.reshape(steps, -1), lengths.reshape(steps, -1),
         np.swapaxes(logits, 1, 2)[..., None], logits[:, None],
@@ -85,6 +86,7 @@ def _sides(x: Array) -> tuple[Array, Array]:
 
 def _encoder(weights: Array, features: Array) -> Step:
     """Features tanh(x (W2 W1)') of all sides of all pairs, into `features`."""
+    # Views of the weights, which `_update` changes in place.
     first, second = np.swapaxes(weights[0], 1, 2), weights[1]
     matrix, matmul, tanh = np.empty((weights.shape[1], 2, 2), weights.dtype), np.matmul, np.tanh
 
@@ -99,6 +101,7 @@ def _encoder(weights: Array, features: Array) -> Step:
 def _angles(features: Array, sines: Array, temperature: Array) -> tuple[Step, Step]:
     """Logits and sines of the angles from the features, and from -dL / d angle, put in `sines`, to the gradient."""
     anchors, candidates = features.view(np.result_type(features, np.complex64)).reshape(2, -1)
+    # What is a part or a reshaped form of another array here is a view of it: writing to one fills the other.
     mirrored, w = np.empty((2, *anchors.shape), anchors.dtype)
     cosine, sine, divisor, angle = w.real, w.imag, np.empty_like(temperature), sines.reshape(-1)
     flat = features.reshape(-1)
@@ -144,6 +147,7 @@ def _slope(sines: Array) -> Step:
     def apply(others: Array, own: Array) -> None:
         np.subtract(others, own, ratios)
         np.exp(ratios, ratios)
+        # Four terms in two calls, in place.
         np.add(halves, ratios[half:], halves)
         np.add(halves[0], halves[1], totals)
         np.reciprocal(totals, slopes)
@@ -164,6 +168,7 @@ def _update(weights: Array, rate: Array) -> Step:
     def apply(left: Array, right: Array) -> None:
         np.matmul(left, right, products)
         np.add(first, second, total)
+        # Both layers change by the old ones: the products are made before anything is subtracted.
         np.matmul(crossed, total, change)
         np.multiply(change, rates, change)
         np.subtract(weights, change, weights)

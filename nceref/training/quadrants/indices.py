@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 
 _OTHERS = np.array([[j for j in range(CLASSES * PER_CLASS) if j // PER_CLASS != c] for c in range(CLASSES)])
 _WORDS = 1 << 14
+"""Words that are drawn by one call."""
 
 
 def draw(seed: int, runs: int, steps: int) -> Array:
@@ -51,11 +52,13 @@ def numbers(seed: int, count: int) -> Array:
         while (third := word()) >= 75 or third in (first, second):
             pass
         keep((label, anchor, positive, first, second, third))
+    # Down to the bits that the draw itself uses: 3 of a class, 5 of a row among 25, 7 of a row among 75.
     return np.asarray(np.right_shift(np.reshape(bits, (count, 6)), [4, 2, 2, 0, 0, 0]))
 
 
 def _top_bits(generator: random.Random) -> Iterator[bytes]:
     """The upper 7 bits of every word, piece by piece without end."""
     while True:
+        # The word that is drawn first is the lowest of the long integer: in little-endian bytes, words are in order.
         piece = generator.getrandbits(32 * _WORDS).to_bytes(4 * _WORDS, "little")
         yield (np.frombuffer(piece, "<u4") >> 25).astype(np.uint8).tobytes()

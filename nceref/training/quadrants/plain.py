@@ -39,6 +39,7 @@ def step(parameters: tuple[Array, ...], x: Array, temperature: Array, rate: Arra
     features, vjp = ENCODER(x, *parameters)
     cosines, vjp_cosines = cosine(features[:, :1], features[:, 1:])
     logits = cosines / temperature.astype(x.dtype)[:, None]
+    # Less the largest: at a temperature of 0.001 logits reach 1000, and their exponentials overflow.
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     # The declared slope of the loss by its logits: P - [j is the positive].

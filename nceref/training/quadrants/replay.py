@@ -75,7 +75,7 @@ class Run:
         """The last step up to which the growth stayed below 1e-3: pointwise comparisons mean something there."""
         sound = 0
         for step, apart in self.growth:
-            if not apart < LIMIT:
+            if not apart < LIMIT:  # also for NaN
                 break
             sound = step
         return sound
@@ -148,6 +148,18 @@ def run(
 def resume(path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Runs:
     """Go on from a saved state, to the end, and save there again.
 
+    Parameters
+    ----------
+    path : path
+        A file that `run` saved.
+    on_progress : callable, optional
+        As in `run`.
+
+    Returns
+    -------
+    Runs
+        The same as without the interruption.
+
     Raises
     ------
     InputError
@@ -163,6 +175,7 @@ def saved(path: str | os.PathLike[str]) -> Runs:
 
 
 def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: str | os.PathLike[str] | None) -> Runs:
+    # Lists, so that `note` can replace what they hold.
     last, saved_at = [state], [monotonic()]
 
     def note(new: State) -> None:
@@ -193,8 +206,10 @@ def summed_up(setup: Setup, state: State) -> Runs:
 
 def _one(setup: Setup, state: State, i: int, drawn: samples.Draw) -> Run:
     stopped = int(state.stopped[i])
+    # The step that diverged is not kept.
     steps = stopped - 1 if stopped else state.done
     checks = -(-state.done // batch.BLOCK)
+    # The last check is at the end, which need not be the end of a whole block.
     at = [min((k + 1) * batch.BLOCK, setup.steps) for k in range(checks)]
     early = state.checkpoint[:, i]
     return Run(

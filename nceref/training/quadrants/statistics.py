@@ -76,6 +76,7 @@ def of_features(features: Array) -> Statistics:
     same = LABELS[:, None] == LABELS
     first, second = np.nonzero(np.triu(same, 1))
     cosine = _cosines(f, length)
+    # No feature is its own neighbor: 1 - 4 is below every cosine.
     apart = cosine - 4 * np.eye(len(f))
     nearest = apart >= apart.max(axis=1, keepdims=True) - _ROUNDING
     along_x, along_y = (float(s) for s in f.std(axis=0))
@@ -104,7 +105,18 @@ def of_steps(values: Array, hits: Array) -> StepStatistics:
 
 
 def square_distance(points: Array) -> float:
-    """Energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of points X to the lattice Y."""
+    """Energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of points X to the lattice Y.
+
+    Parameters
+    ----------
+    points : (N, 2) array
+
+    Returns
+    -------
+    float
+        0 only if the points are spread as the lattice is.
+    """
+    # Middles of the cells: each point stands for the same area.
     middles = (np.arange(_SIDE) + 0.5) * (2 / _SIDE) - 1
     lattice = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
     return float(2 * _mean_distance(points, lattice) - _mean_distance(points, points) - _within_lattice())

@@ -54,6 +54,15 @@ def check_place(path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
     """Read what `save` wrote.
 
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    setup : Setup
+    state : State
+
     Raises
     ------
     InputError
@@ -65,16 +74,19 @@ def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
         msg = f"cannot read {os.fspath(path)}: {error.strerror or error}"
         raise InputError(msg) from None
     try:
+        # A pickle could run any code, and the file may be anybody's.
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("header", "digest", *_ARRAYS)}
         text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
         header = json.loads(text)
+    # For a damaged file, zipfile, NumPy and json raise errors of many classes.
     except Exception:
         raise _refused(path, "damaged, or not an .npz file of a run") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _refused(path, f"its header does not say {FORMAT!r}")
     if header.get("version") != VERSION:
         raise _refused(path, f"it is of version {header.get('version')!r}, not {VERSION}")
+    # Last: a file of another version is refused for that, and not as damaged.
     if digest != _digest(text, arrays):
         raise _refused(path, "damaged, its content is not what was saved")
     given = {field.name: header[field.name] for field in fields(Setup)}
