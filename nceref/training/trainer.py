@@ -136,7 +136,7 @@ class _Run:
                 features, vjp = self._encoded(going)
             except InputError:
                 refused = 0 if number == 1 else sum(self._refused(number, e) for e in going)
-                # At the first step nothing was trained yet; later, no single member is the cause. Neither is divergence.
+                # Not a divergence: at the first step nothing was trained, and later no single member is the cause.
                 if not refused:
                     raise
                 continue
