@@ -95,6 +95,7 @@ class CaseAnalysis:
             early = tuple(o for o in structure if o.axis in EARLY or o.id in _EARLY_TOO)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
+                # Most options change only what comes after the arrangement, so it is shared.
                 if early not in self._arranged:
                     self._arranged[early] = self.form.arrange(substituted(self.inputs, deviations), deviations)
                 self._rows[structure] = self.form.rows(self._arranged[early], deviations)

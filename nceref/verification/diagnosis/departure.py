@@ -32,6 +32,7 @@ def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
                 failing.setdefault(name, []).append(observation)
     if not failing:
         return ()
+    # Quantities that depart on the same cases share a part of the sentence, the value first.
     by_cases: dict[str, list[str]] = {}
     for name in [n for n in (VALUE, *failing) if n in failing]:
         names = by_cases.setdefault(_cases(name, failing[name], answered), [])
@@ -67,6 +68,7 @@ def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observ
     name, tried = every[0][0].replace("_", " "), [value for _, value in every]
     hit = [value for _, value in sorted(bad)]
     low, high = tried.index(hit[0]), tried.index(hit[-1])
+    # With a temperature between them at which all is right, they are no range.
     if high - low + 1 != len(hit):
         return ""
     if len(hit) == len(tried):

@@ -47,6 +47,7 @@ def diagnose(observations: Iterable[Observation], identities: Sequence[Result] =
     arithmetic = triage(answered)
     candidates = explanations(answered)
     complete = [e for e in candidates if e.gradient]
+    # What explains values and gradients goes before arithmetic, which is added to its sentence.
     if complete:
         return tuple(_in_words(e, answered, arithmetic) for e in complete)
     if arithmetic:

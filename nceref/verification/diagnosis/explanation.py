@@ -75,7 +75,21 @@ def variant_value(analysis: CaseAnalysis, options: tuple[Option, ...]) -> tuple[
 
 
 def scaled_or_shifted(analysis: CaseAnalysis, option: Option, value: Any, allowed: Any) -> tuple[Any, Any]:
-    """A value and what is allowed, with a factor or an offset."""
+    """A value and what is allowed, with a factor or an offset.
+
+    Parameters
+    ----------
+    analysis : CaseAnalysis
+    option : Option
+        Of the axis ``factor`` or ``offset``.
+    value, allowed : array
+        Of the variant without it; leading axes may hold several variants.
+
+    Returns
+    -------
+    value, allowed : array
+    """
+    # The sum or product rounds once more, in the target and here.
     if option.axis == "offset":
         offset = analysis.offsets[option.value] if option.id == "offset-log-n" else option.value
         return value + offset, allowed + 4 * analysis.unit * abs(offset)

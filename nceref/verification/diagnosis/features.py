@@ -50,10 +50,12 @@ def without_positive(probe: Probe) -> bool:
     x = embeddings(probe.loss, probe.inputs)
     mask = probe.inputs.get("mask")
     if mask is not None:
+        # An anchor is no positive of itself.
         off = np.asarray(mask) * (1 - np.eye(len(mask)))
         return bool(np.any(off.sum(axis=1) == 0))
     labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
     given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
+    # With more rows than labels every sample has another view, which is a positive.
     if not given or not x or len(next(iter(x.values()))) > len(given[0]):
         return False
     everyone = np.concatenate(given)
@@ -86,7 +88,17 @@ FEATURES: Mapping[str, Callable[[Probe], bool]] = {
 
 
 def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
-    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing."""
+    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing.
+
+    Parameters
+    ----------
+    failing, others : sequence of Observation
+
+    Returns
+    -------
+    str
+    """
+    # Special cases stand in `FEATURES` before what includes them: the first that separates says most.
     if not others or not failing:
         return ""
     for words, has in FEATURES.items():
@@ -114,7 +126,18 @@ def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> 
 
 
 def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
-    """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``."""
+    """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``.
+
+    Parameters
+    ----------
+    failing : sequence of Observation
+        Among `judged`.
+    judged : sequence of Observation
+
+    Returns
+    -------
+    str
+    """
     others = [o for o in judged if o not in failing]
     if not others:
         return f"on all {len(judged)} cases"

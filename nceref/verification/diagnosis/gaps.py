@@ -87,6 +87,16 @@ def shifted(observations: Iterable[Observation], expected: Expected | None) -> l
     """The observations with something else expected of the target; None if `expected` does not cover all of them.
 
     Bounds grow in proportion to what is expected; `expected` may return bounds of its own as a third entry.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+    expected : callable or None
+        See `Expected`; None for the reference.
+
+    Returns
+    -------
+    list of Observation or None
     """
     if expected is None:
         return list(observations)

@@ -81,6 +81,7 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
     judged = [one for analysis in analyses for one in judged_gradients(analysis)]
     fit = GradientFit(explanation.options, judged)
     worst = fit.worst()
+    # A convention of the gradient shows in the value by what cancels only, so the gradient has to prove it.
     hidden = [o for o in explanation.options if o.axis == "gradient"]
     if hidden:
         visible = tuple(o for o in explanation.options if o not in hidden)
@@ -256,6 +257,7 @@ def _scaled(fit: GradientFit) -> Iterator[tuple[Option, float]]:
         return
     worst = max(fit.misfit(one, 1.0 if one.constant else ratios[one.name] or 0.0) for one in fit.judged)
     off = {name: round(r, 6) for name, r in ratios.items() if r is not None and abs(r - 1) > 1e-6}
+    # Twice the bound: the factor was read off one case, and carries the error of that case.
     if worst <= 2 and off and len(set(off.values())) == 1:
         factor, whole = next(iter(off.values())), len(off) == len(ratios)
         id = {-1.0: "gradient-sign-flipped", 0.0: "gradient-zero"}.get(factor if whole else math.nan)
@@ -271,6 +273,7 @@ def _ratio(fit: GradientFit, name: str) -> float | None:
     size = [float(np.max(np.abs(fit.expected(one)) / (fit.allowed(one) + 1e-300), initial=0.0)) for one in own]
     best = own[int(np.argmax(size))]
     want = fit.expected(best)
+    # Least squares over the entries of the case.
     square = float(np.sum(want * want))
     return None if not math.isfinite(square) or square == 0 else float(np.sum(best.got * want)) / square
 
@@ -289,6 +292,7 @@ def _finding(fit: GradientFit, judged: list[JudgedGradient]) -> GradientFinding 
         return None
     if judged[0].constant:
         return GradientFinding("constants-get-gradient", f"is not 0 {_where(failing, judged)}, and it is a constant")
+    # The first that fits is named, the simplest first.
     for pattern in (_zero, _factor, _missing_rows, _radial):
         finding = pattern(fit, judged, failing)
         if finding is not None:
@@ -390,6 +394,7 @@ def _is_radial(fit: GradientFit, one: JudgedGradient) -> bool:
     off, room = (np.reshape(a, x.shape) for a in (one.got - fit.expected(one), fit.allowed(one)))
     square = np.sum(x * x, axis=1, keepdims=True)
     along = np.sum(off * x, axis=1, keepdims=True) * x / np.where(square > 0, square, 1.0)
+    # The bound, roundings of the projection, and what errors within the bound add along the row (Cauchy-Schwarz).
     slack = room + 8 * np.finfo(np.float64).eps * np.max(np.abs(off), axis=1, keepdims=True)
     tilt = np.abs(x) * np.linalg.norm(room, axis=1, keepdims=True) / np.sqrt(np.where(square > 0, square, 1.0))
     return bool(np.all(np.abs(off - along) <= 2 * slack + tilt))

@@ -31,7 +31,9 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     """
     if probe.skip or not conventions:
         return probe
+    # An analysis is of a target; the reference stands in for one.
     analysis = CaseAnalysis(Observation(probe, Outcome(probe.value, probe.grads)))
+    # In the order of the closed list, so that a factor comes before an offset.
     chosen = tuple(sorted((_first(id) for id in conventions.values()), key=lambda option: option.rank))
     value, allowed = variant_value(analysis, chosen)
     fit = GradientFit(chosen, [])

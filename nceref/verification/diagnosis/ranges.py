@@ -36,7 +36,21 @@ class CaseExponents:
 
 
 def exponents(probe: Probe) -> CaseExponents:
-    """The range of the exponents of a case, from the dense logits of the reference."""
+    """The range of the exponents of a case, from the dense logits of the reference.
+
+    Parameters
+    ----------
+    probe : Probe
+
+    Returns
+    -------
+    CaseExponents
+
+    Raises
+    ------
+    InputError
+        Where the loss refuses the inputs.
+    """
     plan = probe.bound.plan
     blocks = []
     for comparison, part in zip(plan.comparisons, roles(plan, ""), strict=False):
@@ -61,7 +75,18 @@ Spans = Sequence[tuple[CaseExponents, bool]]
 
 
 def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) -> tuple[str, str] | None:
-    """The id and the words of the range that the failing cases leave, and the others do not."""
+    """The id and the words of the range that the failing cases leave, and the others do not.
+
+    Parameters
+    ----------
+    failing, others : sequence of Observation
+        Cases with and without a number that is not finite.
+
+    Returns
+    -------
+    (str, str) or None
+        None where no way of writing the exponentials separates them.
+    """
     try:
         spans = [(exponents(o.probe), True) for o in failing] + [(exponents(o.probe), False) for o in others]
     except InputError:
@@ -71,6 +96,7 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
     # Half formats are commonly computed with in float32. In float64 nothing in float32 would be right elsewhere.
     for dtype in (own,) if own == "float64" else dict.fromkeys((own, "float32")):
         storage = FORMATS[dtype].storage
+        # The smallest subnormal number of a format is tiny times 2 u.
         top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
         prediction = _predicted(spans, top, low, ways)
         if prediction:
@@ -140,6 +166,7 @@ def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tup
         bad = [way.surely(r, top, low) for r, failed in spans if failed]
         good = [way.surely(r, top, low) for r, failed in spans if not failed]
         must = max(bad) > 1 and min([*bad, 1.2]) > max(good, default=0.0)
+        # Just below 1/2, where a product of two exponentials begins to leave the range.
         if must and all(way.perhaps(r, top, low) > 0.45 for r, failed in spans if failed):
             # Beyond the range is beyond the range.
             apart = min([*bad, 1.2]) - max(good, default=0.0)

@@ -89,6 +89,7 @@ def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
 def _conventions(analysis: CaseAnalysis) -> tuple[list[Option], list[Option]]:
     ids = analysis.form.conventions
     every = list(options(ids))
+    # The self-contrast adds to the value what it takes off again, and leaves roundings that may be seen.
     structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
     whole = analysis.probe.reduction == "mean"
     reductions = [o for o in every if o.axis == REDUCED and _sensible(o, analysis, whole)]

@@ -58,6 +58,7 @@ def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
     if not analysis.has_temperature:
         return
     given = float(temperature(analysis.inputs, {}))
+    # Ten a decade.
     grid = given * 10 ** np.linspace(-DECADES, DECADES, 61)
     settings: dict[str, Callable[[float], float]] = {
         "temperature-ignored": lambda t: t,
@@ -103,6 +104,7 @@ def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any)
 
 def _bisected(f: Callable[[float], float], low: float, high: float) -> float:
     at_low = f(low)
+    # 48 halvings leave 4e-15 of a gap of the grid.
     for _ in range(48):
         middle = (low + high) / 2
         here = f(middle)

@@ -125,6 +125,7 @@ def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None
                 return None
             worst = max(worst, float(np.max(error / np.where(room > 0, room, 1.0), initial=0.0)))
             discriminating += bool(np.max(room) < 0.5 * np.max(np.abs(gap.want), initial=0.0))
+    # Where the wider bound is above half of the numbers nearly everything is within it, and nothing is proved.
     return worst if discriminating >= 2 else None
 
 
@@ -178,6 +179,7 @@ def _kind(observations: Sequence[Observation]) -> str:
 
 
 _ROUNDINGS = 256.0
+"""Of the largest logit, for each entry of the value: as many at most is an error that is called cancellation."""
 
 
 def _cancelled(finite: Sequence[Observation]) -> tuple[Diagnosis, ...]:

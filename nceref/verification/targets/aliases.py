@@ -72,7 +72,20 @@ def plain(name: str) -> str:
 
 
 def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
-    """The one of `inputs` that a parameter's name stands for; None if there is none, or more than one."""
+    """The one of `inputs` that a parameter's name stands for; None if there is none, or more than one.
+
+    Parameters
+    ----------
+    parameter : str
+        As the target names it.
+    inputs : iterable of str
+        Canonical names.
+
+    Returns
+    -------
+    str or None
+        The very name first, then the same letters, then an alias.
+    """
     inputs = tuple(inputs)
     if parameter in inputs:
         return parameter

@@ -46,7 +46,16 @@ class Arguments:
 
 
 def signature_of(function: Any) -> inspect.Signature:
-    """The signature, or that of any number of arrays where a compiled function shows none."""
+    """The signature, or that of any number of arrays where a compiled function shows none.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    inspect.Signature
+    """
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
@@ -137,6 +146,7 @@ def _by_name(
             free = [n for n in free if n == parameter] if exact else free
             if parameter not in matched and (name := match_input(parameter, free)):
                 matched[parameter] = name
+    # The target keeps a default of its own, since that is judged too.
     reduction = parameters.get("reduction")
     if reduction is not None and ("reduction" in chosen or reduction.default is reduction.empty):
         matched["reduction"] = "reduction"
@@ -154,6 +164,7 @@ def _by_position(
     """Required parameters that no name fits: arrays in the order of declaration, then scalars."""
     left = [n for n in inputs if n not in matched.values()]
     arrays = [n for n in left if isinstance(inputs[n], Array | Labels)]
+    # A scalar with a default need not be handed over.
     scalars = [n for n in left if isinstance(inputs[n], Scalar) and inputs[n].default is ...]  # type: ignore[union-attr]
     waiting, out = arrays + scalars, {}
     for parameter, p in parameters.items():
@@ -180,6 +191,7 @@ def _arranged(
     many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
     scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in matched.values()]
     required = [n for n in scalars if inputs[n].default is ...]  # type: ignore[union-attr]
+    # With ``*arrays`` alone required scalars follow the arrays; with ``**names`` every scalar goes by name.
     rest = (left if any_name else left + required) if many else []
     extra = (scalars if many else left + scalars) if any_name else []
     ordered = {n: matched[n] for n in parameters if n in matched}
@@ -233,7 +245,19 @@ def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
 
 
 def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's."""
+    """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's.
+
+    Parameters
+    ----------
+    loss : Loss
+    settings : mapping
+        Conventions of the run; an array or labels in it set aside those of the first variant.
+
+    Returns
+    -------
+    tuple of str
+        In the order of declaration.
+    """
     arrays = [p for p in loss.parameters if isinstance(p, Array | Labels)]
     source = settings if any(p.name in settings for p in arrays) else loss.variants[0]
     left_out = [p.name for p in arrays if not p.required and source.get(p.name) is None]

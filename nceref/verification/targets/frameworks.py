@@ -111,6 +111,12 @@ def module(framework: str) -> ModuleType:
 def check(target: ResolvedTarget, request: CallRequest) -> None:
     """Refuse what a framework cannot do, before the target is called.
 
+    Parameters
+    ----------
+    target : ResolvedTarget
+        Only its framework matters.
+    request : CallRequest
+
     Raises
     ------
     InputError
@@ -151,11 +157,14 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
     known = frozenset(target.floats)
     every = known | request.scalars
     failed: Exception | None = None
+    # Plain numbers before no gradients at all: what is refused must cost as few gradients as possible.
     attempts = dict.fromkeys([(known, True), (every, True), (every, False)])
+    # Without autodiff there is one way to call a target.
     for floats, gradients in list(attempts)[: None if target.framework in _AUTODIFF else 1]:
         try:
             result: Answer = call(target, request, floats, gradients)
         except Exception as error:
+            # It has answered, with something that is no loss: another way of calling does not help.
             if failed is None and isinstance(error, Trouble):
                 raise
             failed = failed or error
@@ -228,12 +237,23 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
 def value_of(array: Any, request: CallRequest) -> Any:
     """The value as a float64 number or rows, of the shape that belongs to the reduction.
 
+    Parameters
+    ----------
+    array : array or number
+        As the target returned it, on the CPU.
+    request : CallRequest
+
+    Returns
+    -------
+    float or array
+
     Raises
     ------
     Trouble
         For entries that are no real numbers, and for another shape.
     """
     value = np.asarray(array)
+    # NumPy has no bfloat16: that of JAX is a type of its own, known by its name only.
     if value.dtype.kind not in "fiub" and value.dtype.name != "bfloat16":
         msg = f"returns entries of type {value.dtype} instead of real numbers"
         raise Trouble(msg, "not-a-number-type")
@@ -249,7 +269,25 @@ def value_of(array: Any, request: CallRequest) -> Any:
 
 
 def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
-    """A gradient in float64, in the shape of its input."""
+    """A gradient in float64, in the shape of its input.
+
+    Parameters
+    ----------
+    name : str
+        Of the input.
+    array : array or number
+        As the framework returned it, on the CPU.
+    request : CallRequest
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    Trouble
+        For entries that are no real numbers, and for another shape.
+    """
     grad, shape = np.asarray(array), np.shape(request.inputs[name])
     if grad.dtype.kind not in "fiu" and grad.dtype.name != "bfloat16":
         msg = f"the gradient of `{name}` has entries of type {grad.dtype} instead of real numbers"
@@ -283,6 +321,10 @@ def as_target(
         Name of the loss whose inputs they are.
     floats : mapping, optional
         Scalars that are handed over as plain numbers, with the reason.
+
+    Returns
+    -------
+    ResolvedTarget
     """
     program = module(framework).program(reply)
     return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

@@ -46,6 +46,10 @@ def resolve_target(
     floats : iterable of str
         Scalars to hand over as Python numbers.
 
+    Returns
+    -------
+    ResolvedTarget
+
     Raises
     ------
     TargetError
@@ -62,6 +66,7 @@ def resolve_target(
     settings, init = dict(settings or {}), dict(init or {})
     written = expression(call, [p.name for p in loss.parameters]) if call else None
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
+    # Refuses a wrong name before anything is matched.
     frameworks.module(framework)
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
     bound = callee.bind(expected_names(loss, settings))
@@ -98,8 +103,10 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
     own = {n: x for key, x in attributes.items() if len(key) > 2 and (n := match_input(key, scalars)) and _number(x)}
     out = {}
     for name, p in scalars.items():
+        # Handed over in every call, so that it may vary.
         if name in bound.inputs and name not in known:
             continue
+        # What the caller states goes before what the object shows, the default of the reference comes last.
         sources = (settings, known, own, {name: p.default})
         values = [source[name] for source in sources if _number(source.get(name))]
         if values:

@@ -63,6 +63,7 @@ def _annotated(thing: Any) -> set[str]:
     roots: set[str] = set()
     for function in _functions(thing):
         for annotation in getattr(function, "__annotations__", {}).values():
+            # Text under `from __future__ import annotations`.
             if isinstance(annotation, str):
                 first = annotation.replace("jnp", "jax").split(".")[0]
                 bound = function.__globals__.get(first)
@@ -104,6 +105,7 @@ def _enclosed(function: FunctionType) -> dict[str, Any]:
 
 def _filled(cell: Any) -> bool:
     try:
+        # An empty cell, of a name that is not bound yet, raises.
         return cell.cell_contents is not None
     except ValueError:
         return False
@@ -112,6 +114,7 @@ def _filled(cell: Any) -> bool:
 def _names(code: Any) -> Iterator[str]:
     yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
+        # Code of a function inside the function.
         if hasattr(constant, "co_names"):
             yield from _names(constant)
 
@@ -129,6 +132,7 @@ def _functions(thing: Any) -> list[FunctionType]:
     while isinstance(thing, partial):
         thing = thing.func
     try:
+        # Wrappers in a cycle raise.
         thing = inspect.unwrap(thing)
     except ValueError:
         return []

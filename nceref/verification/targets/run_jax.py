@@ -38,6 +38,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
 
         if not tracked:
             return _plain(total(tracked)[1], request)
+        # The loss as it was returned comes along, so that value and gradients are of one call.
         summed, vjp, loss = jax.vjp(total, tracked, has_aux=True)
         if not isinstance(loss, jax.Array):
             return _plain(loss, request)
@@ -63,6 +64,7 @@ def _double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
     """Float64 where the run is in it; JAX leaves it out by default."""
     import jax
 
+    # Releases of JAX differ in where it is.
     if not hasattr(jax, "enable_x64"):
         from jax.experimental import enable_x64
 
@@ -76,6 +78,7 @@ def _native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     dtype, out = jnp.dtype(request.dtype), dict(request.inputs)
     for name, x in request.inputs.items():
         if isinstance(x, np.ndarray):
+            # Labels get the integer type that JAX has under these settings.
             out[name] = jnp.asarray(x, dtype=dtype if x.dtype.kind == "f" else None)
         elif name in request.scalars - floats:
             out[name] = jnp.asarray(x, dtype=dtype)

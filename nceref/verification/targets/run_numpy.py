@@ -32,6 +32,7 @@ def check(request: CallRequest) -> None:
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it; without gradients of its own, only the value can be judged."""
     assert target.program is not None
+    # The second copy shows whether the target has written into the first.
     handed, kept = _native(request), _native(request)
     returned = target.program(handed, request.reduction, lambda instance: instance)
     value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)

@@ -34,6 +34,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     import torch
 
     assert target.program is not None
+    # The caller may be inside of no_grad or inference mode, where no graph is built.
     with torch.inference_mode(False), torch.set_grad_enabled(gradients):
         leaves = _leaves(request, floats)
         # Copies, as activations are: writing into them is allowed, and is seen afterwards.
@@ -90,6 +91,7 @@ def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> di
     import torch
 
     names = [n for n, x in leaves.items() if x.requires_grad]
+    # An input that the graph does not reach has the gradient 0, here and with `allow_unused` below.
     if not names or not loss.requires_grad:
         return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
     leaf_grads = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)

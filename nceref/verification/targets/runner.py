@@ -42,6 +42,10 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
         As for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
     device : str
         As the framework names it.
+
+    Yields
+    ------
+    Runner
     """
     if not isinstance(thing, ResolvedTarget):
         assert loss is not None
@@ -63,6 +67,10 @@ def in_child(
         As the framework names it.
     timeout, loading_timeout : float
         Seconds for one case, and for importing the target.
+
+    Yields
+    ------
+    ChildRunner
 
     Raises
     ------
@@ -91,6 +99,10 @@ def in_same_child(
         Of `in_child`, which ends it.
     text, loss, device, **options
         As for `in_child`; raises the same.
+
+    Yields
+    ------
+    ChildRunner
     """
     child.load(load_request(text, loss, options))
     yield child

@@ -79,6 +79,11 @@ def load_request(text: str, loss: Loss, options: Mapping[str, Any]) -> LoadReque
         The reference.
     options : mapping
         Further arguments of `load.resolve_target`.
+
+    Returns
+    -------
+    LoadRequest
+        Picklable.
     """
     unused: dict[str, Any] = {
         "formula": None,
