@@ -62,6 +62,7 @@ def _print_table(page: Page, results: Sequence[Result]) -> None:
 
 def _by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
     """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
+    # Reversed, so that the first place of a quantity is the one that stays.
     order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
     for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
         members = list(group)

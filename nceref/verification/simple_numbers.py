@@ -12,6 +12,18 @@ def recognized(x: Any, within: float = 1e-5) -> tuple[float, str]:
     """A number that was measured, as the simple number that it is close to, and how that is written.
 
     Fractions with a denominator of at most 64, decimals of at most three digits and a few constants are simple.
+
+    Parameters
+    ----------
+    x : float
+    within : float
+        Relative distance.
+
+    Returns
+    -------
+    value : float
+        The number itself where no simple one is near.
+    words : str
     """
     x = float(x)
     if not math.isfinite(x) or x == 0:

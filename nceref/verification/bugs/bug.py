@@ -161,6 +161,7 @@ def _collected(package: str) -> Mapping[str, Program]:
     for name in registry.names(package):
         for value in vars(importlib.import_module(f"{package}.{name}")).values():
             program = getattr(value, "entry", None)
+            # A program that another file imports is there twice, and the same.
             if isinstance(program, Program) and collected.setdefault(program.id, program) is not program:
                 msg = f"{package}.{name} declares {program.id!r}, which is there already"
                 raise DeclarationError(msg)
@@ -196,7 +197,18 @@ def target(program: Program) -> Callable[..., tuple[float, Gradients]]:
 
 
 def in_one_dtype(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Float scalars as numbers of the dtype of the float arrays: a float64 scalar would lift float32 to float64."""
+    """Float scalars as numbers of the dtype of the float arrays: a float64 scalar would lift float32 to float64.
+
+    Parameters
+    ----------
+    inputs : mapping
+        Arguments by name.
+
+    Returns
+    -------
+    dict
+        All else as it is.
+    """
     floats = [x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind == "f"]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     return {name: dtype.type(x) if _is_float(x) else x for name, x in inputs.items()}
@@ -236,6 +248,7 @@ def _complex(x: Any) -> Any:
 
 def _slope(function: Function, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
     steps, out = _steps(x).reshape(-1), np.empty(x.size, dtype=x.dtype)
+    # A view of the point: each entry is moved, and put back, in place.
     entries = point.reshape(-1).imag
     for i, step in enumerate(steps):
         entries[i] = step

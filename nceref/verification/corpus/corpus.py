@@ -150,11 +150,13 @@ def designed_inputs(
         if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue
         seen.add(label)
+        # Without the temperature: a geometry draws the same rows at each of them.
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
         variant = _variant(loss, settings)
         inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
         _complete(loss, inputs, given, len(seen) - 1)
         turn_vectors(loss, geometry, inputs)
+        # The first anchor has no positive.
         if geometry == "lonely" and inputs.get("mask") is not None:
             inputs["mask"][0] = 0.0
         if inputs.get("normalize") == "none":
@@ -224,6 +226,11 @@ def rounded(x: Any, dtype: str) -> Any:
         What to round.
     dtype : {"float64", "float32", "bfloat16", "float16"}
         The format.
+
+    Returns
+    -------
+    float, array or anything
+        Beyond the largest number of the format it is infinite.
     """
     is_array = isinstance(x, np.ndarray) and x.dtype.kind == "f"
     if not is_array and (isinstance(x, bool) or not isinstance(x, float)):
@@ -262,6 +269,11 @@ def evaluate(
     -------
     Probe
         With `skip` where the reference refuses the inputs, and without gradients on a kink.
+
+    Raises
+    ------
+    InputError
+        For a reduction that the loss does not have.
     """
     choose_reduction(loss, reduction)
     refused = Probe(id, loss, inputs, dtype, reduction)

@@ -141,7 +141,13 @@ def real(x: Array) -> Array:
 
 
 def stack(*arrays: Array) -> Array:
-    """Rows below one another, whatever batch axes they have."""
+    """Rows below one another, whatever batch axes they have.
+
+    Parameters
+    ----------
+    *arrays : array, (..., n, D)
+        The axes before the last two need only broadcast.
+    """
     lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
     return np.concatenate([np.broadcast_to(x, lead + x.shape[-2:]) for x in arrays], axis=-2)
 
@@ -158,7 +164,15 @@ def transposed(x: Array) -> Array:
 
 
 def log_sum_exp(x: Array, axis: int = -1) -> Array:
-    """The shifted logarithm of a sum of exponentials; -inf where there is nothing to add."""
+    """The shifted logarithm of a sum of exponentials; -inf where there is nothing to add.
+
+    Parameters
+    ----------
+    x : array
+        May be complex; the maximum goes by the real part and is a constant.
+    axis : int
+        Is dropped.
+    """
     top = np.max(real(x), axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis=axis)
@@ -177,7 +191,21 @@ def softplus(x: Array) -> Array:
 
 
 def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], deviations: Deviations) -> dict[str, Array]:
-    """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out."""
+    """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out.
+
+    Parameters
+    ----------
+    inputs : mapping
+        Checked inputs of the loss.
+    roles : mapping
+        Role (``first``, ``second``, ``queue``, ``centers``) to the name of an input.
+    deviations : mapping
+
+    Returns
+    -------
+    dict
+        Arrays (..., n, D) by role.
+    """
     given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
     for id, role in DETACHED.items():
         if id in deviations and role in given:
@@ -227,12 +255,25 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
     if "similarity-clamped" not in deviations:
         return similarities
     low, high = deviations["similarity-clamped"]
+    # Outside of the range a detached number: the gradient of a clamp is 0 there.
     inside = (real(similarities) >= low) & (real(similarities) <= high)
     return np.where(inside, similarities, np.clip(real(similarities), low, high))
 
 
 def similarities(anchors: Array, candidates: Array, deviations: Deviations, positives: Array = None) -> Array:
-    """Inner products, (..., n, m); without a gradient to the rows of the negatives where a deviation says so."""
+    """Inner products, (..., n, m); without a gradient to the rows of the negatives where a deviation says so.
+
+    Parameters
+    ----------
+    anchors, candidates : array, (..., n, D) and (..., m, D)
+    deviations : mapping
+    positives : array, (n, m), optional
+        Pairs whose candidate keeps its gradient where the negatives are detached.
+
+    Returns
+    -------
+    array, (..., n, m)
+    """
     candidates = real(candidates) if "candidates-detached" in deviations else candidates
     s = anchors @ transposed(candidates)
     if "negatives-detached" in deviations and positives is not None:

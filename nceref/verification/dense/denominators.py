@@ -29,7 +29,17 @@ class Denominator:
 
 
 def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
-    """The denominator of every row."""
+    """The denominator of every row.
+
+    Parameters
+    ----------
+    batch : DenseBatch
+    deviations : mapping
+
+    Returns
+    -------
+    Denominator
+    """
     inside = _inside(batch, deviations)
     logits = real(batch.logits) if "denominator-detached" in deviations else batch.logits
     terms = logits + inside
@@ -129,10 +139,12 @@ def _extra_terms(batch: DenseBatch, deviations: Deviations) -> Array:
 def _cancelled(batch: DenseBatch, log: Array, inside: Array, deviations: Deviations) -> tuple[Array, Array, float]:
     """The denominator less a constant, and how much cancelled."""
     if "self-contrast-subtracted-as-e" in deviations:
+        # log(S - e) = log S + log(1 - e / S), which does not overflow; NaN as in the program where S is below e.
         left = 1 - np.exp(1 - log)
         noise = float(np.max(1 / np.abs(real(left)), initial=0.0))
         return np.where(real(left) > 0, log + np.log(np.where(real(left) > 0, left, 1.0)), np.nan), inside, noise
     if "self-contrast-in-gradient" in deviations:
+        # Adds nothing to the value, and the pair of the anchor with itself to the gradient.
         ghost = np.sum(np.where(batch.own, np.exp(batch.logits - real(log)[..., None]), 0.0), axis=-1)
         return log + (ghost - real(ghost)), inside, float(np.max(real(ghost), initial=0.0))
     return log, inside, 0.0
@@ -152,9 +164,11 @@ def _estimated(batch: DenseBatch, terms: Array, deviations: Deviations) -> Array
     weights = real(weights) if "weights-detached" in deviations else weights
     level = real(level) if "weights-detached" in deviations else level
     mass = log_sum_exp(negatives + weights) - log_sum_exp(level) + np.log(count)
+    # Plus 0 times the mass, for the batch axes of the complex step.
     floor = np.log(count) + log_floor + 0 * real(mass)
     top = np.maximum(np.maximum(real(mass), real(positive)), real(floor))
     estimate = (np.exp(mass - top) - prior * count * np.exp(positive - top)) / (1 - prior)
+    # At the floor the negatives get no gradient; the temperature gets that of the floor.
     kept = np.where(real(estimate) > real(np.exp(floor - top)), estimate, np.exp(floor - top))
     shown = 0.0 if "positive-dropped-from-denominator" in deviations else (2.0 if twice else 1.0)
     return np.log(shown * np.exp(positive - top) + kept) + top

@@ -49,7 +49,20 @@ def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[st
 
 
 def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations) -> DenseRows:
-    """Row losses under the deviations."""
+    """Row losses under the deviations.
+
+    Parameters
+    ----------
+    form : DenseForm
+    inputs : mapping
+        What `prepared` made of them.
+    deviations : mapping
+
+    Returns
+    -------
+    DenseRows
+        What leaves the range is not finite; nothing is raised.
+    """
     with np.errstate(all="ignore"):
         return form.rows(form.arrange(substituted(inputs, deviations), deviations), deviations)
 
@@ -85,8 +98,14 @@ def gradient(
         Under ``none`` the gradient is that of the sum of the rows.
     outer : callable, optional
         ``outer(inputs)``: what multiplies the result.
+
+    Returns
+    -------
+    array or float
+        In the shape of the input.
     """
     x = np.asarray(inputs[name], dtype=np.float64)
+    # A copy for each entry, which alone is moved in it; a scalar gets axes that broadcast against a matrix.
     steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
     moved = {**inputs, name: x + 1j * STEP * steps}
     with np.errstate(all="ignore"):

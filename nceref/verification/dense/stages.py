@@ -30,7 +30,18 @@ FORMS = {
 
 
 def contrast(batches: tuple[DenseBatch, ...], deviations: Deviations) -> DenseRows:
-    """Row losses of all directions, one below the other."""
+    """Row losses of all directions, one below the other.
+
+    Parameters
+    ----------
+    batches : tuple of DenseBatch
+        One a direction.
+    deviations : mapping
+
+    Returns
+    -------
+    DenseRows
+    """
     parts = [_rows(batch, deviations) for batch in batches]
     values = np.concatenate([part.values for part in parts], axis=-1)
     weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
@@ -47,6 +58,7 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         denominator = row_denominators(batch, deviations)
         values, pairs = _head(batch, denominator, deviations)
         values = afterward(values, batch.temperature, deviations) * batch.factor
+    # Without a positive the head may have made NaN or inf of the row.
     alone = pairs == 0
     size = float(np.max(np.abs(real(batch.logits)), where=np.isfinite(real(batch.logits)), initial=0.0))
     values = np.where(alone, 0.0, values)
@@ -121,9 +133,11 @@ def _shaped(batch: DenseBatch, numerator: Array, log: Array, denominator: Denomi
         return _twice(batch, log, denominator, deviations["softmax-applied-twice"])
     where, epsilon = deviations.get("epsilon-in-log", ("", 1.0))
     factor = batch.numerator_factor if np.ndim(batch.numerator_factor) == 0 else batch.numerator_factor[..., None]
+    # A constant inside the logarithm, before any shift: log(x + eps) from log x.
     if where == "the denominator":
         log = log_add(log, np.full((1, 1), np.log(epsilon)))
     elif where:
+        # After a shift by the maximum the same constant weighs e^max times as much.
         top = np.max(real(batch.logits + _ALL[where](batch, denominator)), axis=-1, keepdims=True)
         log = log_add(log, top + np.log(epsilon)) if where != "the ratio" else log
     log_p = factor * numerator - log
@@ -161,7 +175,21 @@ def _twice(batch: DenseBatch, log: Array, denominator: Denominator, how: str) ->
 
 
 def reduced(rows: DenseRows, deviations: Deviations, reduction: str, unit: float = 0.0) -> Array:
-    """One number, or the rows under the reduction ``none``."""
+    """One number, or the rows under the reduction ``none``.
+
+    Parameters
+    ----------
+    rows : DenseRows
+    deviations : mapping
+    reduction : {"mean", "sum", "none"}
+    unit : float
+        Unit roundoff of the run: what is 0 but for rounding.
+
+    Returns
+    -------
+    array
+        Of the leading batch axes, followed by the rows under ``none``.
+    """
     values = rows.values
     weights = np.ones(values.shape[-1]) if rows.weights is None else rows.weights
     if reduction == "none":
@@ -171,6 +199,7 @@ def reduced(rows: DenseRows, deviations: Deviations, reduction: str, unit: float
     total: Any = np.sum(weights) if rows.divisor is None else rows.divisor
     weights, total = _other_mean(rows, weights, total, deviations, unit)
     total = (
+        # Each of the two conventions turns a sum into a mean and a mean into a sum.
         1.0 if (reduction == "sum") != bool({"sum-instead-of-mean", "mean-instead-of-sum"} & {*deviations}) else total
     )
     result = np.sum(weights * values, axis=-1) / np.where(total == 0, 1.0, total)
@@ -189,6 +218,7 @@ def _other_mean(rows: DenseRows, weights: Array, total: Any, deviations: Deviati
         left = np.where(np.arange(n) < rows.samples, weights, 0.0)
         return left, total if deviations["first-view-only"] == "divided by all" else np.sum(left)
     if "mean-over-nonzero-rows" in deviations:
+        # A row that is 0 but for rounding counts as 0.
         left = np.where(real(rows.values) > 4 * unit * rows.size, weights, 0.0)
         return left, np.sum(left, axis=-1)
     return weights, total

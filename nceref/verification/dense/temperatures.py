@@ -41,9 +41,22 @@ def _scale(inputs: Mapping[str, Any]) -> str:
 
 
 def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: Deviations) -> tuple[Array, Array]:
-    """Logits of the denominator and of the numerator."""
+    """Logits of the denominator and of the numerator.
+
+    Parameters
+    ----------
+    s : array, (..., n, m)
+        Similarities.
+    positives : array, (n, m)
+    inputs, deviations : mapping
+
+    Returns
+    -------
+    logits, numerator : array, (..., n, m)
+    """
     logits = s * inverse_temperature(inputs, deviations)
     if "temperature-missing-on-positive" in deviations:
+        # Plus 0 times the logits: a complex step of the temperature brings batch axes that `s` does not have.
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
         return (np.where(positives > 0, s, logits) if everywhere else logits), s + 0 * logits
     if "temperature-missing-on-negatives" in deviations:
@@ -56,6 +69,7 @@ def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
     """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so."""
     if "temperature-after-softmax" not in deviations:
         return row
+    # A row has one axis less than the matrix that the temperature broadcasts against.
     t = t[..., 0] if np.ndim(t) > 2 else t
     how = deviations["temperature-after-softmax"]
     return row / t if how == "log p / T" else row * t if how == "T log p" else row + np.log(t)

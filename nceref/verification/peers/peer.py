@@ -155,6 +155,7 @@ def get(text: str) -> tuple[Peer, PeerTarget]:
 def _installed(peer: Peer) -> str | None:
     try:
         spec = importlib.util.find_spec(peer.package)
+        # Without the local part, such as +cpu: known differences hold for a release.
         return importlib.metadata.version(peer.name).split("+")[0] if spec else None
     except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
         return None
@@ -172,6 +173,11 @@ def checkouts(given: Mapping[str, str | os.PathLike[str]]) -> Iterator[None]:
     """Name the folders of checkouts by peer, as ``--checkout NAME=PATH`` does.
 
     They are handed on in environment variables, so that child processes see them.
+
+    Parameters
+    ----------
+    given : mapping
+        Name of the peer to a folder.
 
     Raises
     ------
@@ -217,6 +223,11 @@ def load(name: str, file: str, stand_ins: Mapping[str, Mapping[str, Any]] | None
         Path of the file inside the checkout, or beside the other installed packages.
     stand_ins : mapping, optional
         Modules that the file imports, each with the names that it needs of it.
+
+    Returns
+    -------
+    module
+        It is not entered into `sys.modules`.
 
     Raises
     ------

@@ -90,6 +90,7 @@ def smallest(
 def _distinct(candidates: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     seen = set()
     for inputs in candidates:
+        # Small arrays only, which `repr` shows in full.
         key = repr(inputs)
         if key not in seen:
             seen.add(key)

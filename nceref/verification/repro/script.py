@@ -286,6 +286,7 @@ def _comparison(target: ResolvedTarget, probe: Probe, name: str) -> str:
     expected, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
     return COMPARISON.format(
         reference=_numbers(expected),
+        # Four digits are enough for a bound; a thousandth more makes up for rounding it down.
         bound=_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(expected)), 4),
         yours="value" if value else f"grads[{_key(target, name)}]",
         label="" if value else f"gradient of {name}, ",
