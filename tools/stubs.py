@@ -52,6 +52,7 @@ def update() -> bool:
         Whether it changed.
     """
     text = render()
+    # An unchanged file keeps its time of change.
     if PATH.exists() and PATH.read_text(encoding="utf-8") == text:
         return False
     files.write_text(PATH, text)
@@ -60,6 +61,7 @@ def update() -> bool:
 
 def _imports(tree: ast.Module, body: str) -> Iterator[str]:
     """The imports of ``losses.py`` that the stub uses, sorted as there."""
+    # Names are read from the stub as it is: what its bodies used is gone.
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "typing":
@@ -78,6 +80,7 @@ def _generic(node: ast.ClassDef) -> Iterator[str]:
     for name, kind in _attributes(methods[0]):
         yield f"    {name}: {kind}"
     for method in methods:
+        # Dunder methods stay: a loss is called.
         if method.name.startswith("_") and not method.name.startswith("__"):
             continue
         yield from (f"    @{ast.unparse(decorator)}" for decorator in method.decorator_list)
@@ -103,6 +106,7 @@ def _class(loss: LossFunction, generic: ast.ClassDef) -> Iterator[str]:
     for method in generic.body:
         if not isinstance(method, ast.FunctionDef) or not method.args.vararg:
             continue
+        # Offered only where it works, so that an editor does not complete it elsewhere.
         if method.name == "decompose" and loss.declaration.decomposition is None:
             continue
         own = [name for a in method.args.kwonlyargs if (name := a.arg) != "reduction"]
@@ -163,6 +167,7 @@ def _arguments(args: ast.arguments) -> list[str]:
 
 def _signature(name: str, arguments: Sequence[str], returned: str, indent: int) -> list[str]:
     """One ``def``, with as many whole arguments on a line as fit."""
+    # An argument is not broken between its name, its type and its default.
     text = f"def {name}({', '.join(a.replace(' ', _GLUE) for a in arguments)}){_GLUE}->{_GLUE}{returned}:{_GLUE}..."
     pad = " " * indent
     lines = textwrap.wrap(text, _WIDTH, initial_indent=pad, subsequent_indent=pad + "    ", break_on_hyphens=False)

@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Instead of those of the process.
     """
     _die_quietly_of_a_closed_pipe()
+    # Not standalone: by itself, click would exit with 1 when interrupted, which is the status of a finding.
     try:
         status = nceref.main(arguments, prog_name="nceref", standalone_mode=False)
     except click.Abort:
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _die_quietly_of_a_closed_pipe() -> None:
+    # As other tools do: `nceref losses | head` is no error, but Python would raise BrokenPipeError.
     import signal
 
     if hasattr(signal, "SIGPIPE"):  # not on Windows
@@ -76,6 +78,7 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click would import every command for its help.
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 

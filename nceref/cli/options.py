@@ -10,7 +10,25 @@ import click
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """The values of ``K=V`` options by name: numbers, truth values, None, ``given`` for an array, else words."""
+    """The values of ``K=V`` options by name.
+
+    Parameters
+    ----------
+    option : str
+        Its name, for messages.
+    given : iterable of str
+        What was passed, such as ``temperature=0.1``.
+
+    Returns
+    -------
+    dict
+        Numbers, truth values, None, `Ellipsis` for ``given`` (an array of the case), else words.
+
+    Raises
+    ------
+    click.UsageError
+        For a text without a name and ``=``, and for a name that is given twice.
+    """
     out: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
@@ -25,6 +43,7 @@ def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    # As written in a shell; Python's own True and None are literals.
     words = {"given": ..., "true": True, "false": False}
     if text in words:
         return words[text]
@@ -46,6 +65,7 @@ def failures(path: str) -> dict[str, str]:
         if not (isinstance(reason, str) and reason.strip()):
             msg = f"{path}: {name!r} has no reason; write the id, a space and why it fails"
             raise click.UsageError(msg)
+    # A line may be "id: reason" as well.
     return {name.removesuffix(":"): reason.strip() for name, reason in lines}
 
 

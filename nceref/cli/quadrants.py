@@ -64,6 +64,7 @@ def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
     if given["resume"] is None:
         temperatures = given["temperature"] or batch.PUBLISHED
         return batch.Setup((given["seed"],), temperatures, given["steps"], given["dtype"], given["confounder"])
+    # Only what was typed is refused: the defaults of options stand in `given` as well.
     for name in _IN_FILE:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             msg = f"--resume goes on as the file says and saves there again; leave --{name} out"
@@ -112,6 +113,7 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
             if file := given["resume"] or given["save"]:
                 click.echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
             raise
+        # Beside runs of a fixed ratio, those of the published rate show what the ratio does.
         beside = (
             replay.run(**asdict(setup) | {"confounder": False}, on_progress=on_progress) if setup.confounder else None
         )

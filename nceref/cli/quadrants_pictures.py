@@ -116,10 +116,12 @@ def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Calla
                 mark.set_data(*features[label == samples.LABELS].T)
             axes.set_title(f"{title}, step {step:,}")
             screen.draw()
+            # Without the fourth channel, which a GIF does not have.
             picture = Image.fromarray(np.asarray(screen.buffer_rgba())[..., :3])
             pictures.append(picture.quantize(32, dither=Image.Dither.NONE))
             on_progress(step)
     paper = io.BytesIO()
+    # From the end, so that a single frame is the last one.
     times = [_FIRST, *[_EACH] * (len(pictures) - 2), _LAST][-len(pictures) :]
     pictures[0].save(paper, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
     return paper.getvalue()

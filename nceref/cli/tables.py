@@ -30,6 +30,7 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     elif out is not None:
         table_formats.save(chosen, form, out, on_progress=lambda done, path: click.echo(f"{done} {path}"))
     else:
+        # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
         click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
         if form == "text" and len(chosen) > 1:

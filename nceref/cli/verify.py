@@ -134,6 +134,7 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
         click.echo(report.to_junit(), nl=False)
     else:
         show(page_of(report))
+    # On standard error, so that JSON on standard output stays JSON.
     if given["repro_file"] and not report.repro:
         click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
     return report.exit_code
@@ -151,6 +152,7 @@ _OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file"}
 
 
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
+    # An option that the audit does not read would be ignored in silence; defaults do not count.
     for option in context.command.params:
         name = option.name or ""
         if name not in _OF_AUDIT and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -176,6 +176,11 @@ def judge(statement: Statement, results: Results) -> Finding:
     ----------
     statement : Statement
     results : Results
+        Of two or more seeds; of one, the verdict is that there is none.
+
+    Returns
+    -------
+    Finding
     """
     contrasts = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:
@@ -194,6 +199,7 @@ def half_interval(values: Sequence[float]) -> float:
 
 def _verdict(numbers: Sequence[tuple[float, float]], margin: float | None) -> str:
     if margin is not None:
+        # The whole interval has to lie within: a mean near 0 with a wide interval shows nothing.
         within = sum(abs(mean) + half < margin for mean, half in numbers)
         return SHOWN if within == len(numbers) else PARTLY if within else UNSEEN
     up = sum(mean > half for mean, half in numbers)
@@ -221,6 +227,11 @@ def run(
     processes : int
         Seeds that are run at the same time. Each process imports the main module anew, so a script that asks for
         several must have its work below ``if __name__ == "__main__"``.
+
+    Returns
+    -------
+    Results
+        In the order of the seeds, the same for any number of processes.
 
     Raises
     ------
@@ -258,6 +269,7 @@ def _unreported(job: Job) -> None:
 @contextmanager
 def _workers(count: int) -> Iterator[Any]:
     """Fresh processes, which end at once when the work is interrupted."""
+    # Ctrl-C reaches every process of the terminal: the workers ignore it, and the parent ends them.
     ignored = signal.SIGINT, signal.SIG_IGN
     with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:
         yield pool

@@ -20,14 +20,29 @@ def unit(z: Array) -> Array:
 
 
 def probed(z: Array, labels: Array, test: Array) -> Array:
-    """Labels of test rows by a linear probe: logistic regression on standardized features, to convergence."""
+    """Labels of test rows by a linear probe: logistic regression on standardized features, to convergence.
+
+    Parameters
+    ----------
+    z : (N, D) array
+        Training features.
+    labels : (N,) array of int
+    test : (M, D) array
+        Test features.
+
+    Returns
+    -------
+    (M,) array of int
+    """
     from scipy.optimize import minimize
 
     center, scale = z.mean(axis=0), z.std(axis=0)
+    # A feature that is constant on the training rows is only centered.
     scale = np.where(scale > 0, scale, 1)
     x, y = ((rows - center) / scale for rows in (z, test))
     shape = (int(labels.max()) + 1, z.shape[1] + 1)
     x, y = (np.column_stack([rows, np.ones(len(rows))]) for rows in (x, y))
+    # The last column is the bias, which is not penalized: it holds the class frequencies.
     held = np.r_[np.full(z.shape[1], DECAY), 0]
 
     def objective(flat: Array) -> tuple[float, Array]:
@@ -40,7 +55,16 @@ def probed(z: Array, labels: Array, test: Array) -> Array:
 
 
 def neighbor_accuracy(z: Array, labels: Array, test: Array, test_labels: Array, k: int = 5) -> float:
-    """Share of test rows whose k most similar training rows vote for their label; a tie goes to the lower label."""
+    """Share of test rows whose k most similar training rows vote for their label; a tie goes to the lower label.
+
+    Parameters
+    ----------
+    z, test : (N, D) and (M, D) arrays
+        Unit rows.
+    labels, test_labels : (N,) and (M,) arrays of int
+    k : int
+    """
+    # A stable sort: equally similar rows count in the order of the data, on every platform.
     nearest = np.argsort(-(test @ z.T), axis=1, kind="stable")[:, :k]
     votes = np.eye(int(labels.max()) + 1)[labels[nearest]].sum(axis=1)
     return float(np.mean(votes.argmax(axis=1) == test_labels))
@@ -60,6 +84,7 @@ def tolerance(z: Array, labels: Array) -> float:
 
 def effective_rank(z: Array) -> float:
     """Exponential of the entropy of the singular values of the centered rows, as shares of their sum."""
+    # p log p goes to 0 with p: singular values of 0 are left out.
     s = np.linalg.svd(z - z.mean(axis=0), compute_uv=False)
     shares = s[s > 0] / s.sum()
     return float(np.exp(-(shares * np.log(shares)).sum()))
@@ -71,6 +96,14 @@ def class_accuracy(predicted: Array, labels: Array) -> Array:
 
 
 def slope(counts: Array, sizes: Array) -> float:
-    """Slope of the least-squares line through log size against log count; classes without a size are left out."""
+    """Slope of the least-squares line through log size against log count.
+
+    Parameters
+    ----------
+    counts : (C,) array
+        Training samples of each class.
+    sizes : (C,) array
+        NaN for a class that has none, which is left out.
+    """
     seen = np.isfinite(sizes)
     return float(np.polyfit(np.log(counts[seen]), np.log(sizes[seen]), 1)[0])

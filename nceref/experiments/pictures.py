@@ -19,6 +19,7 @@ def temperatures(canvas: Any, results: Results, *, curve: Mapping[str, float], a
     panels = canvas.subplots(4, 1, height_ratios=(1.4, 1, 1, 1))
     _trade(panels[0], results, curve, apart)
     at = np.array(list(curve.values()))
+    # The setting that has no temperature stands to the right of the curve, clear of its last point.
     right = float(at.max()) * 2.2
     shown = ((UNIFORMITY, BLUE),), ((TOLERANCE, VERMILLION),), ((PROBE_ACCURACY, GREEN), (NEIGHBORS, PURPLE))
     for axes, members in zip(panels[1:], shown, strict=True):
@@ -56,6 +57,7 @@ def tails(canvas: Any, results: Results, *, names: Sequence[str]) -> None:
     colors = (BLACK, *COLORS)
     for name, color in zip(names, colors, strict=False):
         pulls = np.array(results.curves[name])
+        # Losses have pulls of different sizes: only the shape along the classes is compared.
         relative = np.mean(pulls / np.nanmean(pulls, axis=1, keepdims=True), axis=0)
         above.plot(counts, relative, color=color, linewidth=1, marker="o", markersize=2)
         ends.append((float(relative[0]), name, color))

@@ -66,9 +66,16 @@ def synthetic(seed: int, counts: Array, *, latent: int, width: float = 1.0, test
         Standard deviation within a class; that of the class means is 1.
     test : int
         Test samples of each class.
+
+    Returns
+    -------
+    Samples
+        Rows of 32 features in (-1, 1), float32.
     """
+    # A stream of its own: training draws from [seed, 1] to [seed, 3], digits from [seed, 12].
     rng = np.random.default_rng([seed, 11])
     means = rng.standard_normal((len(counts), latent))
+    # Divided so that the variance before tanh does not depend on the number of dimensions.
     mixing = rng.standard_normal((latent, 32)) / latent**0.5
 
     def drawn(labels: Array) -> Array:
@@ -97,10 +104,17 @@ def digits(seed: int, counts: Array | None = None, *, test: int = 50) -> Samples
     test : int
         Test samples of each digit.
 
+    Returns
+    -------
+    Samples
+        Rows of 64 pixels, float32.
+
     Raises
     ------
     InputError
         If there are not so many of a digit.
+    UnavailableError
+        If scikit-learn is not installed.
     """
     images, labels = _digits()
     order = np.random.default_rng([seed, 12]).permutation(len(labels))
@@ -109,6 +123,7 @@ def digits(seed: int, counts: Array | None = None, *, test: int = 50) -> Samples
         if test + wanted > len(rows):
             msg = f"`counts` and `test` ask for {test + wanted} of digit {digit}, of which there are {len(rows)}"
             raise InputError(msg)
+    # The test rows come first, so that they are the same whatever `counts` are.
     tested = np.concatenate([rows[:test] for rows in by_class])
     stops = [None] * 10 if counts is None else [test + int(n) for n in counts]
     trained = np.concatenate([rows[test:stop] for rows, stop in zip(by_class, stops, strict=True)])
@@ -138,6 +153,7 @@ def moved(rng: np.random.Generator, x: Array) -> Array:
     down, right = rng.uniform(-1, 1, (2, n, 1))
     center = (SIDE - 1) / 2
     rows, columns = np.divmod(np.arange(SIDE * SIDE), SIDE) - np.array([[center]])
+    # For each pixel of the view, the place in the image that it is read from: shift and turn are undone.
     rows, columns = rows - down, columns - right
     at = np.cos(angle) * rows - np.sin(angle) * columns, np.sin(angle) * rows + np.cos(angle) * columns
     which = np.broadcast_to(np.arange(n)[:, None], (n, SIDE * SIDE))

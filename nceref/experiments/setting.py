@@ -57,7 +57,28 @@ class Training:
 def trained(
     setting: Setting, training: Training, samples: Samples, seed: int, watch: Callable[[Moment], Any] | None = None
 ) -> Trained:
-    """An encoder trained with one loss and seed; one that diverges raises `NcerefError`."""
+    """An encoder trained with one loss and seed.
+
+    Parameters
+    ----------
+    setting : Setting
+    training : Training
+    samples : Samples
+    seed : int
+        Draws weights and batches; the same for every setting, so that differences are those of the losses.
+    watch : callable, optional
+        Called with a `Moment` for each step.
+
+    Returns
+    -------
+    Trained
+        With one member.
+
+    Raises
+    ------
+    NcerefError
+        If training diverges.
+    """
     network = mlp(training.sizes)
     if setting.reads == CLASSIFIER:
         network = Network((*network.layers, Linear(training.sizes[-1], samples.classes)))
@@ -85,7 +106,26 @@ def each(
     measured: Callable[[Setting, Samples, int], tuple[Mapping[str, float], tuple[float, ...]]],
     measures: Sequence[Measure],
 ) -> Results:
-    """Run all settings with a seed; `measured` returns the measures and, by class, the numbers of a curve."""
+    """Run all settings with a seed.
+
+    Parameters
+    ----------
+    seed : int
+    on_progress : callable
+        Called with a `Job` after each setting.
+    data : callable
+        `data(seed)` returns the samples, which all settings share.
+    settings : sequence of Setting
+    measured : callable
+        Returns the measures by name and, by class, the numbers of a curve.
+    measures : sequence of Measure
+        Those that are kept.
+
+    Returns
+    -------
+    Results
+        Of one seed.
+    """
     samples = data(seed)
     values: dict[str, dict[str, tuple[float, ...]]] = {}
     curves: dict[str, tuple[tuple[float, ...], ...]] = {}

@@ -47,7 +47,24 @@ def run(
     settings: Sequence[Setting],
     training: Training,
 ) -> Results:
-    """Train and measure every setting with a seed."""
+    """Train and measure every setting with a seed.
+
+    Parameters
+    ----------
+    seed : int
+        Draws data, weights and batches.
+    on_progress : callable
+        Called with a `Job` after each setting.
+    data : callable
+        `data(seed)` returns the samples.
+    settings : sequence of Setting
+    training : Training
+
+    Returns
+    -------
+    Results
+        Of one seed.
+    """
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
         seen = Gradients(setting.loss, samples.classes)
@@ -70,6 +87,7 @@ class Gradients:
         """Look at every few steps."""
         if moment.step % EVERY:
             return
+        # Summed in float64: the network and its gradients are float32.
         slopes = np.abs(self.loss.anatomy(**moment.inputs).slopes).sum(axis=1, dtype=np.float64)
         norms = np.linalg.norm(next(moment.grads[name] for name in ("embeddings", "logits") if name in moment.grads),
                                axis=-1).astype(np.float64)  # fmt: skip
@@ -96,8 +114,10 @@ class Gradients:
 
 def _numbers(samples: Samples, gradients: Gradients, by_probe: Array, predicted: Array) -> Mapping[str, float]:
     right = measures.class_accuracy(predicted, samples.test_labels)
+    # Classes are in the order of their frequency. The middle takes what rounding leaves.
     third = round(samples.classes / 3)
     slope = measures.slope(samples.counts, gradients.pulls)
+    # The least frequent class may never have been drawn at a step that was looked at.
     seen = gradients.pulls[np.isfinite(gradients.pulls)]
     return {
         SLOPE: slope,
@@ -116,6 +136,7 @@ def _by_probe(setting: Setting, encoder: Trained, samples: Samples) -> Array:
     """By the same probe for every loss, on unit features; those of a classifier are what its last layer reads."""
     network, parameters = encoder.recipe.network, encoder.parameters
     if setting.reads == CLASSIFIER:
+        # The last layer has two parameters, weights and bias.
         network, parameters = Network(network.layers[:-1]), parameters[:-2]
     one = [w[0] for w in parameters]
     z, test = (measures.unit(network(x, *one)[0]) for x in (samples.train, samples.test))

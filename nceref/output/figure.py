@@ -81,7 +81,20 @@ class Figure:
 
 
 def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
-    """One figure as SVG or PNG: the same bytes for the same data and tools, whatever the user's settings are."""
+    """One figure as SVG or PNG: the same bytes for the same data and tools, whatever the user's settings are.
+
+    Parameters
+    ----------
+    figure : Figure
+    data : mapping
+        What `figure.data()` returns, or other data of that shape.
+    suffix : {"svg", "png"}
+
+    Returns
+    -------
+    bytes
+        The whole file.
+    """
     with style():
         canvas, paper = compose(figure, data), io.BytesIO()
         # No date, no version, no name of a program.
@@ -106,6 +119,7 @@ def compose(figure: Figure, data: Mapping[str, Any]) -> "Canvas":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
+    # Not by pyplot, which holds on to its figures and may open a window.
     canvas = Canvas(figsize=(WIDTH, figure.height))
     FigureCanvasAgg(canvas)
     figure.draw(canvas, data)
@@ -135,6 +149,7 @@ def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float
     The limits of the axes must be set before. `least` is the distance of two names, in heights of the axes.
     """
     sorted_ends = sorted(ends)
+    # Distances of names are those on paper, so they are taken after a logarithmic scale.
     to_axes = axes.transScale + axes.transLimits
     wanted = [float(to_axes.transform((axes.get_xlim()[1], y))[1]) for y, _, _ in sorted_ends]
     for height, (_, text, color) in zip(spread(wanted, least), sorted_ends, strict=True):
@@ -153,9 +168,23 @@ def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float
 def spread(heights: Sequence[float], least: float) -> list[float]:
     """Move sorted heights apart, as little as possible, until neighbors differ by `least`.
 
+    Parameters
+    ----------
+    heights : sequence of float
+        In rising order.
+    least : float
+        In the same unit.
+
+    Returns
+    -------
+    list of float
+        In rising order.
+
     >>> [round(h, 3) for h in spread([0.0, 0.5, 0.52], 0.1)]
     [0.0, 0.46, 0.56]
     """
+    # Groups of neighbors that touch, as (center, count). Two that overlap merge around their common mean, where the
+    # sum of squared moves is least. The 1e-12 keeps rounding from merging names that are just far enough apart.
     groups: list[tuple[float, int]] = []
     for height in heights:
         groups.append((height, 1))

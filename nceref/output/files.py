@@ -20,6 +20,11 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
     path : path
         Its folder is created if it does not exist.
     content : bytes
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the old file stays as it was.
     """
     given = Path(path)
     if given.is_dir():
@@ -28,11 +33,13 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
         with given.open("wb") as stream:
             stream.write(content)
         return
+    # Beside the target: a file is replaced in one step only within its file system.
     target = Path(os.path.realpath(given))
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         draft.write_bytes(content)
+        # A new file would have the rights of the process's umask, not those of the file that it replaces.
         if target.exists():
             draft.chmod(target.stat().st_mode & 0o777)
         draft.replace(target)
@@ -47,6 +54,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def json_text(content: Any, indent: int | None = 2) -> str:
     """Plain data as JSON that ends in a newline.
+
+    Parameters
+    ----------
+    content : object
+        Mappings, lists, tuples, text, numbers, truth values and None.
+    indent : int, optional
+        None: all on one line.
 
     Raises
     ------
@@ -94,6 +108,7 @@ def _check_writable(option: str, path: Path, *, folder: bool) -> None:
         if parent.is_file():
             raise NotADirectoryError(None, "not a directory")
         parent.mkdir(parents=True, exist_ok=True)
+        # By making a file: the rights of a folder do not show a read-only disk.
         with TemporaryFile(dir=parent):
             pass
     except OSError as error:

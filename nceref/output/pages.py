@@ -31,6 +31,7 @@ class Page:
     """
 
     def __init__(self) -> None:
+        # Functions, not text: the width is there only when the page is laid out.
         self._blocks: list[Callable[[Console], None]] = []
 
     def __str__(self) -> str:
@@ -54,9 +55,11 @@ class Page:
         from rich.console import Console
 
         paper, system = io.StringIO(), "standard" if color else None
+        # Text stands as it is: [0, 1] is no markup, and :x: no picture.
         plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
         options: Any = {"color_system": system, "force_terminal": color, **plain}
         self._put(Console(file=paper, width=max(width, NARROWEST), **options))
+        # Rich fills columns with spaces up to the width of the page.
         return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
 
     def print(self, *parts: str | tuple[str, str], style: str = "", wrap: bool = True) -> None:
@@ -87,6 +90,15 @@ class Page:
         """Add columns of the given widths and a last one that takes the rest and is wrapped.
 
         Where the rest is too narrow to read, the entries are stacked.
+
+        Parameters
+        ----------
+        lines : iterable of sequence of str
+        *widths : int
+            Of all columns but the last; 0 takes no room.
+        styles : sequence or mapping
+            Of each column, or of an entry.
+        indent : int
         """
         entries = list(lines)
 

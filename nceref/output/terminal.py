@@ -12,6 +12,11 @@ def screen() -> dict[str, Any]:
     """Width and colors for the layout of pages.
 
     Those of the terminal; a file or pipe has no colors, and the width in COLUMNS, if that is set.
+
+    Returns
+    -------
+    dict
+        ``width`` and ``color``, arguments of `Page.text`; what is left out has its default there.
     """
     columns = os.environ.get("COLUMNS", "")
     if _is_terminal(sys.stdout):
@@ -31,10 +36,12 @@ def progress(total: int | None) -> Iterator[Callable[..., Any]]:
     from rich.console import Console
     from rich.progress import Progress
 
+    # The bar disappears at its end, and what is printed meanwhile goes above it.
     with Progress(console=Console(stderr=True), transient=True, redirect_stdout=_is_terminal(sys.stdout)) as bar:
         task = bar.add_task("", total=total)
 
         def on_progress(result: Any, total: int | None = total) -> Any:
+            # A result of a check has the name of its loss; others have an id.
             name = getattr(result, "loss", None)
             bar.update(task, advance=1, total=total, description=name if isinstance(name, str) else result.id)
             return result

@@ -38,6 +38,7 @@ def infonce(temperature: float) -> str:
 
 def settings(temperatures: Sequence[float]) -> tuple[Setting, ...]:
     """The contrastive loss at several temperatures, the simple loss, and both over the hardest negatives."""
+    # Of the negatives of an anchor: all other samples of the batch.
     fraction = {"fraction": HARDEST / (BATCH - 1)}
     return (
         *(Setting(infonce(t), "info_nce", t) for t in temperatures),

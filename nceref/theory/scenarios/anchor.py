@@ -21,6 +21,7 @@ def terms(m, base):
     """Loss, probabilities, relative penalties, and the moments of the similarities."""
     s, t = base["s"], base["t"]
     top = m.largest(*s)
+    # Numbers are shifted so that no exponential overflows; symbols are not, since a maximum hinders simplification.
     shift = 0 if m.symbolic else top
     weights = [m.exp((x - shift) / t) for x in s]
     total, others = sum(weights), sum(weights[1:])

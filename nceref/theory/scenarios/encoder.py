@@ -28,6 +28,7 @@ def _through(m, x, first, second):
     """Features: tanh of the second layer of the first."""
     hidden = [sum(w * u for w, u in zip(row, x, strict=True)) for row in first]
     out = [sum(w * u for w, u in zip(row, hidden, strict=True)) for row in second]
+    # tanh by exponentials, which every number system has.
     return [(1 - m.exp(-2 * u)) / (1 + m.exp(-2 * u)) for u in out]
 
 

@@ -14,6 +14,7 @@ def draw(rng):
     """3 to 8 similarities; the hardest negative often tied, the positive below, at or above it; temperature to 3."""
     s = [round(float(x), 2) for x in rng.uniform(-1, 1, rng.integers(3, 9))]
     top = max(s[1:])
+    # Random reals are never tied, and ties decide the limit.
     s[1:] = [top if rng.random() < 0.2 else x for x in s[1:]]
     s[0] = top + float(rng.integers(-1, 2)) * float(rng.uniform(0.05, 0.5))
     return {"s": s, "t": float(10 ** rng.uniform(-3, 0.5))}
@@ -38,6 +39,7 @@ def terms(m, base):
 
 def _case(m, s, t):
     """Which of the three cases it is: the hardest negative above the positive, at it, or below."""
+    # Real parts decide the case: during a complex step an entry has a tiny imaginary part.
     sizes, one = [x.real for x in s], m.number(1, exact=True)
     top = max(sizes[1:])
     gap, lower = top - sizes[0], [x - top for x in sizes[1:] if x < top]

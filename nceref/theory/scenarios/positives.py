@@ -46,6 +46,7 @@ def terms(m, base):
 
 def _unit(m, v):
     """Length, and the coordinates of the vector of length 1 in the same direction."""
+    # Symbols stand for vectors of length 1 already.
     norm = 1 if m.symbolic else m.sqrt(sum(x * x for x in v))
     return [norm, *(x / norm for x in v)]
 

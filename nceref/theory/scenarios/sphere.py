@@ -45,6 +45,7 @@ def least_uniformity(dimension, t=2):
     """Uniformity of the uniform law on the sphere in that many dimensions, as a number of mpmath."""
     from mpmath import hyp0f1, log, mpf
 
+    # -t |x - y|^2 = 2 t x.y - 2 t, and the mean of exp(2 t x.y) over the sphere is 0F1(; dimension / 2; t^2).
     return log(hyp0f1(mpf(dimension) / 2, mpf(t) ** 2)) - 2 * t
 
 

@@ -24,6 +24,7 @@ def terms(m, base):
     shared = anchor.terms(m, base)
     s, t, w, negatives = base["s"], base["t"], base["w"], shared["K"]
     others = sum(m.exp(x / t) for x in s[1:])
+    # Symbols have no order; `lead` is for numbers only.
     hardest = s[1:] if m.symbolic else sorted(s[1:], key=lambda x: -x.real)
     odds = [m.exp(x / t) / negatives for x in s]
     return {
