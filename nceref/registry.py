@@ -86,7 +86,19 @@ def choose(what: str, names: Iterable[str], known: Mapping[str, T], command: str
 
 
 def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> InputError:
-    """The error for a name that is not declared, with those it may have meant: alike, or described by that word."""
+    """The error for a name that is not declared, with those it may have meant: alike, or described by that word.
+
+    Parameters
+    ----------
+    what : str
+        What is looked for: "table", "loss".
+    name : str
+        As it was given.
+    known : tuple of str
+        All names.
+    command : str
+        What lists them.
+    """
     meant = _alike(name, known) or _described(what, name)
     hint = f"; did you mean {' or '.join(repr(k) for k in meant)}?" if meant else "."
     return InputError(f"no {what} named {name!r}{hint} See `{command}`")

@@ -73,6 +73,7 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
 
 def shared_digits(x: Decimal, value: float) -> int:
     """On how many significant digits x and a value agree: at most the digits of x; with the value 0 all or none."""
+    # The shortest decimal that is this float, not all digits of its binary fraction.
     y = Decimal(repr(value))
     if not y:
         return 0 if x else _precision(x)

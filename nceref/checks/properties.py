@@ -180,6 +180,7 @@ def permutation_equivariant(loss: Loss, case: Case) -> str | None:
     for p in arrays:
         if p.shape[0] == "N":
             moved[p.name] = moved[p.name][order]
+        # A table over samples is reordered both ways.
         if p.shape[1:] == ("N",):
             moved[p.name] = moved[p.name][:, order]
     slack = bounds(loss, **case.inputs)
@@ -210,6 +211,7 @@ def convex_in_logits(loss: Loss, case: Case) -> str | None:
         # Moving few logits, or the positives alone, finds what a random direction averages away.
         for moved in ([True] * len(start), few, roles(plan, "positive")):
             move = [spread * rng.uniform(-1, 1, s.shape) * part for s, part in zip(start, moved, strict=True)]
+            # Five points of a line, and the second difference at each of the three inner ones.
             line = [[s + t * d for s, d in zip(start, move, strict=True)] for t in range(-1, 4)]
             values = np.array([_with_logits(plan, logits) for logits in line])
             excess = float(np.max(values[1:-1] - (values[:-2] + values[2:]) / 2))
@@ -223,6 +225,7 @@ def temperature_homogeneous(loss: Loss, case: Case) -> str | None:
     moved = {**case.inputs, "normalize": "none"}
     start = dict(moved)
     for name in _embeddings(loss, moved):
+        # Powers of 2 are exact: the logits stay the same to the last bit.
         moved[name] = 2 * moved[name]
     moved["temperature"] = 4 * moved["temperature"]
     return _differs("value", _value(loss, moved), _value(loss, start), 2 * bounds(loss, **start).value)
@@ -267,6 +270,7 @@ def _has_temperature(loss: Loss) -> bool:
     return _has(loss, "normalize", "temperature")
 
 
+# Each check with the losses that it makes sense for. The docstring of a check is the statement of the property.
 _QUESTIONS = (
     (nonnegative, _always),
     (row_shift_invariant, _compares_similarities),

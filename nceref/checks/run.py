@@ -108,7 +108,18 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
 
 
 def reference(loss: Loss, case: Case) -> dict[str, Any]:
-    """The exact value of a case as a float and, off the kinks, its gradients as float arrays."""
+    """The exact value of a case and, off the kinks, its gradients.
+
+    Parameters
+    ----------
+    loss : Loss
+    case : Case
+
+    Returns
+    -------
+    dict
+        "value", a float, and a float array for every differentiable input, in its shape.
+    """
     smooth = not on_kink(loss, dict(case.inputs))
     try:
         truth = exact.reference(loss, system=fastest_system(), gradients=smooth, **case.inputs)
@@ -167,7 +178,18 @@ def _formula(loss: Loss) -> Iterator[CheckResult]:
 
 
 def check_property(loss: Loss, prop: Property) -> CheckResult:
-    """Whether a property holds exactly if it is declared."""
+    """Whether a property holds exactly if it is declared.
+
+    Parameters
+    ----------
+    loss : Loss
+    prop : Property
+
+    Returns
+    -------
+    CheckResult
+        "skip" where the property makes no sense for the loss.
+    """
     if not prop.applies(loss):
         return CheckResult(loss.name, prop.name, "skip", "the question does not arise")
     declared, seen = prop.name in loss.properties, 0

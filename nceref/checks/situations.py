@@ -38,10 +38,12 @@ class Sizes:
     reasons: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
+        # Names such as __deepcopy__, which Python looks up by itself, are no sizes.
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "temperature" and self.scaled:
             return 1 / self.logit_scale
+        # Recorded even where it is missing: `missing` is made of that.
         self.read.add(name)
         return self.values.get(name, _ANY)
 
@@ -212,7 +214,23 @@ def mean_log_sum(terms: int, kappa: float, dim: int, own: Callable[[Any, Any], A
 
     By log x = integral over u of exp(-e^u) - exp(-x e^u), the mean is that of exp(-e^u) - phi(u)^m with
     phi(u) = E exp(-e^(u + kappa s)). Both integrands are analytic and fall off exponentially, so that the trapezoidal
-    rule with these steps is exact to rounding. With `own`, a function of cosine and sine, s_1 is replaced by own(s_1).
+    rule with these steps is exact to rounding.
+
+    Parameters
+    ----------
+    terms : int
+        m, at least 1.
+    kappa : float
+        Inverse temperature, or scale, of the cosines.
+    dim : int
+        Features of a row.
+    own : callable, optional
+        A function of cosine and sine: own(s_1) stands in the place of s_1.
+
+    Returns
+    -------
+    float
+        In nats.
     """
     import numpy as np
 

@@ -77,7 +77,19 @@ def _shares(x: Array) -> Array:
 
 
 def roles(plan: Plan, word: str) -> list[Array]:
-    """For each comparison, the pairs that a statistic with `word` ("positive" or "negative") in its name looks at."""
+    """The pairs in a role, for each comparison that belongs into a picture.
+
+    Parameters
+    ----------
+    plan : Plan
+    word : {"positive", "negative"}
+        Pairs count that a statistic with this in its name looks at.
+
+    Returns
+    -------
+    list of array of bool
+        (n, m) each.
+    """
     views = []
     for comparison in plan.comparisons[: plan.shown]:
         s = comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape))

@@ -101,7 +101,21 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
 
 
 def checked_cotangent(value: Any, rows: Any) -> Any:
-    """The cotangent, if it is an array of one finite float for each row, in the library of the rows."""
+    """The cotangent, if it is an array of one finite float for each row, in the library of the rows.
+
+    Parameters
+    ----------
+    value : object
+        As the caller gave it.
+    rows : array
+        Row values of the loss.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    # A letter for each axis, with its size known already: the shape is then checked as that of any argument.
     letters = tuple(f"row{i}" for i in range(rows.ndim))
     sizes: Sizes = {letter: (size, "rows") for letter, size in zip(letters, rows.shape, strict=True)}
     return checked_array(spec.Array("cotangent", letters, ""), value, Library([rows]), sizes)
@@ -127,6 +141,7 @@ def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None
 
 def _as_float(parameter: spec.Scalar, value: Any) -> float:
     refuse_autograd(parameter.name, value)
+    # `float` alone would also take truth values, text, and arrays with one entry.
     if not isinstance(value, bool | str | bytes) and getattr(value, "shape", ()) == ():
         try:
             return float(value)
@@ -144,6 +159,7 @@ def domain(parameter: spec.Scalar) -> str:
 
 
 def _choice(parameter: spec.Choice, value: Any) -> Any:
+    # By identity but for text: 1 equals True, and an array is compared entry by entry.
     if any(value is option or (isinstance(value, str) and value == option) for option in parameter.options):
         return value
     options = ", ".join(repr(option) for option in parameter.options)

@@ -102,6 +102,7 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     """
     x = library.array(p.name, value)
     xp = array_namespace(x)
+    # A mask of truth values is one of weights 0 and 1, which every format has.
     if p.like == "mask" and xp.isdtype(x.dtype, "bool"):
         x = xp.astype(x, xp.float32)
     number = number_format(xp, x.dtype)
@@ -142,7 +143,21 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
 
 
 def check_range(name: str, labels: Any, classes: int) -> None:
-    """Labels must index the classes."""
+    """Check that labels index the classes.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    labels : array of int64
+    classes : int
+        How many there are.
+
+    Raises
+    ------
+    InputError
+        For a label below 0 or beyond the last class.
+    """
     xp = array_namespace(labels)
     low, high = int(xp.min(labels)), int(xp.max(labels))
     if low < 0 or high >= classes:
@@ -155,6 +170,7 @@ def _check_entries(name: str, x: Any, bad: Any, expected: str) -> None:
     xp = array_namespace(x)
     if not bool(xp.any(bad)):
         return
+    # The first bad entry; the array standard has no argmax of truth values, and no unravel_index.
     flat = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int8)))
     index: tuple[int, ...] = ()
     for size in reversed(x.shape):

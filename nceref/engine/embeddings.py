@@ -89,7 +89,15 @@ class Rows:
 
 
 def restored(g: Array, x: Array) -> Array:
-    """Rows in the shape of their input: a vector, a matrix, or views whose missing ones get 0."""
+    """Rows in the shape of their input.
+
+    Parameters
+    ----------
+    g : array
+        (n, D), the gradient by the rows, all rows of view 1 first.
+    x : array
+        The input: (n,), (n, D) or (N, V, D). Views that gave no rows get 0.
+    """
     xp = array_namespace(g)
     if x.ndim == 3:
         n, views, width = x.shape
@@ -100,7 +108,29 @@ def restored(g: Array, x: Array) -> Array:
 
 
 def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
-    """Rows scaled to length 1, and their lengths (n, 1); a zero row is refused."""
+    """Rows scaled to length 1, and their lengths; a zero row is refused.
+
+    Parameters
+    ----------
+    x : array
+        (n, D).
+    name : str
+        The input, for the message.
+    samples : int, optional
+        How many samples there are where rows are views of them, view 1 first.
+
+    Returns
+    -------
+    rows : array
+        (n, D).
+    length : array
+        (n, 1).
+
+    Raises
+    ------
+    InputError
+        For a row of zeros.
+    """
     xp = array_namespace(x)
     with np.errstate(all="ignore"):
         square = xp.vecdot(x, x, axis=-1)[:, None]

@@ -24,7 +24,31 @@ def dot(a: list[Number], b: list[Number]) -> Number:
 def labelled_rows(
     m: Any, embeddings: Any, labels: Any, mask: Any, anchor_mode: str, queue: Any, queue_labels: Any, normalize: str
 ) -> Any:
-    """Samples with labels or a mask: all rows, the anchors' indices, and weight(i, j) of j as a positive."""
+    """Samples with labels or a mask, as formulas see them.
+
+    Parameters
+    ----------
+    m : number system
+    embeddings : list
+        N rows of D numbers, or N lists of V such rows.
+    labels, mask : list or None
+        N labels, or N rows of N weights; neither: a sample's views are each other's positives.
+    anchor_mode : {"all", "one"}
+        Whether all views are anchors or only the first.
+    queue, queue_labels : list or None
+        K more candidates with their labels.
+    normalize : {"l2", "none"}
+        Whether rows are scaled to length 1.
+
+    Returns
+    -------
+    z : list
+        All rows: view 1 of every sample first, the queue last.
+    anchors : range
+        Their indices among the rows.
+    weight : callable
+        weight(i, j) of row j as a positive of row i.
+    """
     views = len(embeddings[0]) if isinstance(embeddings[0][0], list) else 1
     n = len(embeddings)
     flat = [embeddings[i][v] for v in range(views) for i in range(n)] if views > 1 else _single(embeddings)

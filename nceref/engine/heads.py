@@ -35,10 +35,22 @@ def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
 
 
 def softplus_and_sigmoid_of_block(x: Array, bounded: bool) -> tuple[Array, Array]:
-    """The same over a block of logits; where they are bounded, without branches and without log1p.
+    """`softplus_and_sigmoid` over a block of logits; where they are bounded, without branches and without log1p.
 
     log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost comes back to first order; and
     log is vectorized wherever exp is, which log1p is not.
+
+    Parameters
+    ----------
+    x : array
+        The block.
+    bounded : bool
+        Whether neither e^x nor a product of two of them leaves the range of the dtype.
+
+    Returns
+    -------
+    value, slope : array
+        In the shape of the block.
     """
     if not bounded:
         return softplus_and_sigmoid(x)
@@ -163,6 +175,7 @@ def positive_set(policy: str, form: str = "mean") -> Head:
         xp = array_namespace(negatives)
         has = has_positive(stats)
         if policy == "error" and not bool(xp.all(has)):
+            # The array standard has no argmax of truth values.
             first = int(xp.argmax(xp.astype(~has, xp.int8)))
             msg = f"anchor {first} has no positive; drop it, or pass no_positive='skip' or 'zero'"
             raise InputError(msg)

@@ -32,6 +32,7 @@ class _Labelled(Pattern):
         """Whether the block may hold a pair with the same label."""
         if not self.is_sorted:
             return True
+        # Ranges that do not overlap share no label; across the seam the test may say yes for nothing.
         a, b = self.anchors[rows], self.candidates[columns]
         return bool(a.max() >= b.min() and b.max() >= a.min())
 
@@ -49,6 +50,7 @@ class SameLabel(_Labelled):
         xp, anchors, candidates = array_namespace(s), self.anchors[view.rows], self.candidates[view.columns]
         first, second = (candidates, anchors) if view.flip else (anchors, candidates)
         same = xp.astype(first[:, None] == second[None, :], s.dtype)
+        # A view: a diagonal is one stride through it, and no mask of it is made.
         flat = xp.reshape(same, (-1,))
         for diagonal in self.own:
             line = diagonal.line(view)
@@ -68,6 +70,7 @@ class OtherLabel(_Labelled):
     """Candidates with another label than the anchor's."""
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        # No label in common: every pair belongs to the pattern.
         if not self.meets(rows, columns):
             return None
         return self.anchors[rows][:, None] != self.candidates[columns][None, :]
@@ -84,6 +87,7 @@ class Weighted(Pattern):
     def weight(self, rows: slice, columns: slice) -> Array:
         """The block of the table, (rows, columns)."""
         xp, n = array_namespace(self.table), self.table.shape[0]
+        # Rows stand view by view: row i is a view of sample i mod n.
         i, j = indices(rows, self.table) % n, indices(columns, self.table) % n
         return xp.take(xp.take(self.table, i, axis=0), j, axis=1)
 

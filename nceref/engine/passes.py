@@ -70,6 +70,7 @@ class TileCache:
     def put(self, tile: Tile) -> None:
         """Keep what the second pass needs of a tile, if there is room."""
         key = tile.rows.start, tile.columns.start
+        # Several threads do so at once, without a lock: each has keys and a part of the store of its own.
         if key in self.offsets:
             self.tiles[key] = tile if self.single else tile.moved(self.store, self.offsets[key], self.rereads)
 
@@ -294,7 +295,19 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
 
 
 def check_finite(x: Any, what: str) -> None:
-    """Raise an `InputError` that names `what` if a float, or an entry of an array, left the range of its dtype."""
+    """Check that nothing left the range of its dtype.
+
+    Parameters
+    ----------
+    x : float or array
+    what : str
+        Its name in the message.
+
+    Raises
+    ------
+    InputError
+        If it, or an entry of it, is infinite or NaN.
+    """
     if math.isfinite(x) if isinstance(x, float) else all_finite(x):
         return
     dtype = "float64" if isinstance(x, float) else str(x.dtype)

@@ -87,7 +87,20 @@ def _fitting(free: int | None, itemsize: int) -> int:
 
 
 def threads_for(pairs: int, like: Any) -> int:
-    """Threads for so many logits; 0 where threads do not pay, or where a library brings its own parallelism."""
+    """Threads for so many logits.
+
+    Parameters
+    ----------
+    pairs : int
+        Anchors times candidates.
+    like : array
+        Of the library of the logits.
+
+    Returns
+    -------
+    int
+        0 where threads do not pay, or where a library brings its own parallelism.
+    """
     return thread_count() if pairs >= LEAST_PAIRS and on_host(like) else 0
 
 

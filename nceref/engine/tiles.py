@@ -77,6 +77,7 @@ class Tile:
         return twin
 
 
+# The tiles of a batch have few different sizes: they share their ones.
 @lru_cache(maxsize=64)
 def _ones(xp: Any, n: int, dtype: Any, where: Any) -> Array:
     return xp.ones(n, dtype=dtype, device=where)

@@ -119,6 +119,7 @@ def _storage(dtype: Any, size: Any) -> Any:
     if dtype is None:
         return 0.0
     info = np.finfo(dtype)
+    # The second term is for gradients below the normal numbers, whose spacing is that.
     return np.asarray(size, dtype=np.float64) * float(info.eps) / 2 + float(info.smallest_subnormal)
 
 

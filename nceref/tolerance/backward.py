@@ -77,6 +77,7 @@ def _vjp_error(
         derivative = stat.k * derivative
     else:
         derivative = weight * stat.slope(s)
+        # The slope of a sum of the logits themselves is 1, without an error of its own.
         relative = (
             4 * fmt.u if np.all(derivative == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
         )
@@ -212,6 +213,7 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
     elif isinstance(logits, SquaredDistance):
         x = logits.centered
         far = far_from(logits, fmt)
+        # A pair counts for both of its points.
         both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
         exact = -2 * f * (np.sum(both, axis=1)[:, None] * x - both @ x)
         total = 2 * f * (np.sum(both_size, axis=1)[:, None] * far + both_size @ far)

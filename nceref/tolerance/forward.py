@@ -71,6 +71,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
     cost = np.zeros((rows.values.shape[0], 1))
     for part in rows.parts:
         if part.length is not None:
+            # The root halves the relative error of a sum of D squares.
             cost[part.span] = fmt.ratio * d / 2 + (4 if fmt.textbook else 6)
     return cost
 
@@ -110,10 +111,22 @@ def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
 
 
 def far_from(logits: Any, fmt: RoundingFormat) -> Array:
-    """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin."""
+    """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin.
+
+    Parameters
+    ----------
+    logits : SquaredDistance
+    fmt : RoundingFormat
+        A textbook program need not shift the rows.
+
+    Returns
+    -------
+    array of shape (n, D)
+    """
     points = np.abs(logits.points.values)
     if fmt.textbook:
         return np.abs(logits.centered) + 2 * points
+    # Without a normalization the rows are exact, and only their differences are rounded.
     return np.abs(logits.centered) + 2 * np.max(entry_costs(logits.points, fmt) > 0) * points
 
 
