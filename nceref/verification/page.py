@@ -87,7 +87,9 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     """Reasons for skipping with the cases, or with the quantity where all cases share it."""
     by_reason: dict[str, dict[str, None]] = {}
     for r in results:
+        # What is not finite stands among the failures.
         if r.status == "skip" and not r.why.startswith("not finite"):
+            # Without the dtype that stands before it.
             case = r.case.rpartition("/")[2]
             by_reason.setdefault(r.why, {})[case if r.quantity == "value" else r.quantity] = None
     yield from ((reason, list(names)) for reason, names in by_reason.items())

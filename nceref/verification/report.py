@@ -163,6 +163,7 @@ def _junit(report: Report) -> str:
     shown = {"verdict": report.verdict, "reason": report.reason, **report.environment}
     for name, value in shown.items():
         ET.SubElement(properties, "property", {"name": name, "value": _printable(str(value))})
+    # JUnit has no word for an unexpected pass.
     kinds = {"fail": "failure", "xpass": "failure", "error": "error"}
     for result in report.results:
         named = {"classname": f"{report.loss}.{result.case}", "name": result.id}

@@ -218,6 +218,7 @@ def score_program(job: Job, suite: str) -> ScoredProgram:
     """
     name, dtype = job
     program, start = programs()[name], time.perf_counter()
+    # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     try:
         verdict, diagnoses, reason, errors = _verified(program, dtype, suite)

@@ -174,6 +174,7 @@ def _complete(loss: Loss, inputs: dict[str, Any], given: Mapping[str, Any], numb
     share = SHARES[number % len(SHARES)]
     for p in loss.parameters:
         if isinstance(p, Array) and p.like == "prior" and inputs.get(p.name) is not None:
+            # Powers of 1/2 are exact in every format.
             prior = 0.5 ** np.arange(1.0, len(inputs[p.name]) + 1)
             prior[-1] = 1 - np.sum(prior[:-1])
             inputs[p.name] = prior

@@ -44,6 +44,7 @@ def _alike(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
     """Partners, and views of one sample, near to each other."""
     if twin is not None:
         return _lengths(rng, shape) * (twin + 0.1 * rng.standard_normal(shape))
+    # With views in one array, those of a sample lie around one point.
     x = rng.standard_normal((shape[0], 1, shape[-1]) if len(shape) == 3 else shape)
     return np.broadcast_to(x, shape) + 0.1 * rng.standard_normal(shape)
 
@@ -105,6 +106,7 @@ def turn_vectors(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
     if not names or any(p.like == "embedding" for p in arrays):
         return
     x, target = inputs[names[0]], inputs.get("target")
+    # Without a target, as for scores of pairs, every entry is moved.
     own = (np.arange(len(x)), target) if target is not None else slice(None)
     match geometry:
         case "aligned" | "opposed":
@@ -141,6 +143,7 @@ PLACES: dict[str, Geometry] = {
 }
 """Rows, sizes that differ from those of the suite, and arguments."""
 
+# The case that discriminates most stands first: the self-test and the invariances take the first that serves.
 QUICK = (
     ("designed", (0.3, 0.07, 0.001, 0.01, 5.0)), ("seven", (0.5,)), ("classes", (0.1,)), ("aligned", (0.07,)),
     ("opposed", (0.3, 0.001)), ("antipodal", (0.3,)), ("separated", (0.04,)), ("collapsed", (0.3,)),

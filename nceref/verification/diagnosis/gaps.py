@@ -111,6 +111,7 @@ def shifted(observations: Iterable[Observation], expected: Expected | None) -> l
 
 def _expecting(probe: Probe, value: Any, grads: Mapping[str, Any], own: Bounds | None = None) -> Probe:
     assert probe.bounds is not None
+    # Without a bound, the reference's or its own, a gradient cannot be judged.
     known = {name: grad for name, grad in grads.items() if name in probe.bounds.grads or own}
     if own is None:
         by_input = {name: _grown(probe.bounds.grads[name], known[name], probe.grads.get(name)) for name in known}

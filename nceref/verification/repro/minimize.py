@@ -204,6 +204,7 @@ def _labelings(p: Labels, sizes: Mapping[str, int]) -> Iterator[Any]:
     n = sizes[p.shape[0]]
     count = sizes[p.classes] if p.classes else n
     for labels in product(range(count), repeat=n):
+        # Each grouping once: other names of the same groups are the same input.
         fresh = all(label <= max(labels[:i], default=-1) + 1 for i, label in enumerate(labels))
         if p.classes or fresh:
             yield np.array(labels, dtype=np.int64)

@@ -192,8 +192,10 @@ def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
     if address:
         lines = 'sys.path.insert(0, ".")\n' + FROM_MODULE.format(module=address, name=name)
         return lines, ["import importlib", *partial]
+    # The program of an object is a method of its `Callee`.
     thing = getattr(getattr(target.program, "__self__", None), "thing", None)
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<none>")
+    # Names such as <lambda> and f.<locals>.g cannot be imported.
     if module and module != "__main__" and "<" not in name and _importable(module):
         return FROM_MODULE.format(module=module, name=name), ["import importlib", *partial]
     return TO_FILL_IN.format(name=target.name), partial

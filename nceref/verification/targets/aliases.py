@@ -95,7 +95,18 @@ def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
 
 
 def kind(parameter: str) -> frozenset[str]:
-    """The kinds of input that a parameter's name allows for: ``array``, ``labels``, ``scalar``."""
+    """The kinds of input that a parameter's name allows for: ``array``, ``labels``, ``scalar``.
+
+    Parameters
+    ----------
+    parameter : str
+        As the target names it.
+
+    Returns
+    -------
+    frozenset of str
+        All three for a name that means nothing here; none for one in `NEVER`.
+    """
     if parameter in NEVER:
         return frozenset()
     word = plain(parameter)

@@ -23,7 +23,26 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Differentiate the sum of what it returns by every tracked input."""
+    """Differentiate the sum of what it returns by every tracked input.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+    floats : frozenset of str
+        Scalars that are handed over as Python numbers.
+    gradients : bool
+        Whether to differentiate.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    Trouble
+        If it answers with something that is no loss.
+    """
     import jax
 
     assert target.program is not None
@@ -86,7 +105,17 @@ def _native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
 
 
 def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program with a known value and a known reverse pass."""
+    """A program with a known value and a known reverse pass.
+
+    Parameters
+    ----------
+    reply : callable
+        As for `frameworks.as_target`.
+
+    Returns
+    -------
+    Program
+    """
     import jax
     import jax.numpy as jnp
 

@@ -30,7 +30,26 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Call it; without gradients of its own, only the value can be judged."""
+    """Call it; without gradients of its own, only the value can be judged.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+    floats : frozenset of str
+        Without effect: every scalar is a NumPy number.
+    gradients : bool
+        Whether to read the gradients that it returns.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    Trouble
+        If it answers with something that is no loss, or with gradients that fit no input.
+    """
     assert target.program is not None
     # The second copy shows whether the target has written into the first.
     handed, kept = _native(request), _native(request)
@@ -83,7 +102,17 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
 
 
 def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program that returns a known pair, in the dtype of its inputs."""
+    """A program that returns a known pair, in the dtype of its inputs.
+
+    Parameters
+    ----------
+    reply : callable
+        As for `frameworks.as_target`.
+
+    Returns
+    -------
+    Program
+    """
 
     def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
         like = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")

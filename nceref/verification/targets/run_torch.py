@@ -30,7 +30,26 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
+    """Call it on copies that a graph can be followed through, and read the gradients of the leaves.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+    floats : frozenset of str
+        Scalars that are handed over as Python numbers.
+    gradients : bool
+        Whether to differentiate.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    Trouble
+        If it answers with something that is no loss.
+    """
     import torch
 
     assert target.program is not None
@@ -112,7 +131,17 @@ def _numbers(tensor: Any) -> Any:
 
 
 def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program with a known value and a known backward pass."""
+    """A program with a known value and a known backward pass.
+
+    Parameters
+    ----------
+    reply : callable
+        As for `frameworks.as_target`.
+
+    Returns
+    -------
+    Program
+    """
     import torch
 
     class Known(torch.autograd.Function):  # type: ignore[misc]

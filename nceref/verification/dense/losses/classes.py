@@ -21,6 +21,7 @@ def _onehot(inputs, deviations, classes):
 
 
 def _scored(logits, target, inputs, deviations):
+    # The weights of a target add up to 1, so that their sum is their mean.
     nobody = np.zeros(target.shape, dtype=bool)
     return DenseBatch(
         logits,
@@ -49,6 +50,7 @@ def _balanced(inputs, deviations):
     counts = inputs["class_counts"][..., None, :]
     prior = counts if "prior-without-log" in deviations else np.log(counts)
     sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
+    # The counts are added after the temperature has divided.
     sign = inverse_temperature(inputs, deviations) if "prior-divided-by-temperature" in deviations else sign
     return (
         _scored(
@@ -72,9 +74,11 @@ def _angular(inputs, deviations):
     margin = _margin(inputs, deviations)
     if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
         return (_subtracted(cosines, target, margin, inputs, deviations),)
+    # cos(angle + margin) by the addition theorem, which holds for complex numbers too.
     sine = np.sqrt(1 - cosines * cosines)
     moved = cosines * np.cos(margin) - sine * np.sin(margin)
     if inputs["fallback"] == "linear":
+        # From there on cos(angle + margin) rises again with the angle.
         beyond = real(cosines) < np.cos(np.pi - margin)
         moved = np.where(beyond, cosines - margin * np.sin(margin), moved)
     where = np.ones_like(target) if "margin-on-every-class" in deviations else target

@@ -25,6 +25,7 @@ def _paired_rows(arranged, deviations):
     between, exponent = arranged
     rows = _power(np.sum(between * between, axis=-1), _exponent(exponent, deviations))
     rows = rows / between.shape[-1] if "mean-over-dimensions" in deviations else rows
+    # The squared distance of two unit rows is at most 4.
     return DenseRows(rows, size=4.0 + float(np.max(np.abs(real(rows)))), samples=rows.shape[-1])
 
 

@@ -82,9 +82,11 @@ def _positives(inputs, deviations, n, v, m):
     weights = (names[:, None] == names).astype(float)
     if inputs.get("mask") is not None:
         weights = np.asarray(inputs["mask"])[np.ix_(sample, sample)]
+        # The mask is of the samples only: rows of the queue are nobody's positives beside it.
         weights = np.pad(weights, ((0, m - n * v), (0, m - n * v)))
     weights = (weights > 0).astype(float) if "weights-missing" in deviations else weights
     weights = np.roll(weights, deviations.get("labels-shifted", 0), axis=1)
+    # The queue counts as one more view, to which no anchor belongs.
     which = np.concatenate([place // n, np.full(m - n * v, v)])
     return weights, np.tile(np.arange(m) >= n * v, (m, 1)), which[:, None] == which
 
@@ -102,6 +104,7 @@ def _outside(inputs, deviations):
     """The mean over positives is outside of the logarithm."""
     base = inputs["base_temperature"]
     factor: Any = 1.0 if base is None else temperature(inputs, deviations) / base
+    # A row has one axis less than the matrix that the temperature broadcasts against.
     factor = factor[..., 0] if np.ndim(factor) > 2 else factor
     return (replace(_samples(inputs, deviations), form=inputs["form"], factor=factor),)
 

@@ -18,7 +18,7 @@ from nceref.verification.dense.temperatures import (
 
 
 def _square(inputs, roles, deviations):
-    """All keys of the batch are candidates; both directions where they are asked for."""
+    """All keys of the batch are candidates; both directions, or the one that a deviation leaves."""
     unit = embed(inputs, roles, deviations)
     towers = unit["first"], unit["second"]
     first = _one_way(*towers, inputs, deviations)
@@ -59,6 +59,7 @@ def _queued(inputs, roles, deviations):
     n, m = q.shape[-2], queue.shape[-2]
     kind = np.repeat((0, 1, 2), (1, m, n))
     own, in_queue, excluded = (np.tile(kind == which, (n, 1)) for which in range(3))
+    # The own key is a candidate already, in the first column.
     excluded[:, 1 + m :] &= ~np.eye(n, dtype=bool)
     positives = np.tile(np.arange(1 + m + n) == deviations.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
     pair = np.sum(q * k, axis=-1)[..., None]
@@ -94,6 +95,7 @@ def _kept(batch, fraction, down):
     # All batch entries are the same point, apart from the step.
     s = real(batch.logits).reshape(-1, *batch.logits.shape[-2:])[0]
     n = len(s)
+    # A product such as 0.07 * 100 lies just above the integer that is meant.
     count = (math.floor if down else math.ceil)(round(fraction * (n - 1), 9))
     count = min(n - 1, max(1, count))
     order = np.argsort(-np.where(np.eye(n, dtype=bool), -np.inf, s), axis=1, kind="stable")

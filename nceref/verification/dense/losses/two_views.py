@@ -23,11 +23,13 @@ def _views(inputs, deviations):
     unit = embed(inputs, ROLES, deviations)
     z, n = stack(unit["first"], unit["second"]), unit["first"].shape[-2]
     rows = np.arange(2 * n)
+    # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
     partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
     partner = (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
     s = similarities(z, z, deviations, positives)
+    # Rows of the own view keep their gradient as candidates.
     if "other-view-detached" in deviations:
         s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
     logits, numerator = tempered(s, positives, inputs, deviations)
