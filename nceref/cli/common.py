@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from nceref.output.pages import Page
 
 FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit statuses other than 0: something was found, the call was wrong, the user interrupted."""
+"""Exit statuses other than 0: there is a finding, the call was wrong, the user interrupted."""
 
 
 def show(page: "Page") -> None:

@@ -100,7 +100,7 @@ def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[
 
 
 def _warnings(runs: Runs) -> list[str]:
-    """What a reader must know about single runs: that they diverged, or that rounding decides them."""
+    """What matters about single runs: that they diverged, or that rounding decides them."""
     sentences = []
     for number, run in enumerate(runs.runs, 1):
         name = f"Run {number} (tau = {run.temperature:g})"

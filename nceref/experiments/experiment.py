@@ -225,7 +225,7 @@ def run(
     first : int
         The first seed; the others follow it.
     processes : int
-        Seeds that are run at the same time. Each process imports the main module anew, so a script that asks for
+        Seeds that are run at the same time. Each process imports the main module anew, so a script that runs
         several must have its work below ``if __name__ == "__main__"``.
 
     Returns

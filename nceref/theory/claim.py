@@ -85,7 +85,7 @@ class Claim:
         random instances; a text does so with another formula. A callable does it its own way: `symbolic()`,
         `numeric()`, `random(rng)` return whether the precise statement held.
     no_evidence : str
-        Why a kind of evidence is missing, where someone may ask.
+        Why a kind of evidence is missing, where one may be expected.
     """
 
     id: str

@@ -44,7 +44,7 @@ class DecimalSystem(Mpmath):
         self.pi = self.context.pi
 
     def number(self, x: Any, exact: bool = False) -> Any:
-        """The exact value of a float, and of an integer if asked; other numbers stay; lists entry by entry."""
+        """The exact value of a float, and of an integer with `exact`; other numbers stay; lists entry by entry."""
         if isinstance(x, list | tuple):
             return [self.number(entry) for entry in x]
         return self.context.mpf(x) if isinstance(x, float) or (exact and isinstance(x, int)) else x
@@ -86,7 +86,7 @@ class SymbolicSystem(Symbols):
         self.pi, self.largest, self.smallest = self.sympy.pi, self.sympy.Max, self.sympy.Min
 
     def number(self, x: Any, exact: bool = False) -> Any:
-        """An exact rational for a float, and for an integer if asked."""
+        """An exact rational for a float, and for an integer with `exact`."""
         return self.sympy.Rational(x) if isinstance(x, float) or (exact and isinstance(x, int)) else x
 
     def decimal(self, text: str) -> Any:

@@ -19,7 +19,7 @@ _LOST_E = re.compile(r"([-+]?\d+\.\d+)([-+]\d+)")
 
 
 class Verdict(StrEnum):
-    """What the comparison of something published with something computed found, best first."""
+    """Result of comparing something published with something computed, best first."""
 
     AGREES = "agrees"
     PRINTED_DIGITS = "agrees to printed digits"

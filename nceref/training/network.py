@@ -157,7 +157,7 @@ class Network:
 def mlp(
     sizes: Sequence[int], *, activation: type[Tanh] | type[ReLU] = ReLU, bias: bool = True, normalize: bool = False
 ) -> Network:
-    """Linear layers with an activation between each two, and unit rows at the end if asked.
+    """Linear layers with an activation between each two, and unit rows at the end with `normalize`.
 
     Parameters
     ----------

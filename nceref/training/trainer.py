@@ -55,7 +55,7 @@ def train(
         member that diverges later is stopped instead.
     """
     run = _Run(recipe, tuple(members) if isinstance(members, Iterable) else (), draw, watch)
-    # What overflows is found by looking at the results.
+    # Overflow is no warning: what is infinite or NaN in the results stops a member.
     with np.errstate(all="ignore"):
         for step in range(1, recipe.steps + 1):
             run.step(step)

@@ -1,1 +1,1 @@
-"""The claims of the sources: one file a source or a part of it, found because it is there."""
+"""The claims of the sources: one file a source or a part of it, discovered because it is there."""

@@ -24,6 +24,7 @@ def authors_code(features, labels, temperature, dtype="float64", base=0.07):
     rows = np.concatenate(np.moveaxis(features.astype(dtype), 1, 0))
     temperature, base = np.array([temperature, base], dtype)
     names, others = np.tile(labels, features.shape[1]), 1 - np.eye(len(rows), dtype=dtype)
+    # A quotient 0 / 0 and a logarithm of 0 are results here: the counterexample counts the NaN.
     with np.errstate(all="ignore"):
         logits = rows @ rows.T / temperature
         logits = logits - logits.max(axis=1, keepdims=True)

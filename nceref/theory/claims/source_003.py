@@ -24,7 +24,7 @@ INDICES = ((3, 24, 13, 5, 33, 65), (3, 12, 9, 61, 45, 74), (1, 16, 4, 36, 17, 12
 
 
 def _turning_point(similarities):
-    """Where E_P[s] is the similarity of the positive, the loss there and the entropy, to the digits that are told."""
+    """Where E_P[s] is the similarity of the positive, the loss there and the entropy, to the printed digits."""
     import mpmath
 
     with mpmath.workdps(50):
@@ -86,6 +86,7 @@ def _four_classes(temperature):
         weights = np.exp((np.cos(gaps) - 1) / temperature) - np.eye(4)
         rows = weights.sum(axis=1)
         pulls = -weights * np.sin(gaps) / temperature / (1 + rows[:, None])
+        # Its logarithm is minimized: at low temperature the sum is so small that the search would end where it starts.
         total = np.log1p(rows).sum()
         return np.log(total), (pulls.sum(axis=1) - pulls.sum(axis=0)) / total
 
@@ -138,6 +139,7 @@ def _same_numbers():
     from nceref.training.quadrants import indices, samples
 
     drawn, steps = samples.draw(0), indices.numbers(0, 10_001)
+    # Seeded by a list, as Python's generator is by an integer: both start from the same state.
     words = np.frombuffer(np.random.RandomState([0]).bytes(40), "<u4")
     stream = random.Random(0)
     return (

@@ -1,4 +1,4 @@
-"""Standard results of other papers about losses that tell the own pair from all others."""
+"""Standard results of other papers about losses that separate the own pair from all others."""
 
 from nceref.theory.claim import Chapter, Claim
 from nceref.theory.verdicts import Verdict
@@ -57,6 +57,7 @@ def _reaches_the_information():
     joint = np.array([[0.4, 0.1], [0.1, 0.4]])
     information, chi, ratio = _information(joint)
     missing = [n * (information - _bound(joint, ratio, n)) / (chi / 2) for n in (500, 1000, 2000)]
+    # Nearly deterministic, and without a 0, of which the logarithm is taken.
     sharp = np.eye(100) * (0.01 - 99e-9) + (1 - np.eye(100)) * 1e-9
     return np.allclose(missing, 1, atol=0.005) and 0.98 * np.log(2) < _two(sharp) < np.log(2)
 

@@ -1,1 +1,1 @@
-"""The derivations: one file each, found because it is there."""
+"""The derivations: one file each, discovered because it is there."""

@@ -1,4 +1,4 @@
-"""Why a long-tailed training set asks for class frequencies inside the softmax."""
+"""Why a long-tailed training set needs class frequencies inside the softmax."""
 
 import sympy as sp
 

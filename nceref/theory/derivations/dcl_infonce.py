@@ -14,6 +14,7 @@ s, P = sp.IndexedBase("s", real=True), sp.IndexedBase("P", positive=True)
 negatives = sp.log(sp.Sum(sp.exp(s[k] / tau), (k, 1, N - 1)))
 decoupled = negatives - s[0] / tau
 everyone = sp.Sum(sp.exp(s[m] / tau), (m, 0, N - 1))
+# Entries of the longest list that is checked; a shorter one ignores those beyond its end.
 extremes = {s[n]: sp.Integer(1 if n == 0 else -1) for n in range(5)}
 
 

@@ -14,7 +14,7 @@ slope = -1 / p + a / (1 - p)
 
 
 def _rounds(number, text):
-    """The relation that says that `text` is the number, rounded to its last digit."""
+    """The relation that `text` is the number, rounded to its last digit."""
     room = sp.Rational(1, 2 * 10 ** len(text.partition(".")[2]))
     return at_most(sp.Abs(number - sp.Rational(text)), room)
 

@@ -14,10 +14,11 @@ s, g = sp.IndexedBase("s", real=True), sp.IndexedBase("g")
 
 
 def _cases(*tenths):
-    """Similarities in tenths, one mapping for each case: SymPy has to know which exponential wins."""
+    """Similarities in tenths, one mapping for each case: of symbols, SymPy cannot decide which exponential wins."""
     return tuple({s[n]: sp.Rational(x, 10) for n, x in enumerate(case)} for case in tenths)
 
 
+# A negative beats the positive, the positive wins, or it is tied with some.
 wrong = _cases((2, 5, 5), (5, 6, 9))
 right, even = _cases((5, 2, -3)), _cases((5, 5, 1), (4, 4, 4))
 

@@ -1,1 +1,1 @@
-"""The figures: one file each, found because it is there."""
+"""The figures: one file each, discovered because it is there."""

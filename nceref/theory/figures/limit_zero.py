@@ -47,6 +47,7 @@ def draw(canvas, data):
         axes.set(xlim=(0, 1), ylim=(0, 1.7), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
     panels[0].set_ylabel("τ L")
     panels[1].set_xlabel("temperature τ")
+    # Entry 138 is at temperature 0.7.
     write(panels[0], "τ L", (0.7, data["easy: tau L"][138]), BLUE, offset=(2, -11))
     write(panels[0], "proven\nband", (0.35, 0.46), SKY, offset=(-18, 14))
 

@@ -1,1 +1,1 @@
-"""The tables: one file each, found because it is there."""
+"""The tables: one file each, discovered because it is there."""

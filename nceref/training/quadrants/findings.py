@@ -56,7 +56,7 @@ def untrained(run: Run) -> Statistics:
 
 
 def merged(run: Run) -> bool:
-    """Whether training lost classes: the nearest neighbor tells clearly less of the class than before training."""
+    """Whether training lost classes: the nearest neighbor shares the class clearly less often than before training."""
     return run.statistics.neighbor_accuracy < untrained(run).neighbor_accuracy - _CLEARLY
 
 
