@@ -104,7 +104,18 @@ def record(candidate: Candidate) -> dict[str, Any]:
 
 
 def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
-    """Which loss the target is, and the best candidates."""
+    """Which loss the target is, and the best candidates.
+
+    Parameters
+    ----------
+    target : str or callable
+    tried : tuple of Candidate
+        The best first, at least one.
+
+    Returns
+    -------
+    Page
+    """
     page = Page()
     page.print(f"{target}: {_answer(tried)}", style="bold")
     shown = tried[:SHOWN]

@@ -147,7 +147,17 @@ def _result(
 
 
 def of_bound(result: Result) -> float | None:
-    """Error in units of the bound; None where nothing was measured."""
+    """Error in units of the bound; None where nothing was measured.
+
+    Parameters
+    ----------
+    result : Result
+
+    Returns
+    -------
+    float or None
+        At most 1 where it passes; infinite where the bound is 0 and the error is not.
+    """
     if result.error is None or result.bound is None:
         return None
     return 0.0 if result.error == 0 else (result.error / result.bound if result.bound > 0 else math.inf)

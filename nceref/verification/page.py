@@ -23,7 +23,16 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
-    """A line for each quantity; of several dtypes, a column for each."""
+    """A line for each quantity; of several dtypes, a column for each.
+
+    Parameters
+    ----------
+    page : Page
+        Is written to.
+    results : sequence of Result
+        Of all dtypes.
+    dtypes : sequence of str
+    """
     if len(dtypes) > 1:
         _print_side_by_side(page, results, dtypes)
     else:
@@ -96,7 +105,15 @@ def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
 
 
 def print_failures(page: Page, results: Sequence[Result]) -> None:
-    """The first failures, those that concern the whole run before those of a case."""
+    """The first failures, those that concern the whole run before those of a case.
+
+    Parameters
+    ----------
+    page : Page
+        Is written to.
+    results : sequence of Result
+        All of a run; those that fail are picked.
+    """
     failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
         return
@@ -119,7 +136,15 @@ def print_failures(page: Page, results: Sequence[Result]) -> None:
 
 
 def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
-    """What the bound of each case is made of, by case."""
+    """What the bound of each case is made of, by case.
+
+    Parameters
+    ----------
+    page : Page
+        Is written to.
+    terms : mapping
+        Case to stage to its part of the bound; nothing is printed if empty.
+    """
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
@@ -136,7 +161,16 @@ def _measured(r: Result) -> str:
 
 
 def cases(probes: Sequence[Probe]) -> Page:
-    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped."""
+    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped.
+
+    Parameters
+    ----------
+    probes : sequence of Probe
+
+    Returns
+    -------
+    Page
+    """
     page = Page()
     label = max((len(probe.id) for probe in probes), default=0)
     page.grid([(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))

@@ -99,7 +99,16 @@ class Report:
 
 
 def page_of(report: Report) -> Page:
-    """All about one report, for reading."""
+    """All about one report, for reading.
+
+    Parameters
+    ----------
+    report : Report
+
+    Returns
+    -------
+    Page
+    """
     page = Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     page.print(", ".join(_circumstances(report)), style="dim")

@@ -43,6 +43,17 @@ def written(x: float) -> str:
 
 
 def candidates(x: Any) -> list[float]:
-    """The simple number, then the measured one where it is another: a constant may be rounded to float32."""
+    """The simple number, then the measured one where it is another: a constant may be rounded to float32.
+
+    Parameters
+    ----------
+    x : float
+        As it was measured.
+
+    Returns
+    -------
+    list of float
+        One or two.
+    """
     value, _ = recognized(x)
     return [value] if abs(value - float(x)) <= 1e-13 * abs(value) else [value, float(x)]

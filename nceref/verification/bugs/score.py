@@ -253,7 +253,17 @@ def _verified(program: Program, dtype: str, suite: str) -> tuple[str, tuple[str,
 
 
 def intended(program: Program) -> dict[str, Any]:
-    """The settings of a program, and ``...`` for each optional array that it takes."""
+    """The settings of a program, and ``...`` for each optional array that it takes.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    dict
+        Options of `nceref.verify`.
+    """
     from nceref.losses import get_loss
     from nceref.spec import Array, Labels
 

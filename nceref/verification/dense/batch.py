@@ -251,7 +251,17 @@ def _length(x: Array, axes: Any) -> Array:
 
 
 def clamped(similarities: Array, deviations: Deviations) -> Array:
-    """Similarities, cut to a range where a deviation says so."""
+    """Similarities, cut to a range where a deviation says so.
+
+    Parameters
+    ----------
+    similarities : array, (..., n, m)
+    deviations : mapping
+
+    Returns
+    -------
+    array, (..., n, m)
+    """
     if "similarity-clamped" not in deviations:
         return similarities
     low, high = deviations["similarity-clamped"]

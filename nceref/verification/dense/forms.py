@@ -34,14 +34,35 @@ def _members() -> Mapping[str, DenseForm]:
 
 
 def prepared(probe: Probe) -> dict[str, Any]:
-    """The checked inputs of a dense form."""
+    """The checked inputs of a dense form.
+
+    Parameters
+    ----------
+    probe : Probe
+
+    Returns
+    -------
+    dict
+        Arguments by name, and ``views``: whether the embeddings have an axis of views.
+    """
     given = probe.bound.arguments
     embeddings = given.get("embeddings")
     return {**given, "views": embeddings is not None and embeddings.ndim == 3}
 
 
 def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[str, Any]:
-    """The inputs with another number in the place of a scalar that is ignored; it gets no gradient then."""
+    """The inputs with another number in the place of a scalar that is ignored; it gets no gradient then.
+
+    Parameters
+    ----------
+    inputs : mapping
+    deviations : mapping
+        ``scalar-ignored`` holds the name and the number.
+
+    Returns
+    -------
+    mapping
+    """
     if deviations.get("scalar-ignored") is None:
         return inputs
     name, number = deviations["scalar-ignored"]
@@ -68,7 +89,18 @@ def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations
 
 
 def value(probe: Probe, deviations: Deviations) -> Any:
-    """Value of the loss of a probe under the deviations; rows under the reduction ``none``."""
+    """Value of the loss of a probe under the deviations; rows under the reduction ``none``.
+
+    Parameters
+    ----------
+    probe : Probe
+    deviations : mapping
+
+    Returns
+    -------
+    array
+        Real, without a bound: `CaseAnalysis` has one.
+    """
     rows = evaluated(member(probe.loss.name), prepared(probe), deviations)
     with np.errstate(all="ignore"):
         return reduced(rows, deviations, probe.reduction)

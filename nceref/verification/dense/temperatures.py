@@ -20,7 +20,19 @@ PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-
 
 
 def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
-    """What multiplies the similarities."""
+    """What multiplies the similarities.
+
+    Parameters
+    ----------
+    inputs : mapping
+    deviations : mapping
+        Of those of the axis ``temperature`` the first counts.
+
+    Returns
+    -------
+    number or array, (..., 1, 1)
+        Complex in the gradient by the temperature.
+    """
     t = temperature(inputs, deviations)
     for id in deviations:
         if id in _FACTORS:
@@ -66,7 +78,19 @@ def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: 
 
 
 def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
-    """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so."""
+    """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so.
+
+    Parameters
+    ----------
+    row : array, (..., n)
+    t : number or array, (..., 1, 1)
+        The temperature.
+    deviations : mapping
+
+    Returns
+    -------
+    array, (..., n)
+    """
     if "temperature-after-softmax" not in deviations:
         return row
     # A row has one axis less than the matrix that the temperature broadcasts against.

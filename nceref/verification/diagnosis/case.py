@@ -122,6 +122,7 @@ class CaseAnalysis:
     def _allowed(self, rows: DenseRows, value: Array) -> Array:
         """The bound of the reference, as much larger as the numbers of the variant are."""
         plain = self.rows(())
+        # A mean is as large as its rows at most, a sum may be larger, and so may its roundings.
         spread = float(np.max(np.abs(value), initial=0.0)) / max(1.0, rows.size)
         growth = max(1.0, (1 + rows.size) / (1 + plain.size)) * max(1.0, spread)
         own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)

@@ -78,7 +78,16 @@ def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observ
 
 
 def departing_rows(observations: Sequence[Observation]) -> str:
-    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases."""
+    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+
+    Returns
+    -------
+    str
+    """
     parts = set()
     for observation in usable(observations):
         gap = gaps(observation)[VALUE]

@@ -28,7 +28,18 @@ def samples(probe: Probe) -> int:
 
 
 def embeddings(loss: Loss, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The given embedding inputs as (rows, D), by name."""
+    """The given embedding inputs as (rows, D), by name.
+
+    Parameters
+    ----------
+    loss : Loss
+    inputs : mapping
+        Arguments by name; views are flattened into rows.
+
+    Returns
+    -------
+    dict
+    """
     wanted = [p.name for p in loss.parameters if isinstance(p, Array) and p.embedding]
     given = {name: np.asarray(inputs[name], dtype=np.float64) for name in wanted if inputs.get(name) is not None}
     return {name: x.reshape(-1, x.shape[-1]) for name, x in given.items()}
@@ -46,7 +57,16 @@ def _cosines(probe: Probe) -> Any:
 
 
 def without_positive(probe: Probe) -> bool:
-    """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty."""
+    """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty.
+
+    Parameters
+    ----------
+    probe : Probe
+
+    Returns
+    -------
+    bool
+    """
     x = embeddings(probe.loss, probe.inputs)
     mask = probe.inputs.get("mask")
     if mask is not None:

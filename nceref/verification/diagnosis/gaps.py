@@ -61,7 +61,18 @@ def _answered(observation: Observation) -> bool:
 
 
 def gaps(observation: Observation) -> dict[str, Gap]:
-    """The value and every judged gradient of a usable observation, the value first."""
+    """The value and every judged gradient of a usable observation, the value first.
+
+    Parameters
+    ----------
+    observation : Observation
+        See `usable`.
+
+    Returns
+    -------
+    dict
+        ``value`` or the name of an input to its `Gap`.
+    """
     probe, outcome = observation.probe, observation.outcome
     assert probe.bounds is not None
     out = {VALUE: _gap(VALUE, outcome.value, probe.value, probe.bounds.value)}
@@ -126,7 +137,18 @@ def _grown(bound: Any, other: Any, reference: Any) -> Any:
 
 
 def diagnosis(id: str, sentence: str) -> Diagnosis:
-    """A diagnosis with the threads and the fix of its conventions."""
+    """A diagnosis with the threads and the fix of its conventions.
+
+    Parameters
+    ----------
+    id : str
+        A convention, or several joined by ``+``.
+    sentence : str
+
+    Returns
+    -------
+    Diagnosis
+    """
     parts = [CONVENTIONS[one] for one in id.split("+")]
     threads = tuple(dict.fromkeys(thread for part in parts for thread in part.threads))
     return Diagnosis(id, sentence, threads, " ".join(part.fix for part in parts))

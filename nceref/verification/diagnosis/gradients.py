@@ -93,7 +93,17 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
 
 
 def judged_gradients(analysis: CaseAnalysis) -> Iterator[JudgedGradient]:
-    """The finite gradients that the reference has too, and those of constants, of which it has none."""
+    """The finite gradients that the reference has too, and those of constants, of which it has none.
+
+    Parameters
+    ----------
+    analysis : CaseAnalysis
+
+    Yields
+    ------
+    JudgedGradient
+        In float64.
+    """
     probe, outcome = analysis.probe, analysis.observation.outcome
     fixed = constants(probe)
     for name, got in outcome.grads.items():
@@ -192,6 +202,7 @@ def _explained(explanation: Explanation, plain: GradientFit, analyses: list[Case
     ]
     fits += _with_constants(explanation, ordered)
     worst = [_after(fit, analyses) for fit in fits]
+    # A convention alone goes before everything with a factor.
     whole = [(fit, w) for fit, w in zip(fits, worst, strict=True) if w <= 1 and _surprising(fit, plain)]
     if whole:
         return [
@@ -413,6 +424,7 @@ def _named(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -> 
     for q in loss.parameters:
         if isinstance(q, Scalar):
             kinds[q.name] = "temperature-detached" if q.name in INVERSE_TEMPERATURES else "bias-detached"
+    # Where no input has a gradient none of them is detached: the graph is missing.
     kinds = {} if set(zeros) == judged else kinds
     return tuple(dict.fromkeys(kinds.get(name, id) if name in zeros else id for name, id in wrong.items()))
 

@@ -51,6 +51,7 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     if not analyses:
         return ()
     explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
+    # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])
 
@@ -60,6 +61,7 @@ def _different(explained: list[Explanation], analyses: list[CaseAnalysis]) -> li
     kept: list[tuple[Explanation, Any]] = []
     for one in explained:
         values = np.concatenate([variant_value(analysis, one.value_options)[0] for analysis in analyses])
+        # Without a convention of the value all are the reference's numbers, and differ in the gradients.
         same = (np.allclose(values, known, rtol=1e-9, atol=0) and one.value_options for _, known in kept)
         if not any(same):
             kept.append((one, values))
@@ -109,10 +111,12 @@ def _candidate_sets(analyses: list[CaseAnalysis]) -> Iterator[Sequence[tuple[Opt
     factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
     singles: list[tuple[Option, ...]] = [(o,) for o in structural]
     yield _fitting(first, [*singles, *((o,) for o in reductions)], [()], factors)
+    # A recognized factor goes before a constant that is fitted: the next set is tried only where this one fails.
     yield _fitted(analyses, [()])
     if any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP:
         # What cancels makes bounds so wide that it would lend itself to any second convention.
         structural = [o for o in structural if o.axis != "gradient"]
+        # Two conventions of one axis exclude each other.
         pairs = [(a, b) for a, b in combinations(_usual(structural), 2) if a.axis != b.axis]
         reduced = [(s, o) for s in structural for o in reductions]
         plain: list[tuple[Option, ...]] = [*pairs, *reduced]
@@ -163,6 +167,7 @@ def _fitted(analyses: list[CaseAnalysis], structures: list[tuple[Option, ...]]) 
     for structure in structures:
         for id in CONSTANTS:
             measured = [_constant(analysis, structure, id) for analysis in analyses[:FITTED]]
+            # The ranges of the constant must meet on all three.
             (low, high) = max(r[0] - r[1] for r in measured), min(r[0] + r[1] for r in measured)
             if low <= high:
                 measured += [_constant(analysis, structure, id) for analysis in analyses[FITTED:]]

@@ -154,6 +154,7 @@ def exit_code(rows: Iterable[AuditRow]) -> int:
     statuses = {row.status for row in rows}
     if statuses & {NEW, STALE}:
         return 1
+    # 5 as in `nceref verify`: too little was executed.
     return 0 if statuses - {MISSING} else 5
 
 

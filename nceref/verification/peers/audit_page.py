@@ -14,7 +14,17 @@ _COLORS = {AGREES: "green", KNOWN: "yellow", NEW: "bold red", STALE: "bold red",
 
 
 def page_of(rows: Iterable[AuditRow]) -> Page:
-    """The audit as a page: a line for each target and dtype, below it what differs; then what is missing."""
+    """The audit as a page: a line for each target and dtype, below it what differs; then what is missing.
+
+    Parameters
+    ----------
+    rows : iterable of AuditRow
+        As `audit` returns them; those of one peer follow one another.
+
+    Returns
+    -------
+    Page
+    """
     rows = list(rows)
     page = Page()
     here = [row for row in rows if row.status != MISSING]

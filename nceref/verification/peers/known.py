@@ -93,6 +93,7 @@ def difference(entry: Mapping[str, Any]) -> Difference:
     """
     try:
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+        # A field too many or too few raises TypeError.
         checked = Difference(**fields)
         get(checked.target)
     except (TypeError, InputError) as error:

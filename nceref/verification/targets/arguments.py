@@ -239,7 +239,17 @@ def listed(names: Iterable[str]) -> str:
 
 
 def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
-    """The declared parameters of those names, in the order of declaration."""
+    """The declared parameters of those names, in the order of declaration.
+
+    Parameters
+    ----------
+    loss : Loss
+    names : iterable of str
+
+    Returns
+    -------
+    tuple of Parameter
+    """
     chosen = frozenset(names)
     return tuple(p for p in loss.parameters if p.name in chosen)
 

@@ -47,7 +47,17 @@ def find_object(text: str) -> Any:
 
 
 def folder_of(text: str) -> Path:
-    """The folder whose neighbors a target may import: that of the file, or the current one."""
+    """The folder whose neighbors a target may import: that of the file, or the current one.
+
+    Parameters
+    ----------
+    text : str
+        As for `find_object`.
+
+    Returns
+    -------
+    Path
+    """
     place = text.rpartition(":")[0]
     return Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
 
