@@ -29,6 +29,7 @@ class BoundLoss:
     @cached_property
     def plan(self) -> Plan:
         """Who is compared with whom, in the format that computes."""
+        # `arguments` keep the dtypes that were given: gradients are returned in those.
         plan: Plan = self.loss.plan(**promoted(self.arguments))
         return plan
 

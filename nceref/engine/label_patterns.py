@@ -78,7 +78,10 @@ class OtherLabel(_Labelled):
 
 @dataclass(frozen=True, eq=False)
 class Weighted(Pattern):
-    """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out."""
+    """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out.
+
+    Not symmetric, since the table need not be: a mirrored tile is masked in each direction apart.
+    """
 
     table: Array
     own: PairSets

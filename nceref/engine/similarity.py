@@ -26,7 +26,15 @@ Array = Any
 
 @dataclass(frozen=True)
 class Factor:
-    """A positive number that multiplies similarities, and its derivatives by the scalars it is made of."""
+    """A positive number that multiplies similarities, and its derivatives by the scalars it is made of.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    slopes : mapping of str to float
+        D value / d scalar by the name of the input; empty where it gets no gradient.
+    """
 
     value: float = 1.0
     slopes: Mapping[str, float] = field(default_factory=dict)
@@ -37,19 +45,27 @@ ONE = Factor()
 
 
 def divided_by(temperature: float, name: str = "temperature") -> Factor:
-    """1 / temperature."""
+    """The factor 1 / temperature; `name` is the input that gets the gradient."""
     inverse = 1 / temperature
     return Factor(inverse, {name: -inverse * inverse})
 
 
 def times(scale: float, name: str) -> Factor:
-    """The scale itself."""
+    """The scale itself as a factor; `name` is the input that gets the gradient."""
     return Factor(scale, {name: 1.0})
 
 
 @dataclass(frozen=True, eq=False)
 class Offset:
-    """What is added to the logits: a float, or an array (m,), one number a candidate; it gets a gradient if named."""
+    """What is added to the logits.
+
+    Attributes
+    ----------
+    value : float or array
+        (m,), one number a candidate, or one for all.
+    name : str or None
+        The input that gets its gradient; None: it is a constant.
+    """
 
     value: Any
     name: str | None = None

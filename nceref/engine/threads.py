@@ -90,6 +90,7 @@ def share(work: Callable[[Sequence[Any]], T], strips: Sequence[slice], threads: 
     _keep_freed_blocks()
     turns = 2 * min(threads, len(strips))
     with _blas:
+        # Within a turn, thread t gets strip t from the front and strip t from the back.
         shares = [[s for i, s in enumerate(strips) if i % turns in (t, turns - 1 - t)] for t in range(turns // 2)]
         if len(shares) == 1:
             return [work(strips)]
@@ -99,6 +100,7 @@ def share(work: Callable[[Sequence[Any]], T], strips: Sequence[slice], threads: 
 
 def _started(threads: int, work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> Callable[[], T]:
     """What waits for a share of the work, or does it where the interpreter is shutting down and starts no thread."""
+    # The settings of `config` are context variables: work that reads them reads the caller's.
     context = copy_context()
     try:
         return _pool(threads).submit(context.run, _quietly, work, strips).result

@@ -86,6 +86,7 @@ def _head(margin, scale, fallback, missing) -> Head:
 
         def vjp(c):
             g = c * missed
+            # By the scale what is missing: slope * cosine comes with the factor of the logits.
             return {"negatives": g, "positive": -g * slope, "scale": -xp.sum(g * (with_margin - slope * cosine))}
 
         return softplus(gap), vjp

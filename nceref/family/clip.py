@@ -41,6 +41,7 @@ def plan(image, text, *, logit_scale, normalize) -> Plan:
 def _head(stats) -> HeadRows:
     """softplus(negatives - positive) in both directions; the positive is the same number."""
     xp = array_namespace(stats["positive"])
+    # Stacked, since the rows of this loss are (2, N): images, then texts.
     gap = xp.stack([stats["negatives"], stats["negatives_of_text"]]) - stats["positive"][None, :]
     loss, missed = softplus_and_sigmoid(gap)
 

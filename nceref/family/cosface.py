@@ -44,6 +44,7 @@ def _head(margin, scale) -> Head:
 
         def vjp(c):
             g = c * missed
+            # By the scale only what the margin adds: the rest comes with the factor of the logits.
             return {"negatives": g, "positive": -g, "scale": margin * array_namespace(g).sum(g)}
 
         return softplus(gap), vjp

@@ -28,6 +28,7 @@ def formula(m, queries, keys, *, temperature, fraction, normalize):
     out = []
     for i, q_i in enumerate(q):
         s = [dot(q_i, k_j) for k_j in k]
+        # By real parts, so that a complex step ranks as the numbers themselves do.
         negatives = sorted((j for j in range(len(k)) if j != i), key=lambda j: (-m.real(s[j]), j))
         hardest = negatives[: kept(m.real(fraction), len(negatives))]
         p = [m.exp(s[j] / temperature) for j in (i, *hardest)]

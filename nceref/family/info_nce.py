@@ -35,6 +35,7 @@ def plan(queries, keys, negatives, *, temperature, normalize) -> Plan:
     if negatives is None:
         return Plan((Comparison(own, one_positive(n)),), softmax_one_positive)
     others = two_towers(normalize, factor, queries=queries, negatives=negatives)
+    # Of this comparison only blocks on the diagonal are computed: no statistic touches another one.
     positive = Comparison(own, {"positive": Term(Sum(), Only(itself(n)))})
     return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
 

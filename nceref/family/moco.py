@@ -30,6 +30,7 @@ def plan(queries, keys, queue, *, temperature, normalize) -> Plan:
     factor, constants = divided_by(temperature), ("keys", "queue")
     own = two_towers(normalize, factor, constants=constants, queries=queries, keys=keys)
     others = two_towers(normalize, factor, constants=constants, queries=queries, queue=queue)
+    # Of this comparison only blocks on the diagonal are computed: no statistic touches another one.
     positive = Comparison(own, {"positive": Term(Sum(), Only(itself(queries.shape[0])))})
     return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
 

@@ -44,6 +44,7 @@ def plan(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ra
 
 def _odds(name, logits, log_noise):
     source = given(name, logits)
+    # The parts stay those of the logits: the density of the noise is a constant.
     return Rows(source.values - log_noise[:, None], source.parts)
 
 

@@ -127,6 +127,8 @@ def _head(stats, alpha, form) -> HeadRows:
     level = (center + alpha * count * xp.where(has, positives[:, 1], 0.0)) / mass
     gap = xp.logaddexp(stats["negatives"], stats["center_negatives"]) - peak
     outer = mass if form == "sum" else xp.ones_like(mass)
+    # Column 1 of "positives" takes the slope by peak - level, hence `by_positives - share` in column 0. The center's
+    # slope, mass times its probability minus 1, goes through expm1: at the optimum that difference is 0.
     all_mass = peak + softplus(gap)
 
     def vjp(c):

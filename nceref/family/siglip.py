@@ -30,6 +30,7 @@ def plan(image, text, *, logit_scale, logit_bias, normalize) -> Plan:
     own = itself(image.shape[0])
     factor, bias = times(logit_scale, "logit_scale"), Offset(logit_bias, "logit_bias")
     terms = {
+        # All pairs but N: value and slope come from one exponential of a block.
         "negatives": Term(Sum(softplus, sigmoid, softplus_and_sigmoid_of_block), Except(own)),
         "positive": Term(Sum(lambda s: softplus(-s), lambda s: -sigmoid(-s)), Only(own)),
     }

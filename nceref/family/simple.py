@@ -33,6 +33,7 @@ def plan(queries, keys, *, negative_weight, normalize) -> Plan:
     n = queries.shape[0]
     logits = two_towers(normalize, Factor(), queries=queries, keys=keys)
     terms = {"negatives": Term(Sum(), Except(itself(n))), "positive": Term(Sum(), Only(itself(n)))}
+    # One pair has no negatives, and any weight will do.
     weight = 1 / max(n - 1, 1) if negative_weight is None else negative_weight
     return Plan((Comparison(logits, terms),), lambda stats: _head(stats, weight))
 

@@ -44,6 +44,8 @@ def _head(stats, n, include_diagonal) -> HeadRows:
     """Log-sum-exp of the row statistics, minus the log of the number of ordered pairs; a row's slope is its share."""
     s = stats["negatives"]
     xp = array_namespace(s)
+    # Ordered pairs: each pair i < j stands twice in the sum and in the count. The diagonal adds n times e^0, which the
+    # maximum includes.
     top = xp.maximum(xp.max(s), xp.zeros_like(s[0])) if include_diagonal else xp.max(s)
     total = xp.sum(xp.exp(s - top)) + (n * xp.exp(-top) if include_diagonal else 0.0)
     value = top + xp.log(total) - math.log(n * n if include_diagonal else n * (n - 1))
