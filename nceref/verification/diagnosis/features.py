@@ -118,15 +118,16 @@ def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str
     -------
     str
     """
-    # Special cases stand in `FEATURES` before what includes them: the first that separates says most.
     if not others or not failing:
         return ""
+    # Special cases stand in `FEATURES` before what includes them: the first that separates says most.
     for words, has in FEATURES.items():
         if all(has(o.probe) for o in failing) and not any(has(o.probe) for o in others):
             return f", exactly those with {words}"
     side = _one_side(failing, others)
     if side:
         return f", {side}"
+    # What others may have as well says least.
     for words, has in FEATURES.items():
         if all(has(o.probe) for o in failing):
             return f", all of which have {words}"
