@@ -24,6 +24,7 @@ _COLORS: dict[str, str] = {
     Verdict.NOT_REPRODUCIBLE: "dim",
     Verdict.WRONG: "red",
 }
+"""Other verdicts are yellow."""
 
 
 def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
@@ -33,6 +34,20 @@ def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
 
 def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[Claim]:
     """The claims of these ids, with this verdict, of a source with this in its name.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        None of them: all claims.
+    wanted : str or None
+        A verdict; letter case does not matter.
+    source : str or None
+        Part of the name of a source; letter case does not matter.
+
+    Returns
+    -------
+    list of Claim
+        One or more.
 
     Raises
     ------

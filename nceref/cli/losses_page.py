@@ -130,6 +130,11 @@ def readme_table() -> str:
 def update_readme(path: str | os.PathLike[str]) -> bool:
     """Write the table of losses between its markers in the file at `path`.
 
+    Parameters
+    ----------
+    path : path
+        A file in Markdown that has both markers.
+
     Returns
     -------
     bool
@@ -141,6 +146,7 @@ def update_readme(path: str | os.PathLike[str]) -> bool:
         If the markers are not there, once each and in order.
     """
     old = Path(path).read_text(encoding="utf-8")
+    # What is before, marker, old table, marker, what is after.
     parts = re.split(f"({re.escape(BEGIN)}|{re.escape(END)})", old)
     if parts[1::2] != [BEGIN, END]:
         msg = f"{path} must hold {BEGIN} and after it {END}, once each; add these lines where the table belongs"

@@ -80,6 +80,7 @@ def source(program: Program) -> str:
 
 
 def _collect(function: Callable[..., Any], functions: dict[int, str]) -> None:
+    # By its first line: each function once, although several may call it, and in the order of the file.
     lines, first = inspect.getsourcelines(function)
     if first in functions:
         return
@@ -122,6 +123,7 @@ def _table(page: Page, score: Score, dtype: str) -> None:
     lines: list[tuple[str, ...]] = [(dtype, "mutants", "killed", "named first", "among three")]
     lines += [(name, *_counts(tally)) for name, tally in rows.items() if tally.total]
     correct = score.of(dtype, CORRECT)
+    # Where correct programs alone were scored, only the header is left.
     if len(lines) > 2:
         page.table(lines, right=(False, True, True, True, True), styles=("bold", "", "", "", ""))
     if correct:

@@ -89,6 +89,7 @@ def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[
     """Labels and numbers; on a narrow page as several tables of some columns each."""
     page = Page()
     label = max(len(row[0]) for row in rows)
+    # Columns of numbers that fit beside the labels, which every part repeats.
     room = max(1, (width - label) // (_CELL + GAP))
     for begin in range(0, len(columns), room):
         part = slice(begin, begin + room)

@@ -96,7 +96,22 @@ def _between(setup: Setup) -> int:
 
 
 def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Callable[[int], Any] = int) -> bytes:
-    """A GIF of the features step by step; `on_progress` is called with the step of each frame."""
+    """A GIF of the features step by step.
+
+    Parameters
+    ----------
+    shown : sequence of (int, (100, 2) array)
+        Step and features of each frame.
+    title : str
+        Above each frame, before its step.
+    on_progress : callable
+        Called with the step of each frame once it is drawn.
+
+    Returns
+    -------
+    bytes
+        The whole file.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
     from PIL import Image

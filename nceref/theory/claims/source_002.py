@@ -40,7 +40,7 @@ def _uniform_and_not_separable():
     x, labels = balanced(64, np.random.default_rng(0))[0], np.where(np.arange(64) % 2, 1.0, -1.0)
     value, best = losses.uniformity(x, include_diagonal=True), float(least_uniformity(2))
     line = linprog(np.zeros(3), A_ub=-labels[:, None] * np.c_[x, np.ones(64)], b_ub=-np.ones(64), bounds=(None, None))
-    infeasible = line.status == 2
+    infeasible = line.status == 2  # of linprog: no line satisfies all constraints
     shown = f"64 corners, labels alternating: L_uniform {value:.8f}, of the uniform law {best:.8f}; "
     shown += "no line separates the labels" if infeasible else "a line separates the labels"
     return Counter(shown, abs(value - best) < 1e-12 and infeasible)

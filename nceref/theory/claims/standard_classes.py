@@ -143,6 +143,7 @@ def _balanced_cross_entropy(rng):
         given = {"margin": 0.0, "scale": scale}
         held += [losses.arcface(z, moved, labels, **given) > bound - 1e-13]
         held += [np.isclose(losses.arcface(w[labels], w, labels, **given), bound, rtol=1e-10, atol=1e-13)]
+        # With two classes this is the simplex again, which is at the bound and not below it.
         alone = np.where(np.arange(classes)[:, None] == 0, w[0], -w[0])
         held += [classes == 2 or losses.arcface(w[:1], alone, labels[:1], **given) < bound]
     return all(held)
@@ -161,6 +162,7 @@ def _arcface_as_implemented(rng):
     theta = np.arccos(cosines[np.arange(40), y])
     rows, slopes = (getattr(losses.arcface.anatomy(x, w, y, margin=0.5, scale=8.0), k) for k in ("rows", "slopes"))
     own = (np.exp(-rows) - 1) * np.sin(theta + 0.5) / np.sin(theta)
+    # Nearly at angle 0, where sin(theta) is the divisor of the slope. Of the angles drawn, some plus 0.5 pass pi.
     near = unit[1][y] + 1e-7 * unit[0]
     _, grad = losses.arcface.value_and_grad(near, w, y, margin=0.5, scale=8.0, reduction="sum")
     bounded = np.linalg.norm(grad["embeddings"], axis=1).max() <= 2 * 8.0

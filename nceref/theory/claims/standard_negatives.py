@@ -60,6 +60,7 @@ def _clamped(logits, partner, negatives, beta, prior):
     n, e = negatives[0].sum(), np.exp(logits) * negatives
     mass = n * (e ** (1 + beta)).sum(axis=1) / (negatives * np.exp(beta * logits)).sum(axis=1)
     estimate = (mass - prior * n * np.exp(logits[partner])) / (1 - prior)
+    # The floor: n negatives of cosine -1, at temperature 0.5.
     return estimate, n * np.exp(-1 / 0.5), mass / (1 - prior)
 
 
@@ -77,6 +78,7 @@ def _hcl_as_implemented(rng):
         powers = [np.exp(b * logits) * negatives for b in (1 + beta, beta)]
         up, level = (x / x.sum(axis=1, keepdims=True) for x in powers)
         total = own + np.maximum(estimate, floor)
+        # On the clamp no negative has a slope.
         wanted = np.where(estimate > floor, mass / total, 0)[:, None] * ((1 + beta) * up - beta * level)
         signs |= set(np.sign(wanted[negatives]))
         plain = losses.hcl(z1, z2, temperature=0.5, positive_prior=0.0, concentration=0.0)

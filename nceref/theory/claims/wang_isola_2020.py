@@ -25,6 +25,7 @@ def _deviation(m, positive, temperature):
     u = np.exp(v)
     # log of the mean of e^(-u x / m) without losing what is left of 1 at small u.
     share = np.mean(np.expm1(-u[:, None] * terms / (m * terms.mean())), axis=1)
+    # At large u the share rounds to -1, of which log1p is infinite.
     means = m * np.log1p(np.maximum(share, -1 + 1e-15))
     scaled = np.exp(positive / temperature) / terms.mean()
     return 0.02 * np.sum(np.exp(-u) - np.exp(means - u * scaled / m))

@@ -35,6 +35,7 @@ def draw(canvas, data):
         axes.set(xlim=(0, 3), ylim=(0, 2), xticks=(0, 1, 2, 3), yticks=(0, 0.5, 1, 1.5, 2), xlabel="1 / τ")
     panels[0].set_ylabel("loss (nats)")
     write(panels[0], "log N", (0, np.log(4)), offset=(6, 5))
+    # Entries 132 and 174 are at 2.2 and 2.9.
     write(panels[0], "first order", (2.2, data["easy: line"][132]), VERMILLION, offset=(-6, -7), ha="right")
     write(panels[0], "L", (2.9, data["easy: loss"][174]), BLUE, offset=(-2, 5))
     write(panels[1], "L", (2.9, data["hard: loss"][174]), BLUE, offset=(-2, 5))
