@@ -73,7 +73,18 @@ def frames(setup: Setup) -> int:
 
 
 def snapshots_of(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
-    """Steps and features of one run: before the first step, at equal distances, and where the runs end."""
+    """Steps and features of one run: before the first step, at equal distances, and where the runs end.
+
+    Parameters
+    ----------
+    setup : Setup
+    number : int
+        The run, counted from 0.
+
+    Returns
+    -------
+    list of (int, (100, 2) array)
+    """
     # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
     points = samples.draw(setup.seeds[0]).samples
     snapshots: list[tuple[int, Array]] = []

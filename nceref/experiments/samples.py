@@ -144,7 +144,18 @@ def _digits() -> tuple[Array, Array]:
 def moved(rng: np.random.Generator, x: Array) -> Array:
     """Images turned by up to 15 degrees, shifted by up to 1 pixel along each axis, with normal noise of deviation 0.1.
 
-    Each is read off between pixels, linearly; outside of the image is what its darkest pixel is.
+    Each is read off between pixels, linearly; outside of an image is the least value of all of them.
+
+    Parameters
+    ----------
+    rng : Generator
+    x : (N, 64) array
+        Rows of pixels.
+
+    Returns
+    -------
+    (N, 64) array
+        In float32.
     """
     from scipy.ndimage import map_coordinates
 

@@ -133,7 +133,19 @@ def ink(color: str) -> str:
 
 
 def write(axes: "Axes", text: str, at: tuple[float, float], color: str = BLACK, **options: Any) -> None:
-    """Put words at a point of the data, `offset` points (1/72 inch) away from it."""
+    """Put words at a point of the data.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+    text : str
+    at : (float, float)
+        In the units of the data.
+    color : str
+        Of what is named; the letters are darker.
+    **options
+        ``offset`` from the point, in points of 1/72 inch; others as in `Axes.annotate`.
+    """
     offset = options.pop("offset", (0, 0))
     axes.annotate(text, at, offset, color=ink(color), fontsize=SMALL, textcoords="offset points", **options)
 
@@ -146,7 +158,14 @@ def point(axes: "Axes", at: Any, color: str = BLACK) -> None:
 def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float = 0.085) -> None:
     """Name curves at their right ends: (y, text, color) each, moved apart where they would touch.
 
-    The limits of the axes must be set before. `least` is the distance of two names, in heights of the axes.
+    Parameters
+    ----------
+    axes : matplotlib axes
+        With its limits set, which the places depend on.
+    ends : iterable of (float, str, str)
+        In any order.
+    least : float
+        Distance of two names, in heights of the axes.
     """
     sorted_ends = sorted(ends)
     # Distances of names are those on paper, so they are taken after a logarithmic scale.

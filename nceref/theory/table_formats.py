@@ -191,6 +191,14 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
     """Lay out published beside computed numbers: a heading for each row, below it a line for each quantity.
 
     Where the width is too small for a line, each quantity gets a block.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    rows : sequence of mapping
+        With at least one `Cell`.
+    width : int
+        Columns of the page.
     """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)

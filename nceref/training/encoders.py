@@ -63,13 +63,34 @@ def encoded_with_keys(
 
 
 def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
-    """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2)."""
+    """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2).
+
+    Parameters
+    ----------
+    slow, weights : tuples of arrays
+        Of equal shapes; not changed.
+    momentum : float
+        0 to 1.
+    """
     # Python floats: NumPy's own scalars would turn float32 into float64.
     return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
 
 
 def views(features: Array, batch: Batch) -> tuple[Array, ...]:
-    """The features of one member, view by view."""
+    """The features of one member, view by view.
+
+    Parameters
+    ----------
+    features : (rows, D) array
+        View after view.
+    batch : Batch
+        Whose views have so many rows each.
+
+    Returns
+    -------
+    tuple of arrays
+        (N, D) each.
+    """
     stops = np.cumsum([len(view) for view in batch.views])[:-1]
     return tuple(np.split(features, stops))
 

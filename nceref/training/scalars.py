@@ -43,6 +43,17 @@ class Learned:
 def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
     """The scalars with these names.
 
+    Parameters
+    ----------
+    loss : Loss
+    names : sequence of str
+        One that is named twice counts once.
+
+    Returns
+    -------
+    tuple of Learned
+        In the order of the names.
+
     Raises
     ------
     InputError

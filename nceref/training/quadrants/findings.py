@@ -102,7 +102,20 @@ def rate_over_temperature_contrasts() -> bool:
 
 
 def rise(name: str, confounder: bool) -> tuple[float, float]:
-    """How much a number grows from 0.99 to 0.01: mean over 32 seeds, and its standard error."""
+    """How much a number grows from 0.99 to 0.01.
+
+    Parameters
+    ----------
+    name : str
+        An attribute of `Statistics`.
+    confounder : bool
+        Whether rate over temperature is held fixed.
+
+    Returns
+    -------
+    mean, error : float
+        Over 32 seeds, and its standard error.
+    """
     values = _all(name, confounder)
     each = values[:, _AT[0.01]] - values[:, _AT[0.99]]
     return float(each.mean()), float(each.std(ddof=1) / len(each) ** 0.5)

@@ -61,6 +61,19 @@ def cosine(a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Ar
     """Cosines of (R, 1, D) and (R, K, D) rows, (R, K); a row shorter than `CLAMP` is divided by that instead.
 
     As in the framework, the clamp counts in the value only: the derivative of the length is that of the length itself.
+
+    Parameters
+    ----------
+    a : (R, 1, D) array
+        Anchors.
+    b : (R, K, D) array
+        Candidates.
+
+    Returns
+    -------
+    cosines : (R, K) array
+    vjp : callable
+        From the gradient by the cosines to those by `a` and `b`.
     """
     (u, vjp_u), (v, vjp_v) = _clamped_unit(a), _clamped_unit(b)
 

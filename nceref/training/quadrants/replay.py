@@ -197,7 +197,20 @@ def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: 
 
 
 def summed_up(setup: Setup, state: State) -> Runs:
-    """Runs as they are read, from the arrays of a state."""
+    """Runs as they are read, from the arrays of a state.
+
+    Parameters
+    ----------
+    setup : Setup
+        That the state belongs to.
+    state : State
+        Also before the end.
+
+    Returns
+    -------
+    Runs
+        Without the twins.
+    """
     count = len(setup.temperatures)
     drawn = [samples.draw(seed) for seed in setup.seeds]
     made = (_one(setup, state, i, drawn[i // count]) for i in range(len(drawn) * count))

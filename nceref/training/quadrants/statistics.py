@@ -99,7 +99,16 @@ def _cosines(f: Array, length: Array) -> Array:
 
 
 def of_steps(values: Array, hits: Array) -> StepStatistics:
-    """The numbers about the losses and hits of the steps that were done, one or more."""
+    """The numbers about the losses and hits of the steps that were done.
+
+    Parameters
+    ----------
+    values : (steps,) array
+        Losses, in nats; at least one.
+    hits : (steps,) array of bool
+        Whether the positive had the largest cosine.
+    """
+    # In float64, since losses of a run may be float32.
     first, last = (float(np.mean(part, dtype=np.float64)) for part in (values[:WINDOW], values[-WINDOW:]))
     return StepStatistics(first, last, float(np.mean(hits)))
 

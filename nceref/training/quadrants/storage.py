@@ -22,6 +22,13 @@ _ARRAYS = tuple(field.name for field in fields(State) if field.name != "done")
 def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
     """Write a state in one step: whoever reads the file sees the old content or the new one.
 
+    Parameters
+    ----------
+    path : path
+        As it is given: no suffix is added.
+    setup : Setup
+    state : State
+
     Raises
     ------
     InputError
