@@ -55,7 +55,12 @@ def _value(text: str) -> Any:
 
 def failures(path: str) -> dict[str, str]:
     """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
-    text = Path(path).read_text(encoding="utf-8")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        msg = f"--expected-failures cannot read {path}: {reason}; give a file of result ids and reasons"
+        raise click.UsageError(msg) from error
     if text.lstrip().startswith(("{", "[")):
         lines = list(_object(path, text).items())
     else:

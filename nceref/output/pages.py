@@ -145,12 +145,19 @@ class Page:
         entries = list(lines)
         count = len(widths) or max((len(line) for line in (*header, *entries)), default=0)
         fitting = widths or [max(len(line[i]) for line in (*header, *entries)) for i in range(count)]
-        sides = ["right" if is_right else "left" for is_right in right or [False] * count]
-        columns = [{"width": width, "justify": side} for width, side in zip(fitting, sides, strict=True)]
-        if header:
-            self._blocks.append(lambda console: _columns(console, header, columns, ("dim",) * count, indent))
-        if entries:
-            self._blocks.append(lambda console: _columns(console, entries, columns, styles, indent))
+        numbers = list(right or [False] * count)
+        columns = [_column(width, is_number) for width, is_number in zip(fitting, numbers, strict=True)]
+
+        def block(console: "Console") -> None:
+            if header and not _numbers_fit(console, fitting, numbers, indent):
+                _records(console, header[0], entries, indent)
+                return
+            if header:
+                _columns(console, header, columns, ("dim",) * count, indent)
+            if entries:
+                _columns(console, entries, columns, styles, indent)
+
+        self._blocks.append(block)
 
     def add(self, other: "Page") -> None:
         """Add all of another page below."""
@@ -180,6 +187,27 @@ def _stack(console: "Console", lines: Iterable[Sequence[str]], styles: Styles, i
         for depth, (entry, style) in enumerate(_styled(line, styles)):
             if entry:
                 _columns(console, [(entry,)], [{"ratio": 1}], (style,), indent + GAP * depth, expand=True)
+
+
+def _column(width: int, is_number: bool) -> dict[str, Any]:
+    # Rich makes the widest columns narrower where a page is too narrow: text is folded, a number is not.
+    return {"width": width, "min_width": width, "justify": "right"} if is_number else {"width": width}
+
+
+def _numbers_fit(console: "Console", widths: Sequence[int], numbers: Sequence[bool], indent: int) -> bool:
+    """Whether all numbers fit beside text of half its width; there is nothing to check in a table without numbers."""
+    least = sum(
+        width if is_number else min(width, _READABLE // 2) for width, is_number in zip(widths, numbers, strict=True)
+    )
+    return not any(numbers) or indent + least + GAP * len(widths) <= console.width
+
+
+def _records(console: "Console", names: Sequence[str], entries: Iterable[Sequence[str]], indent: int) -> None:
+    """Each line of a table by itself: its first entry, and below it the others with the names of their columns."""
+    for first, *others in entries:
+        _columns(console, [(first,)], [{"ratio": 1}], ("",), indent, expand=True)
+        shown = [(name, entry) for name, entry in zip(names[1:], others, strict=True) if entry]
+        _columns(console, shown, [{}, {}], ("dim", ""), indent + GAP)
 
 
 def _columns(

@@ -50,3 +50,17 @@ def test_pages_are_put_together_and_fit_their_width():
     assert both.text() == f"dcl, decoupled\n\ndcl, decoupled\n{'x' * 60}\n"
     assert both.text(width=40) == f"dcl, decoupled\n\n{'x' * 60}\n"
     assert "\x1b[1mdcl\x1b[0m, decoupled" in first.text(color=True)
+
+
+def test_numbers_of_a_table_are_never_folded_or_lost():
+    page = pages.Page()
+    page.table(
+        [("grad.temperature", "12345", "7")], header=[("quantity", "passed", "failed")], right=[False, True, True]
+    )
+    assert page.text(width=80).splitlines()[1].split() == ["grad.temperature", "12345", "7"]
+    wide = pages.Page()
+    lines = [("name", *("1234567890123",) * 4)]
+    wide.table(lines, header=[("quantity", "a", "b", "c", "d")], right=[False, *[True] * 4])
+    assert [line.split() for line in wide.text(width=40).splitlines()] == [
+        ["name"], *([name, "1234567890123"] for name in "abcd"),
+    ]  # fmt: skip
