@@ -149,6 +149,6 @@ class CaseAnalysis:
     def bits(self, allowed: Array) -> float:
         """How surprising a fit within what is allowed is, for a target that is this far from the reference."""
         off = np.abs(self.target - self.reference)
-        # A variant that is exactly constant is allowed nothing: any distance surprises without limit, none not at all.
-        ratio = np.divide(off, allowed, out=np.where(off > 0, np.inf, 1.0), where=allowed > 0)
-        return float(np.max(np.log2(np.maximum(ratio, 1.0)), initial=0.0))
+        # Where nothing is allowed, any distance surprises without limit.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.max(np.log2(np.maximum(off / allowed, 1.0)), initial=0.0))
