@@ -47,24 +47,7 @@ def run(
     settings: Sequence[Setting],
     training: Training,
 ) -> Results:
-    """Train and measure every setting with a seed.
-
-    Parameters
-    ----------
-    seed : int
-        Draws data, weights and batches.
-    on_progress : callable
-        Called with a `Job` after each setting.
-    data : callable
-        `data(seed)` returns the samples.
-    settings : sequence of Setting
-    training : Training
-
-    Returns
-    -------
-    Results
-        Of one seed.
-    """
+    """Train and measure every setting with a seed; parameters and result as those of `contrast.run`."""
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:
         seen = Gradients(setting.loss, samples.classes)
