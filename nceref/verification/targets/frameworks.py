@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError, UnavailableError
+from nceref.output.text import printable
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
 from nceref.verification.targets.target import ResolvedTarget
@@ -198,8 +199,7 @@ def _with_reasons(
 
 def short(error: object, length: int = 300) -> str:
     """The message of an exception, on one line of at most that length."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= length else text[: length - 3] + "..."
+    return printable(error, length)
 
 
 def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:

@@ -1,0 +1,55 @@
+"""Text that others wrote, made printable: messages of exceptions, names, paths, what a program prints."""
+
+LONGEST = 300
+"""Characters of a message that are shown."""
+_MORE = "..."
+
+
+def printable(thing: object, limit: int = LONGEST) -> str:
+    r"""One line that is safe to show anywhere: on a terminal, in a file, in JSON and in XML.
+
+    Parameters
+    ----------
+    thing : object
+        Text, or an object whose ``str`` is the text, such as an exception; it may raise.
+    limit : int
+        The most characters of the result.
+
+    Returns
+    -------
+    str
+        White space is one space, and what is not printable stands as Python writes it.
+
+    >>> printable("one\n  two\x1b[31m")
+    'one two\\x1b[31m'
+    """
+    # Cut first: a message may have any length.
+    line = " ".join(harmless(" ".join(_text(thing)[: 20 * limit].split())).split())
+    return line if len(line) <= limit else line[: limit - len(_MORE)] + _MORE
+
+
+def harmless(text: str) -> str:
+    r"""The text with its lines and tabs, where every other character that is not printable is escaped.
+
+    Escaped are control characters, what changes the direction of writing or has no width, spaces other than the
+    common one, lone surrogates and code points without a character.
+
+    >>> harmless("a\x1b[31m\u202eb\udcff\n")
+    'a\\x1b[31m\\u202eb\\udcff\n'
+    """
+    # Nearly always: the test is fast, the loop is not.
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _text(thing: object) -> str:
+    # The method of an exception is code of others too: it may raise, and its text may be of a class of its own.
+    try:
+        return str.__str__(str(thing))
+    except (Exception, SystemExit):
+        return f"({type(thing).__name__} without a text)"
