@@ -1,26 +1,26 @@
 """The parent's side of a target in a process of its own: it may hang, exit or die, and the run goes on.
 
-Messages are pickled over the child's own standard streams, which it takes away from the target before it loads it:
-what the target prints cannot corrupt them. Requests for a call carry arrays only; the declaration of the loss comes
-once, with the request to load.
+Messages are plain data (`process.wire`) over the child's own standard streams, which it takes away from the target
+before it loads it: what the target prints cannot corrupt them, and what it writes into them on purpose is refused.
 """
 
 import contextlib
 import json
 import os
-import pickle
-import queue
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
-from nceref.errors import InputError, TargetError
+from nceref.errors import InputError, NcerefError, TargetError
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
+from nceref.verification.targets.frameworks import CallRequest
+from nceref.verification.targets.process import messages
+from nceref.verification.targets.process.exchange import Exchange
+from nceref.verification.targets.process.wire import WireError
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 BOOT = (
@@ -30,6 +30,9 @@ BOOT = (
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
+_GARBLED = "closes or garbles the pipe to its parent"
+_LAST_WORDS = 2000
+"""Bytes of what a process has printed that are read after its end."""
 
 
 class ChildRunner:
@@ -45,16 +48,16 @@ class ChildRunner:
             loading_timeout,
         )
         self._process: subprocess.Popen[bytes] | None = None
-        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._exchange: Exchange
         self._in_a_row: list[Outcome] = []
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
-        return self._call((frameworks.call_request(probe, self._device), twice, None), 2 if twice else 1)
+        return self._call(frameworks.call_request(probe, self._device), twice)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self._call((frameworks.call_request(probe, self._device), False, answer), 1)
+        return self._call(frameworks.call_request(probe, self._device), False, answer)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -68,15 +71,16 @@ class ChildRunner:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)],
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             # A process group of its own: `stop` ends also what the target has started.
             start_new_session=True,
         )
-        self._inbox = queue.Queue()
-        # A queue for each process: the listener of the one before still puts its end into the old queue.
-        threading.Thread(target=_listen, args=(self._process.stdout, self._inbox), daemon=True).start()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._exchange = Exchange(self._process.stdin, self._process.stdout)
         self._load()
 
     def load(self, request: LoadRequest) -> None:
@@ -89,16 +93,15 @@ class ChildRunner:
             self._load()
 
     def _load(self) -> None:
-        self._send(self._load_request)
-        answer = self._received(self._loading_timeout, f"within {self._loading_timeout:g} s, which no option changes")
+        request = self._load_request
+        assert request is not None
+        limit = f"within {self._loading_timeout:g} s, which no option changes"
+        answer = self._answer(request, messages.load_message(request), self._loading_timeout, limit)
         # An outcome in place of a target: loading has hung or ended the process.
         if isinstance(answer, Outcome):
             self.stop()
-            assert self._load_request is not None
-            msg = f"{self._load_request.text} cannot be loaded: importing it {answer.sentence}"
+            msg = f"{request.text} cannot be loaded: importing it {answer.sentence}"
             raise TargetError(msg)
-        if isinstance(answer, Exception):
-            raise answer
         self.target = answer
 
     def stop(self) -> None:
@@ -107,56 +110,55 @@ class ChildRunner:
             return
         process, self._process = self._process, None
         _kill(process)
-        for stream in (process.stdin, process.stdout, self._errors):
-            # What could not be sent any more has no reader.
-            with contextlib.suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+        self._exchange.close()
+        self._errors.close()
 
-    def _call(self, message: Any, calls: int) -> Outcome:
+    def _call(self, request: CallRequest, twice: bool, answer: Any = None) -> Outcome:
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
             return Outcome(trouble=last.trouble, sentence=f"is not tried: {GIVE_UP} cases in a row: {last.sentence}")
-        answer = self._answer(message, self._timeout * calls)
-        if isinstance(answer, Exception):
-            raise answer
-        # The next call starts a fresh process.
-        if answer.trouble in ("hangs", "dies"):
-            self.stop()
-            self._in_a_row.append(answer)
-        else:
-            self._in_a_row.clear()
-        outcome: Outcome = answer
-        return outcome
-
-    def _answer(self, message: Any, seconds: float) -> Any:
         try:
             if self._process is None:
                 self.start()
         except TargetError as error:
-            return Outcome(trouble="dies", sentence=f"does not load again: {error}")
-        self._send(message)
-        return self._received(seconds, f"within {self._timeout:g} s (--timeout)")
+            outcome = Outcome(trouble="dies", sentence=f"does not load again: {error}")
+        else:
+            seconds = self._timeout * (2 if twice else 1)
+            limit = f"within {self._timeout:g} s (--timeout)"
+            outcome = self._answer(request, messages.call_message(request, twice, answer), seconds, limit)
+        # The next call starts a fresh process.
+        if outcome.trouble in ("hangs", "dies"):
+            self.stop()
+            self._in_a_row.append(outcome)
+        else:
+            self._in_a_row.clear()
+        return outcome
 
-    def _send(self, message: Any) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
+    def _answer(self, request: LoadRequest | CallRequest, message: Any, seconds: float, limit: str) -> Any:
+        """What was asked for, or the outcome that stands for none; an error of the child is raised."""
+        self._send(message, messages.limits(request))
         try:
-            packed = pickle.dumps(message)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            msg = f"`init` of a target that is named by text must be plain values: {frameworks.short(error)}"
-            raise InputError(msg) from error
-        # A child that is dead already is noticed where its answer is waited for.
-        with contextlib.suppress(OSError):
-            self._process.stdin.write(packed)
-            self._process.stdin.flush()
-
-    def _received(self, seconds: float, limit: str) -> Any:
-        """The next message, or the outcome that stands for none."""
-        try:
-            message = self._inbox.get(timeout=seconds)
-        except queue.Empty:
+            answer = messages.checked(self._exchange.receive(seconds, self._ended), request)
+        except TimeoutError:
             return Outcome(trouble="hangs", sentence=f"does not return {limit}")
-        return self._death() if message is None else message
+        except WireError:
+            return Outcome(trouble="dies", sentence=_GARBLED)
+        except EOFError:
+            return self._death()
+        if isinstance(answer, NcerefError):
+            raise answer
+        return answer
+
+    def _send(self, message: Any, limits: Any) -> None:
+        try:
+            self._exchange.send(message, limits)
+        except WireError as error:
+            msg = f"`init` and settings of a target that is named by text must be plain values: {error}"
+            raise InputError(msg) from error
+
+    def _ended(self) -> bool:
+        assert self._process is not None
+        return self._process.poll() is not None
 
     def _death(self) -> Outcome:
         assert self._process is not None
@@ -164,22 +166,22 @@ class ChildRunner:
             # The pipe may close before the exit code is there.
             self._process.wait(timeout=1.0)
         if self._process.poll() is None:
-            return Outcome(trouble="dies", sentence="closes or garbles the pipe to its parent")
+            return Outcome(trouble="dies", sentence=_GARBLED)
         code = self._process.returncode
-        self._errors.seek(0)
-        last_words = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        why = f": {frameworks.short(last_words[-1])}" if last_words else ""
+        how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
+        why = f": {frameworks.short(words)}" if (words := self._last_words()) else ""
         return Outcome(trouble="dies", sentence=f"ends the process with {how}{why}")
 
+    def _last_words(self) -> str:
+        # The end only: the file may be larger than the memory.
+        self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _LAST_WORDS, 0))
+        lines = self._errors.read(_LAST_WORDS).decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
 
-def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
-    """Hand on what comes; None at the end, or where what comes cannot be read."""
-    try:
-        while True:
-            inbox.put(pickle.load(stream))
-    except Exception:
-        inbox.put(None)
+
+def _signal(number: int) -> str:
+    # Some real-time signals have no name.
+    return signal.Signals(number).name if number in set(signal.Signals) else str(number)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -1,55 +1,74 @@
 """The child's side of a target in a process of its own: loads it once and answers until its parent is gone."""
 
 import os
-import pickle
 import queue
 import sys
 import threading
 import traceback
-from typing import IO, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from nceref.errors import NcerefError
 from nceref.verification.targets import load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.find import folder_of
-from nceref.verification.targets.target import LoadRequest
+from nceref.verification.targets.process import messages
+from nceref.verification.targets.process.wire import Frame, Limits, packed, read_frame
+
+_ANY = Limits(1 << 62, 1 << 62)
+"""The parent may send what it likes."""
 
 
 def main() -> None:
     """Answer each request to load and each call, on what was the standard output when the process began."""
     # Before anything is imported that may print.
     requests, replies = _own_streams()
-    inbox: queue.Queue[Any] = queue.Queue()
+    inbox: queue.Queue[Frame] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     # The parent's import path is no argument of the target.
     sys.argv[1:] = []
-    target: Any = None
+    own, answer = os.getpid(), _Answers()
     while True:
-        message = inbox.get()
+        frame = inbox.get()
+        reply = answer(frame.content)
+        # A copy that the target has made of this process has come back from the call as well.
+        if os.getpid() != own:
+            os._exit(0)
+        _write(replies, packed(frame.number, reply))
+
+
+class _Answers:
+    """The replies to requests, with the target that was loaded last."""
+
+    def __init__(self) -> None:
+        self._target: Any = None
+
+    def __call__(self, message: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            if isinstance(message, LoadRequest):
-                target = _loaded(message)
-                reply: Any = target.described()
-            else:
-                request, twice, answer = message
-                reply = attempt(target, request, twice) if answer is None else attempt_answer(target, request, answer)
+            return self._loaded(message) if "loss" in message else self._called(message)
         except NcerefError as error:
-            reply = error
-        _send(replies, reply)
+            return messages.error_message(error)
+
+    def _loaded(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The target of a request; a later one for the same text finds its packages imported already."""
+        request = messages.load_request(message)
+        folder = str(folder_of(request.text))
+        if folder not in sys.path:
+            # Behind everything else, for what the target imports when it is called.
+            sys.path.append(folder)
+        self._target = load.resolve_target(request.text, request.loss, **request.options)
+        return messages.target_message(self._target)
+
+    def _called(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        request, twice, known = messages.call_request(message)
+        if known is None:
+            return messages.outcome_message(attempt(self._target, request, twice))
+        return messages.outcome_message(attempt_answer(self._target, request, known))
 
 
-def _loaded(request: LoadRequest) -> Any:
-    """The target of a request; a later one for the same text finds its packages imported already."""
-    folder = str(folder_of(request.text))
-    if folder not in sys.path:
-        # Behind everything else, for what the target imports when it is called.
-        sys.path.append(folder)
-    return load.resolve_target(request.text, request.loss, **request.options)
-
-
-def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
+def _own_streams() -> tuple[int, int]:
     """The pipes to the parent; what the target has as standard input and output leads nowhere."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests, replies = os.dup(0), os.dup(1)
     # Descriptors and not `sys.stdout`: compiled code prints to these as well.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
@@ -57,11 +76,12 @@ def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
     return requests, replies
 
 
-def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
+def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
     """Hand on what comes, also while the target is busy: it ends with its parent, whatever it is doing."""
+    read: Callable[[int], bytes] = lambda count: os.read(requests, count)  # noqa: E731
     try:
         while True:
-            inbox.put(pickle.load(stream))
+            inbox.put(read_frame(read, _ANY))
     except EOFError:
         os._exit(0)
     except Exception:
@@ -71,6 +91,7 @@ def _listen(stream: IO[bytes], inbox: "queue.Queue[Any]") -> None:
         os._exit(1)
 
 
-def _send(stream: IO[bytes], message: Any) -> None:
-    pickle.dump(message, stream)
-    stream.flush()
+def _write(replies: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(replies, rest) :]

@@ -10,7 +10,7 @@ from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.child import ChildRunner
-from nceref.verification.targets.target import ResolvedTarget, load_request
+from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def in_child(
     InputError
         If an option is wrong.
     """
-    child = ChildRunner(load_request(text, loss, options), device, timeout, loading_timeout)
+    child = ChildRunner(LoadRequest(text, loss, options), device, timeout, loading_timeout)
     try:
         child.start()
         yield child
@@ -104,5 +104,5 @@ def in_same_child(
     ------
     ChildRunner
     """
-    child.load(load_request(text, loss, options))
+    child.load(LoadRequest(text, loss, options))
     yield child

@@ -1,7 +1,7 @@
 """What is judged: a program with its framework, and how the inputs of a loss reach it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.spec import Loss
@@ -52,10 +52,6 @@ class ResolvedTarget:
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)
 
-    def described(self) -> "ResolvedTarget":
-        """The same without the program, so that it can be sent to another process."""
-        return replace(self, program=None)
-
 
 @dataclass(frozen=True, eq=False)
 class LoadRequest:
@@ -64,34 +60,3 @@ class LoadRequest:
     text: str
     loss: Loss
     options: Mapping[str, Any]
-
-
-def load_request(text: str, loss: Loss, options: Mapping[str, Any]) -> LoadRequest:
-    """A request without what a target has no use for: the child imports neither formula nor program of the loss.
-
-    Those imports would be half of its start.
-
-    Parameters
-    ----------
-    text : str
-        ``file.py:name`` or ``package.module:name``.
-    loss : Loss
-        The reference.
-    options : mapping
-        Further arguments of `load.resolve_target`.
-
-    Returns
-    -------
-    LoadRequest
-        Picklable.
-    """
-    unused: dict[str, Any] = {
-        "formula": None,
-        "plan": None,
-        "decomposition": None,
-        "relations": (),
-        "expectations": (),
-        "kinks": (),
-    }
-    plain = {name: dict(x) if isinstance(x, Mapping) else x for name, x in options.items()}
-    return LoadRequest(text, replace(loss, variants=tuple(map(dict, loss.variants)), **unused), plain)

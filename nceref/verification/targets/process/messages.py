@@ -1,0 +1,255 @@
+"""What is said over the pipe to a target's process, and the checks of all that comes back.
+
+The parent asks for a target to be loaded or called; the child answers with a target, an outcome or an error. The parent
+takes nothing from an answer that it knows itself, and refuses a field, type, shape, name or size that it has not asked
+for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError, NcerefError, TargetError, UnavailableError
+from nceref.output.text import harmless, printable
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
+from nceref.verification.records import Outcome
+from nceref.verification.targets.frameworks import NAMES, CallRequest
+from nceref.verification.targets.process.wire import Limits, WireError
+from nceref.verification.targets.target import LoadRequest, ResolvedTarget
+
+TEXT = 4000
+"""Characters of one text."""
+HEADER = 1 << 18
+_ERRORS: dict[str, type[NcerefError]] = {e.__name__: e for e in (InputError, TargetError, UnavailableError)}
+_PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
+_TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
+"""Those that a child reports; that it hangs or dies is the parent's to say."""
+_REMARKS = ("prints", "modifies-inputs", "not-deterministic", "python-float", "not-differentiable")
+_UNUSED: dict[str, Any] = {
+    **dict.fromkeys(("summary", "text", "latex", "gradient"), ""),
+    "sources": (),
+    "formula": None,
+    "plan": None,
+    "properties": frozenset(),
+}
+"""Of a loss, what a target has no use for: a child that imports no formula starts in half the time."""
+
+
+def load_message(request: LoadRequest) -> dict[str, Any]:
+    """A request to load a target, as plain data."""
+    loss = request.loss
+    parameters = [(type(p).__name__, {f.name: getattr(p, f.name) for f in fields(p)}) for p in loss.parameters]
+    described = {"name": loss.name, "parameters": parameters, "variants": loss.variants}
+    return {"text": request.text, "loss": described, "options": request.options}
+
+
+def load_request(message: Mapping[str, Any]) -> LoadRequest:
+    """The request of `load_message`; its loss has a name and parameters, and computes nothing."""
+    described = message["loss"]
+    parameters = tuple(_PARAMETERS[kind](**given) for kind, given in described["parameters"])
+    loss = Loss(described["name"], parameters=parameters, variants=described["variants"], **_UNUSED)
+    return LoadRequest(message["text"], loss, message["options"])
+
+
+def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, Any]:
+    """A request to call the target, or to pass on an answer that is known, as plain data."""
+    return {"call": _fields(request), "twice": twice, "answer": answer}
+
+
+def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
+    """The three parts of `call_message`."""
+    return CallRequest(**message["call"]), message["twice"], message["answer"]
+
+
+def target_message(target: ResolvedTarget) -> dict[str, Any]:
+    """What a child has found out about the target."""
+    return {
+        "kind": "target",
+        "framework": target.framework,
+        "binding": _cut(target.binding),
+        "names": dict(target.names),
+        "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
+        "floats": _cut_all(target.floats),
+        "has_reduction": target.has_reduction,
+    }
+
+
+def outcome_message(outcome: Outcome) -> dict[str, Any]:
+    """What a target did."""
+    return {
+        "kind": "outcome",
+        "value": None if outcome.value is None else np.asarray(outcome.value),
+        "grads": {n: np.asarray(g) for n, g in outcome.grads.items()},
+        "unjudged": _cut_all(outcome.unjudged),
+        "trouble": outcome.trouble,
+        "sentence": _cut(outcome.sentence),
+        "remarks": _cut_all(outcome.remarks),
+    }
+
+
+def error_message(error: NcerefError) -> dict[str, Any]:
+    """An error that the parent raises in its place."""
+    kind = next(name for name, known in _ERRORS.items() if isinstance(error, known))
+    return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
+
+
+def limits(request: LoadRequest | CallRequest) -> Limits:
+    """How large an answer may be: the arrays of a call are the value and the gradients by its inputs."""
+    if isinstance(request, LoadRequest):
+        return Limits(HEADER, 8 * len(request.loss.parameters))
+    return Limits(HEADER, 8 * (_rows(request) + sum(np.size(request.inputs[n]) for n in request.differentiable)))
+
+
+def checked(message: Any, request: LoadRequest | CallRequest) -> ResolvedTarget | Outcome | NcerefError:
+    """The answer to a request.
+
+    Parameters
+    ----------
+    message : object
+        Plain data that anybody may have written.
+    request : LoadRequest or CallRequest
+        What was asked for.
+
+    Returns
+    -------
+    ResolvedTarget, Outcome or NcerefError
+
+    Raises
+    ------
+    WireError
+        For anything that is no answer to this request.
+    """
+    kind = message.get("kind") if isinstance(message, dict) else None
+    if kind == "error":
+        return _error(message)
+    if kind == "target" and isinstance(request, LoadRequest):
+        return _target(message, request)
+    if kind == "outcome" and isinstance(request, CallRequest):
+        return _outcome(message, request)
+    msg = "no such kind of answer"
+    raise WireError(msg)
+
+
+def _error(message: Mapping[str, Any]) -> NcerefError:
+    _require(message, ("name", "sentence"))
+    return _ERRORS[_one_of(message["name"], _ERRORS)](_text(message["sentence"], harmless))
+
+
+def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
+    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction"))
+    inputs = [p.name for p in request.loss.parameters]
+    scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
+    chosen = request.options.get("framework")
+    has_reduction = message["has_reduction"]
+    if not isinstance(has_reduction, bool):
+        raise WireError
+    return ResolvedTarget(
+        name=request.text,
+        framework=_one_of(message["framework"], (chosen,) if chosen else NAMES),
+        loss=request.loss.name,
+        binding=_text(message["binding"]),
+        names={_text(n): _one_of(x, inputs) for n, x in _mapping(message["names"])},
+        fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
+        floats=_texts(message["floats"], scalars),
+        has_reduction=has_reduction,
+        text=request.text,
+        call=request.options.get("call") or "",
+        init=request.options.get("init") or {},
+    )
+
+
+def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
+    _require(message, ("value", "grads", "unjudged", "trouble", "sentence", "remarks"))
+    known = request.differentiable
+    value, trouble = message["value"], _one_of(message["trouble"], _TROUBLES)
+    grads = {_one_of(n, known): _array(g, np.shape(request.inputs[n]))[()] for n, g in _mapping(message["grads"])}
+    unjudged = _texts(message["unjudged"], known)
+    sentence = _text(message["sentence"])
+    # A number or a trouble, never both; a gradient or the reason why there is none.
+    if bool(trouble) != (value is None) or bool(trouble) != bool(sentence) or (trouble and grads):
+        raise WireError
+    if grads.keys() & unjudged.keys():
+        raise WireError
+    return Outcome(
+        None if value is None else _value(value, request),
+        grads,
+        unjudged,
+        trouble,
+        sentence,
+        _texts(message["remarks"], _REMARKS),
+    )
+
+
+def _value(value: Any, request: CallRequest) -> Any:
+    if request.reduction != "none":
+        return float(_array(value, ()))
+    if request.shape is not None:
+        return _array(value, request.shape)
+    shape = getattr(value, "shape", ())
+    if not shape or np.size(value) > _rows(request):
+        raise WireError
+    return _array(value, shape)
+
+
+def _rows(request: CallRequest) -> int:
+    """How many numbers the value may have; where no shape is known, no more than the inputs have together."""
+    if request.reduction != "none":
+        return 1
+    if request.shape is not None:
+        return int(np.prod(request.shape))
+    return sum(np.size(x) for x in request.inputs.values())
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {f.name: getattr(record, f.name) for f in fields(record)}
+
+
+def _require(message: Mapping[str, Any], names: Iterable[str]) -> None:
+    if set(message) != {"kind", *names}:
+        msg = "a field is missing, or there is one more"
+        raise WireError(msg)
+
+
+def _one_of(name: Any, known: Iterable[str]) -> str:
+    if not isinstance(name, str) or name not in known:
+        msg = "no such name"
+        raise WireError(msg)
+    return name
+
+
+def _mapping(content: Any) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(content, dict):
+        raise WireError
+    return content.items()
+
+
+def _texts(content: Any, known: Iterable[str]) -> dict[str, str]:
+    return {_one_of(n, known): _text(x) for n, x in _mapping(content)}
+
+
+def _line(text: str) -> str:
+    return printable(text, TEXT)
+
+
+def _text(content: Any, made: Callable[[str], str] = _line) -> str:
+    """A text as it may be shown."""
+    if not isinstance(content, str) or len(content) > TEXT:
+        raise WireError
+    return made(content)
+
+
+def _array(content: Any, shape: tuple[int, ...]) -> Any:
+    if not isinstance(content, np.ndarray | np.float64) or content.dtype != np.float64 or content.shape != shape:
+        msg = "another array than the one that was asked for"
+        raise WireError(msg)
+    return content
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else text[: TEXT - 3] + "..."
+
+
+def _cut_all(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _cut(text) for name, text in texts.items()}
