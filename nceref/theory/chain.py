@@ -124,10 +124,7 @@ def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
 def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any) -> Any:
     import sympy as sp
 
-    size = dict(sizes)
-    plain = {name.symbol: name.definition for name in chain.names if name.definition is not None}
-    single = {x: y(size) if callable(y) else y for x, y in plain.items() if not isinstance(x, sp.Indexed)}
-    listed = {x.base: (x.indices[0], y) for x, y in plain.items() if isinstance(x, sp.Indexed)}
+    single, listed = _definitions(chain, sizes)
 
     def entry(x: Any) -> Any:
         index, definition = listed[x.base]
@@ -137,13 +134,22 @@ def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any)
     before = None
     while before != expression:
         before = expression
-        expression = expression.xreplace(single).replace(
-            lambda x: isinstance(x, sp.Indexed) and x.base in listed, entry
-        )
+        expression = expression.xreplace(single)
+        expression = expression.xreplace({x: entry(x) for x in expression.atoms(sp.Indexed) if x.base in listed})
     # Sizes go first, because a sum needs numbers as its ends; then no index of an entry is a symbol any more.
-    expression = expression.xreplace({x: sp.Integer(n) for x, n in size.items()})
-    expression = expression.replace(lambda x: isinstance(x, sp.Sum), lambda x: x.doit())
+    expression = expression.xreplace({x: sp.Integer(n) for x, n in sizes})
+    expression = expression.xreplace({x: _done(x) for x in expression.atoms(sp.Sum)})
     return expression.xreplace({x: _entry(x) for x in expression.atoms(sp.Indexed)})
+
+
+@cache
+def _definitions(chain: Chain, sizes: tuple[tuple[Any, int], ...]) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """What stands for each name, and for the lists: the index and what stands for its entry."""
+    from sympy import Indexed
+
+    plain = {name.symbol: name.definition for name in chain.names if name.definition is not None}
+    single = {x: y(dict(sizes)) if callable(y) else y for x, y in plain.items() if not isinstance(x, Indexed)}
+    return single, {x.base: (x.indices[0], y) for x, y in plain.items() if isinstance(x, Indexed)}
 
 
 def _entry(x: Any) -> Any:
@@ -232,6 +238,14 @@ def _vanishes(chain: Chain, step: Step, left: Any, right: Any) -> None:
         raise BrokenError(msg)
 
 
+def _agree(chain: Chain, step: Step, left: Any, right: Any) -> bool:
+    try:
+        _vanishes(chain, step, left, right)
+    except BrokenError:
+        return False
+    return True
+
+
 def _same(left: Any, right: Any) -> bool:
     """Whether left - right simplifies to 0, or its exponential to 1: a real number has one exponential."""
     import sympy as sp
@@ -294,20 +308,25 @@ def _limit(chain: Chain, step: Step) -> str:
         for point in [_at(chain, size, point) for point in step.by] or [{}]:
             limit, wanted = _done(left.xreplace(point)), _done(right.xreplace(point))
             # Infinite limits are compared as they are: their difference would be NaN.
-            if limit != wanted and (limit.is_infinite or wanted.is_infinite or not _same(limit, wanted)):
+            if limit != wanted and (limit.is_infinite or wanted.is_infinite or not _agree(chain, step, limit, wanted)):
                 msg = f"the limit is {limit} and not {wanted} at {_where(point)}"
                 raise BrokenError(msg)
     return f"limit: by SymPy{f' at {len(step.by)} points' if step.by else ''}"
 
 
-def _solve(chain: Chain, step: Step) -> str:
+@cache
+def _roots(equation: Any, unknown: Any) -> list[Any]:
     from sympy import solve
 
+    return list(solve(_done(equation), unknown))
+
+
+def _solve(chain: Chain, step: Step) -> str:
     for size in chain.sizes:
         equation, unknown, right = (concrete(chain, size, x) for x in (*step.by, step.relation.rhs))
-        roots = solve(_done(equation), unknown)
+        roots = _roots(equation, unknown)
         # A second root would make the step a choice, which needs a reason of its own.
-        if step.relation.lhs != step.by[1] or len(roots) != 1 or not _same(roots[0], right):
+        if step.relation.lhs != step.by[1] or len(roots) != 1 or not _agree(chain, step, roots[0], right):
             msg = f"SymPy solves {equation} = 0 for {unknown} by {roots}"
             raise BrokenError(msg)
     return f"solve: the only root that SymPy finds of {step.by[0]}"
