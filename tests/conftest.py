@@ -17,7 +17,6 @@ def pytest_generate_tests(metafunc):
 def run(capsys, monkeypatch):
     """Run the command line in this process; returns exit status, standard output and standard error."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(cli, "_die_quietly_of_a_closed_pipe", lambda: None)
 
     def run(*arguments):
         with pytest.raises(SystemExit) as caught:

@@ -1,8 +1,10 @@
 """The command line: the group of the commands in `nceref.cli`, and what becomes of errors.
 
-Exit status: 0, all is well; 1, a finding; 2, wrong usage or input; 130, interrupted.
+Exit status: 0, all is well; 1, a finding; 2, wrong usage or input, or output that cannot be written; 130, interrupted.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,8 +12,9 @@ from importlib import import_module
 import click
 
 from nceref import __version__
-from nceref.cli.common import INTERRUPTED, WRONG_INPUT
+from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error
 from nceref.errors import NcerefError
+from nceref.output import streams
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -22,27 +25,53 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Instead of those of the process.
     """
-    _die_quietly_of_a_closed_pipe()
-    # Not standalone: by itself, click would exit with 1 when interrupted, which is the status of a finding.
     try:
-        status = nceref.main(arguments, prog_name="nceref", standalone_mode=False)
-    except click.Abort:
-        status = INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        status = WRONG_INPUT
-    except (NcerefError, OSError) as error:
+        with streams.guarded():
+            status = _status(arguments)
+    except streams.ClosedPipeError:
+        status = _end_of_pipe()
+    except streams.OutputError as error:
+        streams.discard()
         click.echo(f"Error: {error}", err=True)
         status = WRONG_INPUT
     sys.exit(status)
 
 
-def _die_quietly_of_a_closed_pipe() -> None:
-    # As other tools do: `nceref losses | head` is no error, but Python would raise BrokenPipeError.
-    import signal
+def _status(arguments: Sequence[str] | None) -> int:
+    """Run a command; what went wrong is one message on standard error."""
+    # Not standalone: by itself, click would exit with 1 when interrupted, which is the status of a finding.
+    try:
+        return nceref.main(arguments, prog_name="nceref", standalone_mode=False) or 0
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        echo_error(_usage(error))
+    except streams.OutputError:
+        raise
+    except (NcerefError, OSError) as error:
+        echo_error(f"Error: {error}")
+    except MemoryError as error:
+        echo_error(f"Error: out of memory: {error}" if str(error) else "Error: out of memory")
+    return WRONG_INPUT
 
+
+def _usage(error: click.ClickException) -> str:
+    """The message as click prints it: usage, a hint, and what was wrong."""
+    import io
+
+    paper = io.StringIO()
+    error.show(file=paper)
+    return paper.getvalue().rstrip("\n")
+
+
+def _end_of_pipe() -> int:
+    """End as other tools do: `nceref losses | head -1` is no error, and a shell sees the signal."""
+    streams.discard()
+    # Python ignores the signal, and so it must be while a command runs: a pipe to a target may close as well.
     if hasattr(signal, "SIGPIPE"):  # not on Windows
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    return 128 + 13
 
 
 COMMANDS = {
@@ -76,6 +105,16 @@ class _Commands(click.Group):
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"nceref.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from nceref.registry import unknown
+
+            error = unknown("command", args[0], tuple(COMMANDS), "nceref --help")
+            raise error
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # click would import every command for its help.

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json, show
+from nceref.cli.common import FINDING, echo, echo_json, show
 
 
 @click.command(short_help="Check the losses against formulas and theorems.")
@@ -29,10 +29,10 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
             results += (of_loss := list(group))
             if not as_json:
                 show(check_page.page_of(of_loss))
-                click.echo()
+                echo()
     if as_json:
         echo_json([asdict(result) for result in results])
     else:
-        click.echo(check_page.tally(results))
+        echo(check_page.tally(results))
     if any(result.status == "fail" for result in results):
         context.exit(FINDING)

@@ -1,14 +1,18 @@
-"""What all commands share: exit statuses, and how a page or a record is printed."""
+"""What all commands share: exit statuses, and how a page, a record or a line is printed."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from nceref.output.text import harmless
 
 if TYPE_CHECKING:
     from nceref.output.pages import Page
 
 FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 """Exit statuses other than 0: there is a finding, the call was wrong, the user interrupted."""
+LONGEST_ERROR = 4000
+"""Characters of a message that are shown: a name in it may have any length."""
 
 
 def show(page: "Page") -> None:
@@ -18,8 +22,20 @@ def show(page: "Page") -> None:
     click.echo(page.text(**screen()), nl=False)
 
 
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text, on standard error if `err`; what is not printable in it is escaped."""
+    click.echo(harmless(str(text)), err=err, nl=nl)
+
+
 def echo_json(content: Any) -> None:
     """Print JSON."""
     from nceref.output.files import json_text
 
     click.echo(json_text(content), nl=False)
+
+
+def echo_error(message: str) -> None:
+    """Print what was wrong on standard error; of a message that is too long, the beginning and the end."""
+    half = LONGEST_ERROR // 2
+    cut = message if len(message) <= LONGEST_ERROR else f"{message[:half]} [...] {message[-half:]}"
+    echo(cut, err=True)

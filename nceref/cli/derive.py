@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import show
+from nceref.cli.common import echo, show
 
 
 @click.command(short_help="Print a derivation, every step of it checked.")
@@ -12,6 +12,7 @@ from nceref.cli.common import show
 @click.option("--out", type=click.Path(), help="Write to this file, as a whole or not at all.")
 def derive(topic: str | None, form: str, out: str | None) -> None:
     """Print the derivation of a TOPIC, each step checked before it is printed; without a TOPIC, list the topics."""
+    from nceref.output import streams
     from nceref.output.pages import WIDTH
     from nceref.output.terminal import screen
     from nceref.theory import derivation, table_formats
@@ -23,6 +24,9 @@ def derive(topic: str | None, form: str, out: str | None) -> None:
             raise click.UsageError(msg)
         show(table_formats.names(derivation.topics().values()))
     elif out is None:
-        click.echo(derivation.render(derivation.get(topic), form, screen().get("width", WIDTH)), nl=False)
+        chosen, width = derivation.get(topic), screen().get("width", WIDTH)
+        text = derivation.render(chosen, form, width)
+        # In an encoding without the letters of mathematics, formulas are set in plain ones.
+        echo(text if streams.encodes(text) else derivation.render(chosen, "ascii", width), nl=False)
     else:
         derivation.save(derivation.render(derivation.get(topic), form), out)

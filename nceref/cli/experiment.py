@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo, echo_json, show
 
 
 @click.command(short_help="Run a small analogue of a published result.")
@@ -56,4 +56,4 @@ def experiment(
     if json_file and json_file != "-":
         files.write_text(json_file, experiment_page.to_json(chosen, results))
     for path in experiment_page.save(chosen, results, out) if out else ():
-        click.echo(path, err=True)
+        echo(path, err=True)

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, show
+from nceref.cli.common import FINDING, echo, show
 
 
 @click.command(short_help="Draw the figures, or check those in a folder.")
@@ -22,12 +22,12 @@ def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_ch
         show(table_formats.names(figure_files.chosen(names)))
     elif not only_check:
         for path in figure_files.draw(names, out):
-            click.echo(path)
+            echo(path)
     else:
         checked = figure_files.check(names, out)
         for one in checked:
-            click.echo("\n".join(f"{one.figure}: {finding}" for finding in one.findings) or f"{one.figure}: ok")
+            echo("\n".join(f"{one.figure}: {finding}" for finding in one.findings) or f"{one.figure}: ok")
         for note in dict.fromkeys(one.note for one in checked if one.note):
-            click.echo(note, err=True)
+            echo(note, err=True)
         if any(one.findings for one in checked):
             context.exit(FINDING)

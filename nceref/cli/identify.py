@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo, echo_json, show
 
 
 @click.command(short_help="Say which loss of the family an implementation is.")
@@ -34,7 +34,7 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
         with progress(None) as on_progress:
             tried = candidates(target, on_progress=on_progress, **settings)
     except TargetError as error:
-        click.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         context.exit(TARGET_FAILED)
     if as_json:
         echo_json([record(candidate) for candidate in tried])

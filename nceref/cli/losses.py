@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo, echo_json, show
 
 
 @click.command(short_help="List the losses, or show all about one.")
@@ -21,6 +21,6 @@ def losses(loss: str | None, as_json: bool, latex: bool) -> None:
     if as_json:
         echo_json([losses_page.record(one) for one in shown])
     elif latex:
-        click.echo("\n".join(one.latex if loss else f"% {one.name}\n{one.latex}" for one in shown))
+        echo("\n".join(one.latex if loss else f"% {one.name}\n{one.latex}" for one in shown))
     else:
         show(losses_page.page_of(shown[0]) if loss else losses_page.overview(shown))

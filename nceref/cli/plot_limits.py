@@ -2,6 +2,8 @@
 
 import click
 
+from nceref.cli.common import echo
+
 
 @click.command("plot-limits", short_help="Draw the limits of low and high temperature.")
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
@@ -10,4 +12,4 @@ def plot_limits(out: str) -> None:
     from nceref.theory import figure_files
 
     for path in figure_files.draw(figure_files.drawn_by("nceref plot-limits"), out):
-        click.echo(path)
+        echo(path)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo_json, show
+from nceref.cli.common import FINDING, echo, echo_json, show
 
 _EPILOG = """\b
 Examples
@@ -111,7 +111,7 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
                 runs = replay.resume(given["resume"], on_progress=on_progress)
         except KeyboardInterrupt:
             if file := given["resume"] or given["save"]:
-                click.echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
+                echo(f"The state is saved; go on with: nceref quadrants --resume {file}", err=True)
             raise
         # Beside runs of a fixed ratio, those of the published rate show what the ratio does.
         beside = (
@@ -147,4 +147,4 @@ def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:
     with progress(quadrants_pictures.frames(runs.setup)) as bar:
         paths = quadrants_pictures.write(runs, out, animated, lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
     if not quiet:
-        click.echo("\n" + "\n".join(map(str, paths)))
+        echo("\n" + "\n".join(map(str, paths)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo, echo_json, show
 
 
 @click.command(short_help="Recompute the published tables and compare.")
@@ -28,13 +28,13 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     if only_names:
         _echo_names(chosen, form, out)
     elif out is not None:
-        table_formats.save(chosen, form, out, on_progress=lambda done, path: click.echo(f"{done} {path}"))
+        table_formats.save(chosen, form, out, on_progress=lambda done, path: echo(f"{done} {path}"))
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
-        click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
+        echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
         if form == "text" and len(chosen) > 1:
-            click.echo("\n")
+            echo("\n")
             show(table_formats.summary(chosen))
 
 

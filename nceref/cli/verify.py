@@ -5,7 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo, echo_json, show
 
 _EXITS = """\b
 Exit status
@@ -131,12 +131,12 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
     if given["json_file"] == "-":
         echo_json(report.record())
     elif given["junit_file"] == "-":
-        click.echo(report.to_junit(), nl=False)
+        echo(report.to_junit(), nl=False)
     else:
         show(page_of(report))
     # On standard error, so that JSON on standard output stays JSON.
     if given["repro_file"] and not report.repro:
-        click.echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
+        echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
     return report.exit_code
 
 

@@ -67,7 +67,18 @@ def json_text(content: Any, indent: int | None = 2) -> str:
     ValueError
         For a number that is infinite or NaN, which JSON does not have.
     """
-    return json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+    text = json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False)
+    # Not printable within text: what would change a terminal, and lone surrogates, which no file holds.
+    if not text.isascii() or _DELETE in text:
+        text = "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+    return text + "\n"
+
+
+_DELETE = "\x7f"
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1] if character != _DELETE else "\\u007f"
 
 
 def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str | None]) -> None:

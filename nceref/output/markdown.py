@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from nceref.output.text import harmless
+
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
     """One table, without a newline at its end.
@@ -10,7 +12,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: 
     ----------
     header : sequence of str
     rows : iterable of sequence of str
-        As long as the header; a vertical bar in an entry is escaped.
+        As long as the header; in an entry, a vertical bar is escaped, and a line end is a space.
     right : sequence of bool
         Which columns are aligned on the right; none if left out.
 
@@ -25,4 +27,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: 
     """
     sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
     lines = (header, sides, *rows)
-    return "\n".join(f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_entry, line))} |" for line in lines)
+
+
+def _entry(text: str) -> str:
+    return harmless(" ".join(text.splitlines())).replace("|", "\\|")

@@ -4,15 +4,20 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nceref.output.text import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 80
 NARROWEST = 40
 """A narrower terminal breaks the lines of this width by itself, so that nothing is lost."""
+WIDEST = 400
+"""No line is longer; every line is filled up to the width of the page while it is laid out."""
 GAP = 2
 
 _READABLE = 24  # four words
+_HEIGHT = 25  # of nothing that is printed, but rich has to be given one
 
 Styles = Sequence[str] | Mapping[str, str]
 """One for each column, or by entry."""
@@ -43,7 +48,7 @@ class Page:
         Parameters
         ----------
         width : int
-            Columns of the terminal.
+            Columns of the terminal; see `fitting`.
         color : bool
             Whether to use the colors of the terminal.
 
@@ -57,8 +62,10 @@ class Page:
         paper, system = io.StringIO(), "standard" if color else None
         # Text stands as it is: [0, 1] is no markup, and :x: no picture.
         plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
-        options: Any = {"color_system": system, "force_terminal": color, **plain}
-        self._put(Console(file=paper, width=max(width, NARROWEST), **options))
+        # Rich would look for a size of its own, and read the environment for it.
+        size: Any = {"width": fitting(width), "height": _HEIGHT, "_environ": {}, "legacy_windows": False}
+        options: Any = {"color_system": system, "force_terminal": color, "force_jupyter": False, **plain}
+        self._put(Console(file=paper, **size, **options))
         # Rich fills columns with spaces up to the width of the page.
         return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
 
@@ -68,23 +75,25 @@ class Page:
         Parameters
         ----------
         *parts : str or (str, str)
-            Text that stands as it is, or text with a style of its own.
+            Text that stands as it is, or text with a style of its own. As everywhere on a page, what is not
+            printable is escaped.
         style : str
             As Rich names it: ``bold``, ``dim``, ``red``.
         wrap : bool
             False: a line that is longer than the page stays one line, so that it can be copied.
         """
+        safe = [harmless(part) if isinstance(part, str) else (harmless(part[0]), part[1]) for part in parts]
 
         def block(console: "Console") -> None:
             from rich.text import Text
 
-            console.print(Text.assemble(*parts), style=style, soft_wrap=not wrap)
+            console.print(Text.assemble(*safe), style=style, soft_wrap=not wrap)
 
         self._blocks.append(block)
 
     def verbatim(self, text: str) -> None:
         """Add text with its own lines, such as the source of a program."""
-        self._blocks.append(lambda console: console.out(text, highlight=False))
+        self._blocks.append(lambda console: console.out(harmless(text), highlight=False))
 
     def grid(self, lines: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
         """Add columns of the given widths and a last one that takes the rest and is wrapped.
@@ -100,7 +109,7 @@ class Page:
             Of each column, or of an entry.
         indent : int
         """
-        entries = list(lines)
+        entries = _harmless(lines)
 
         def block(console: "Console") -> None:
             room = console.width - indent - sum(width + GAP for width in widths if width)
@@ -114,7 +123,7 @@ class Page:
 
     def stack(self, lines: Iterable[Sequence[str]], *, styles: Styles = (), indent: int = 0) -> None:
         """Add each entry that is not empty on a line of its own, further in than the one before."""
-        entries = list(lines)
+        entries = _harmless(lines)
         self._blocks.append(lambda console: _stack(console, entries, styles, indent))
 
     def table(
@@ -142,7 +151,7 @@ class Page:
             Of each column, or of an entry.
         indent : int
         """
-        entries = list(lines)
+        header, entries = _harmless(header), _harmless(lines)
         count = len(widths) or max((len(line) for line in (*header, *entries)), default=0)
         fitting = widths or [max(len(line[i]) for line in (*header, *entries)) for i in range(count)]
         numbers = list(right or [False] * count)
@@ -172,6 +181,11 @@ class Page:
             block(console)
 
 
+def fitting(width: int) -> int:
+    """The width that a page has on a terminal of that width: it has a floor and a ceiling."""
+    return min(max(width, NARROWEST), WIDEST)
+
+
 def joined(pages: Iterable[Page]) -> Page:
     """Pages one below the other, with an empty line between them."""
     page = Page()
@@ -180,6 +194,10 @@ def joined(pages: Iterable[Page]) -> Page:
             page.print()
         page.add(one)
     return page
+
+
+def _harmless(lines: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    return [tuple(map(harmless, line)) for line in lines]
 
 
 def _stack(console: "Console", lines: Iterable[Sequence[str]], styles: Styles, indent: int) -> None:

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from textwrap import indent, wrap
 from typing import Any
 
 from nceref.errors import DeclarationError, InputError
 from nceref.output import files
-from nceref.output.pages import NARROWEST, WIDTH
+from nceref.output.pages import WIDTH, fitting
 from nceref.registry import discover, pick
 from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, equal
 
@@ -69,9 +69,9 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     Parameters
     ----------
     derivation : Derivation
-    form : {"text", "latex"}
-        Text has formulas in two dimensions where they fit, else on one line; LaTeX is a fragment that needs amsmath.
-        Any other word raises `InputError`.
+    form : {"text", "ascii", "latex"}
+        Text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
+        LaTeX is a fragment that needs amsmath. Any other word raises `InputError`.
     width : int
         Columns of the text, at least 40; LaTeX has lines of any length.
 
@@ -86,12 +86,16 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     InputError
         For another form.
     """
-    writers: Mapping[str, Callable[..., Iterator[str]]] = {"text": _text, "latex": _latex}
+    writers: Mapping[str, Callable[..., Iterator[str]]] = {
+        "text": partial(_text, unicode=True),
+        "ascii": partial(_text, unicode=False),
+        "latex": _latex,
+    }
     if form not in writers:
         msg = f"`form` must be one of {', '.join(map(repr, writers))}, got {form!r}"
         raise InputError(msg)
     chain, notes = follow(derivation)
-    return "\n".join(writers[form](derivation, chain, notes, max(width, NARROWEST))) + "\n"
+    return "\n".join(writers[form](derivation, chain, notes, fitting(width))) + "\n"
 
 
 def save(text: str, path: str | os.PathLike[str]) -> None:
@@ -118,19 +122,19 @@ def save(text: str, path: str | os.PathLike[str]) -> None:
         raise OSError(msg) from error
 
 
-def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: int) -> Iterator[str]:
+def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: int, *, unicode: bool) -> Iterator[str]:
     yield from wrap(derivation.title, width)
     yield from wrap(f"Sources: {'; '.join(derivation.sources)}", width, subsequent_indent=_MARGIN)
     yield ""
     for name in chain.names:
-        yield from _name(name, width)
+        yield from _name(name, width, unicode)
     if sizes := _sizes(chain):
         yield from wrap(sizes, width)
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
         yield ""
         yield from wrap(f"{number}. {step.rule}", width, subsequent_indent=" " * len(f"{number}. "))
         yield ""
-        yield from _shown(step, width)
+        yield from _shown(step, width, unicode)
         yield ""
         yield from wrap(f"[{note}]", width, initial_indent=_MARGIN, subsequent_indent=_MARGIN + " ")
 
@@ -140,10 +144,10 @@ def _sizes(chain: Chain) -> str:
     return f"Every step is checked {' and '.join(listed)}." if listed else ""
 
 
-def _name(name: Name, width: int) -> Iterator[str]:
-    yield from wrap(f"{_pretty(name.symbol)}: {name.meaning}", width, subsequent_indent=_MARGIN)
+def _name(name: Name, width: int, unicode: bool) -> Iterator[str]:
+    yield from wrap(f"{_pretty(name.symbol, unicode)}: {name.meaning}", width, subsequent_indent=_MARGIN)
     if _printed(name):
-        yield from _shown(Step("", _relation(name)), width)
+        yield from _shown(Step("", _relation(name)), width, unicode)
 
 
 def _printed(name: Name) -> bool:
@@ -154,15 +158,14 @@ def _relation(name: Name) -> Any:
     return equal(name.symbol, name.definition)
 
 
-def _shown(step: Step, width: int) -> list[str]:
+def _shown(step: Step, width: int, unicode: bool) -> list[str]:
     """The relation in two dimensions, or with each side on lines of its own, or in one dimension and wrapped."""
     relation, room = step.relation, width - len(_MARGIN)
-    sign = step.sign
-    whole, left, right = (_pretty(x) for x in (relation, relation.lhs, relation.rhs))
+    sign = step.sign if unicode else step.sign.replace("≤", "<=")
+    whole, left, right = (_pretty(x, unicode) for x in (relation, relation.lhs, relation.rhs))
     if _wide(whole) <= room:
         shown = whole
-    # Two columns for the sign.
-    elif max(_wide(left), _wide(right) + 2) <= room:
+    elif max(_wide(left), _wide(right) + len(sign) + 1) <= room:
         shown = left + "\n" + _beside(f"{sign} ", right)
     else:
         flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
@@ -177,14 +180,16 @@ def _wide(text: str) -> int:
 def _beside(sign: str, block: str) -> str:
     """A sign to the left of a block, at the height of its middle."""
     lines = block.splitlines()
-    return "\n".join((sign if i == (len(lines) - 1) // 2 else "  ") + line for i, line in enumerate(lines))
+    return "\n".join((sign if i == (len(lines) - 1) // 2 else " " * len(sign)) + line for i, line in enumerate(lines))
 
 
-def _pretty(expression: Any) -> str:
-    """Two-dimensional Unicode, with subscripts for indices and with derivatives as fractions."""
+def _pretty(expression: Any, unicode: bool) -> str:
+    """In two dimensions, in Unicode or ASCII, with subscripts for indices and with derivatives as fractions."""
     from sympy.printing.pretty.pretty import PrettyPrinter
     from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
     from sympy.printing.pretty.stringpict import prettyForm
+
+    partial_sign = "∂" if unicode else "d"
 
     class Printer(PrettyPrinter):  # type: ignore[misc]
         def _print_Indexed(self, x: Any) -> Any:  # noqa: N802 - SymPy looks for these names
@@ -193,12 +198,12 @@ def _pretty(expression: Any) -> str:
             return self._print(Symbol(f"{x.base.label}_{x.indices[0]}"))
 
         def _print_Derivative(self, x: Any) -> Any:  # noqa: N802
-            below = prettyForm(*prettyForm("∂").right(self._print(x.variables[0])))
+            below = prettyForm(*prettyForm(partial_sign).right(self._print(x.variables[0])))
             above = self._print(x.expr) if x.expr.is_Atom else prettyForm(*self._print(x.expr).parens())
-            return prettyForm(*prettyForm("∂").right(above)) / below
+            return prettyForm(*prettyForm(partial_sign).right(above)) / below
 
     # SymPy keeps this for the whole process: it is set back.
-    before = pretty_use_unicode(True)
+    before = pretty_use_unicode(unicode)
     try:
         return str(Printer({"wrap_line": False}).doprint(expression))
     finally:

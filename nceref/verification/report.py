@@ -7,6 +7,7 @@ from typing import Any
 from nceref.errors import NcerefError
 from nceref.output.files import json_text
 from nceref.output.pages import Page
+from nceref.output.text import harmless
 from nceref.verification import page as layout
 from nceref.verification.records import Diagnosis, Result
 
@@ -167,27 +168,22 @@ def _junit(report: Report) -> str:
         "errors": sum(r.status == "error" for r in report.results),
         "skipped": sum(r.status in ("skip", "xfail", "inconclusive") for r in report.results),
     }
-    suite = ET.Element("testsuite", {"name": f"{report.target} {report.loss}"} | _texts(counts))
+    suite = ET.Element("testsuite", {"name": harmless(f"{report.target} {report.loss}")} | _texts(counts))
     properties = ET.SubElement(suite, "properties")
     shown = {"verdict": report.verdict, "reason": report.reason, **report.environment}
     for name, value in shown.items():
-        ET.SubElement(properties, "property", {"name": name, "value": _printable(str(value))})
+        ET.SubElement(properties, "property", {"name": harmless(name), "value": harmless(str(value))})
     # JUnit has no word for an unexpected pass.
     kinds = {"fail": "failure", "xpass": "failure", "error": "error"}
     for result in report.results:
-        named = {"classname": f"{report.loss}.{result.case}", "name": result.id}
+        named = {"classname": harmless(f"{report.loss}.{result.case}"), "name": harmless(result.id)}
         case = ET.SubElement(suite, "testcase", named)
         if result.status != "pass":
             kind = kinds.get(result.status, "skipped")
-            ET.SubElement(case, kind, {"message": _printable(result.why), "type": result.status})
+            ET.SubElement(case, kind, {"message": harmless(result.why), "type": result.status})
     ET.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
 
 
 def _texts(counts: Mapping[str, int]) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
-
-
-def _printable(text: str) -> str:
-    """The text without what XML cannot hold."""
-    return "".join(c if c in "\t\n" or c >= " " else "?" for c in text)

@@ -42,7 +42,8 @@ def test_help_imports_nothing_heavy():
     assert "nceref.cli" in modules
     assert [name for name in modules if name.split(".")[0] in HEAVY] == []
     own = {name for name in modules if name.startswith("nceref")}
-    assert own == {"nceref", "nceref.cli", "nceref.cli.common", "nceref.errors"}
+    light = {"nceref.output", "nceref.output.streams", "nceref.output.text"}
+    assert own == {"nceref", "nceref.cli", "nceref.cli.common", "nceref.errors"} | light
     # `nceref --help` must stay fast: beside click and what click imports, a handful of modules.
     script = "import sys, click; print(*sys.modules)"
     click_alone = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -82,7 +83,12 @@ def test_every_command_is_listed_with_its_own_short_help():
         (("expect", "--loss", "nt_xent", "--n", "256", "--set", "n=3"), "`n` is given twice, as 256 and as 3"),
         (("expect", "--loss", "nt_xent", "--set", "n"), "NAME=VALUE, such as classes=100, got 'n'"),
         (("expect", "--loss", "nt_xent", "--n", "0", "--temperature", "1"), "integer >= 1, got 0"),
-        (("nothing",), "No such command 'nothing'"),
+        (("nothing",), "no command named 'nothing'. See `nceref --help`"),
+        (("verfy",), "no command named 'verfy'; did you mean 'verify'? See `nceref --help`"),
+        (("check", "nt_xnet"), "did you mean 'nt_xent'"),
+        (("losses", "x\x1b[31m\udcff"), r"no loss named 'x\x1b[31m\udcff'"),
+        (("losses", "a" * 5000), "aaa [...] aaa"),
+        (("--set\x9b",), r"No such option '--set\x9b'"),
         (("--nothing",), "No such option '--nothing'"),
     ],
 )

@@ -1,5 +1,6 @@
 """Files are whole or not there, JSON holds no NaN, and what cannot be written is refused before the work."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,15 @@ def test_json_has_no_nan():
     assert files.json_text({"τ": 1.0}, indent=None) == '{"τ": 1.0}\n'
     with pytest.raises(ValueError, match="not JSON compliant"):
         files.json_text([float("nan")])
+
+
+def test_json_keeps_text_of_others_and_is_printable():
+    text = "é τ 猫\x1b\x7f\x9b\u202e\u2028\ufeff\udcff\U000e0001"
+    written = files.json_text({text: [text]})
+    assert json.loads(written.encode()) == {text: [text]}
+    assert written.replace("\n", "").isprintable()
+    assert "é τ 猫" in written
+    assert files.json_text("\x7f") == '"\\u007f"\n'
 
 
 def test_what_cannot_be_written_is_named_by_its_option(tmp_path):

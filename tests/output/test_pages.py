@@ -27,9 +27,30 @@ def test_a_long_word_is_folded_and_not_cut(widths):
     assert "".join(laid_out([("name", word)], *widths, width=40).split()) == f"name{word}"
 
 
-def test_a_narrower_page_is_laid_out_at_the_least_width():
-    lines = [("name", "word " * 30)]
+def test_the_width_has_a_floor_and_a_ceiling():
+    lines = [("name", "word " * 300)]
     assert laid_out(lines, 4, width=1) == laid_out(lines, 4, width=pages.NARROWEST)
+    assert laid_out(lines, 4, width=10**11) == laid_out(lines, 4, width=pages.WIDEST)
+
+
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES", "FORCE_COLOR", "TTY_COMPATIBLE", "JUPYTER_COLUMNS"])
+def test_the_environment_does_not_reach_the_layout(monkeypatch, name):
+    before = laid_out([("name", "word " * 30)], 4, width=60)
+    monkeypatch.setenv(name, "²")
+    assert laid_out([("name", "word " * 30)], 4, width=60) == before
+
+
+def test_text_of_others_is_escaped_wherever_it_stands_on_a_page():
+    evil, shown = "\x1b[31mx\u202e\udcff", r"\x1b[31mx\u202e\udcff"
+    page = pages.Page()
+    page.print(evil, (evil, "bold"))
+    page.verbatim(evil)
+    page.grid([(evil, evil)], 25)
+    page.stack([(evil,)])
+    page.table([(evil, evil)], header=[(evil, evil)], right=[True, False])
+    assert page.text(width=90).count(shown) == 10
+    for text in (page.text(width=90), page.text(width=40)):
+        assert text.replace("\n", "").isprintable()
 
 
 def test_a_table_is_as_wide_as_its_entries_and_no_entry_is_cut():

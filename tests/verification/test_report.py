@@ -1,12 +1,14 @@
 """A report as JSON, as JUnit XML and as text."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
 from targets import plain
 
 import nceref
+from nceref.verification.report import Report
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
@@ -26,6 +28,19 @@ def test_junit_counts_what_failed():
     suite = ET.fromstring(report.to_junit())
     assert int(suite.get("failures")) == sum(r.status == "fail" for r in report.results) > 0
     assert int(suite.get("tests")) == len(suite.findall("testcase")) == len(report.results)
+
+
+def test_text_of_others_harms_no_format():
+    evil = "a|b <&\x1b[31m\x00\x9b\u202e\udcff\ufffe\nc"
+    environment = {"arguments": evil, "framework": evil}
+    result = replace(nceref.verify(plain.doubled, **QUICK).results[0], id=evil, case=evil, status="fail", why=evil)
+    report = Report(evil, "info_nce", "differs", 1, evil, results=(result,), environment=environment)
+    written = report.to_junit()
+    suite = ET.fromstring(written.encode())
+    assert r"<&\x1b[31m\x00\x9b\u202e\udcff\ufffe" in suite.find("testcase/failure").get("message")
+    assert json.loads(report.to_json().encode())["reason"] == evil
+    for text in (written, report.to_json(), str(report)):
+        assert text.replace("\n", "").isprintable()
 
 
 def test_several_formats_stand_side_by_side():
