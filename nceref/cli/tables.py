@@ -32,7 +32,8 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
-        echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
+        # Printable already, and in the colors of a terminal.
+        click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
         if form == "text" and len(chosen) > 1:
             echo("\n")
             show(table_formats.summary(chosen))

@@ -39,10 +39,12 @@ def test_no_line_of_the_text_is_wider_than_the_page(name, width):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", ["text", "latex"])
+@pytest.mark.parametrize("form", ["text", "ascii", "latex"])
 def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(name, form):
     derivation, (chain, notes) = get(name), follow(get(name))
-    page = _letters(render(derivation, form))
+    text = render(derivation, form)
+    assert text.isascii() or form == "text"
+    page = _letters(text)
     for words in (derivation.title, *derivation.sources, *(step.rule for step in chain.steps), *notes):
         assert _letters(words) in page
 
