@@ -17,8 +17,10 @@ from nceref.engine.anatomy import Anatomy, anatomy
 from nceref.engine.arguments import checked_cotangent, choose_reduction, domain
 from nceref.engine.arrays import in_dtype_of, promoted
 from nceref.engine.bound_loss import BoundLoss, bound_loss
+from nceref.engine.entry_point import entry_point
 from nceref.engine.namespaces import array_namespace
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"
@@ -77,12 +79,14 @@ class LossFunction:
         """Arguments with their shapes and domains."""
         return self.declaration.parameters
 
-    def __call__(self, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
+    @entry_point
+    def __call__(self, /, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
         return self._evaluate(arrays, arguments, reduction)[0].value(reduction)
 
+    @entry_point
     def value_and_grad(
-        self, *arrays: Any, reduction: str = "mean", cotangent: Any = None, **arguments: Any
+        self, /, *arrays: Any, reduction: str = "mean", cotangent: Any = None, **arguments: Any
     ) -> tuple[Any, dict[str, Any]]:
         """Value, and its gradient by every differentiable input.
 
@@ -113,11 +117,13 @@ class LossFunction:
         checked = self._checked_cotangent(evaluation, reduction, cotangent)
         return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
 
-    def anatomy(self, *arrays: Any, **arguments: Any) -> Anatomy:
+    @entry_point
+    def anatomy(self, /, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
         return anatomy(bound_loss(self.declaration, arrays, arguments).plan)
 
-    def decompose(self, *arrays: Any, **arguments: Any) -> dict[str, Any]:
+    @entry_point
+    def decompose(self, /, *arrays: Any, **arguments: Any) -> dict[str, Any]:
         """Means of the named parts of the loss, for losses that declare a decomposition (PaCo)."""
         if self.declaration.decomposition is None:
             known = [name for name, loss in all_losses().items() if loss.declaration.decomposition is not None]
@@ -125,7 +131,10 @@ class LossFunction:
             raise InputError(msg)
         bound = bound_loss(self.declaration, arrays, arguments)
         parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
-        return {name: passes.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
+        means = {name: passes.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
+        for name, mean in means.items():
+            passes.check_finite(mean, f"the part {name}")
+        return means
 
     def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
         """The forward pass, and the loss with its checked arguments."""
@@ -139,7 +148,7 @@ class LossFunction:
             msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
             raise InputError(msg)
         if reduction != "none" and cotangent is not None:
-            msg = f"`cotangent` goes with reduction='none' only, got it with reduction={reduction!r}"
+            msg = f"`cotangent` goes with reduction='none' only, got it with reduction={shown(reduction)}"
             raise InputError(msg)
         return None if cotangent is None else checked_cotangent(cotangent, evaluation.rows)
 
@@ -222,7 +231,6 @@ def describe(p: Parameter) -> str:
     return f"{kind} {shape}{constant}" + ("" if p.required else ", optional")
 
 
-@cache
 def get_loss(name: str) -> LossFunction:
     """The loss of that name.
 
@@ -231,7 +239,12 @@ def get_loss(name: str) -> LossFunction:
     InputError
         If there is none; the message names the nearest ones.
     """
-    return LossFunction(registry.pick("loss", str(name), registry.discover(FAMILY, "LOSS", Loss), "nceref losses"))
+    return _get_loss(str.__str__(name) if isinstance(name, str) else shown(name))
+
+
+@cache
+def _get_loss(name: str) -> LossFunction:
+    return LossFunction(registry.pick("loss", name, registry.discover(FAMILY, "LOSS", Loss), "nceref losses"))
 
 
 def all_losses() -> dict[str, LossFunction]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from nceref.errors import DeclarationError, InputError
+from nceref.output.text import printable, shown
 from nceref.spec import Loss
 
 T = TypeVar("T")
@@ -74,8 +75,9 @@ def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
     InputError
         If there is none; the message names those that may have been meant.
     """
-    if name not in known:
-        error = unknown(what, name, tuple(known), command)
+    # Anything that is no text has no name to look for, and may not even be hashable.
+    if not isinstance(name, str) or name not in known:
+        error = unknown(what, name if isinstance(name, str) else shown(name), tuple(known), command)
         raise error
     return known[name]
 
@@ -99,9 +101,9 @@ def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> Input
     command : str
         What lists them.
     """
-    meant = _alike(name, known) or _described(what, name)
+    meant = _alike(printable(name), known) or _described(what, printable(name))
     hint = f"; did you mean {' or '.join(repr(k) for k in meant)}?" if meant else "."
-    return InputError(f"no {what} named {name!r}{hint} See `{command}`")
+    return InputError(f"no {what} named {shown(name)}{hint} See `{command}`")
 
 
 def _alike(name: str, known: tuple[str, ...]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nceref.engine.namespaces import array_namespace, device
-from nceref.engine.passes import evaluate, tile_slopes
+from nceref.engine.passes import check_finite, evaluate, tile_slopes
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.statistics import FittedTerm, Term
 from nceref.engine.tiles import Tile, View
@@ -64,6 +64,8 @@ def anatomy(plan: Plan) -> Anatomy:
     views = [_dense(comparison, evaluation.stats, slopes) for comparison in plan.comparisons[: plan.shown]]
     xp = array_namespace(evaluation.rows)
     s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
+    for x, what in ((s, "a logit"), (g, "the slope of a logit")):
+        check_finite(x, what)
     exponent = xp.where(part, s, -xp.inf)
     top = xp.max(exponent, axis=1, keepdims=True)
     mass = xp.exp(exponent - xp.where(top == -xp.inf, 0.0, top))

@@ -2,21 +2,29 @@
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
+
+from array_api_compat import is_array_api_obj
 
 from nceref import spec
 from nceref.engine.arrays import (
     Library,
     Sizes,
+    as_plain,
     check_range,
     checked_array,
     checked_labels,
     refuse_autograd,
+    refuse_masked,
     shape_text,
 )
-from nceref.errors import InputError
+from nceref.engine.namespaces import array_namespace, has_kind, on_host
+from nceref.errors import InputError, NcerefError
+from nceref.output.text import printable, reason, shown
+
+T = TypeVar("T")
 
 _MISSING = object()
 
@@ -43,16 +51,45 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     """
     given = _named(loss, args, kwargs)
     arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
-    library = Library(given[name] for name in arrays if name in given)
+    library = Library({name: given[name] for name in arrays if name in given})
     sizes: Sizes = {}
     out: dict[str, Any] = {}
     for parameter in loss.parameters:
-        out[parameter.name] = _checked(loss, parameter, given.get(parameter.name, _MISSING), library, sizes)
+        value = given.get(parameter.name, _MISSING)
+        out[parameter.name] = converted(parameter.name, value, _checked, loss, parameter, value, library, sizes)
     # Once all sizes are known: the number of classes may come from a later argument.
     for parameter in loss.parameters:
         if isinstance(parameter, spec.Labels) and parameter.classes and out[parameter.name] is not None:
             check_range(parameter.name, out[parameter.name], sizes[parameter.classes][0])
     return out
+
+
+def converted(name: str, value: Any, convert: Callable[..., T], *args: Any) -> T:
+    """The result of ``convert(*args)``; whatever an object of the caller raises on the way is an `InputError`.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the message.
+    value : object
+        As the caller gave it.
+    convert : callable
+        Reads the value.
+    *args
+        Its arguments.
+
+    Raises
+    ------
+    InputError
+        In place of any exception but those of this package and MemoryError.
+    """
+    try:
+        return convert(*args)
+    except (NcerefError, MemoryError):
+        raise
+    except Exception as error:
+        msg = f"`{name}` cannot be read: {reason(error)}; got {shown(value)}, pass plain numbers or NumPy arrays"
+        raise InputError(msg) from error
 
 
 def _named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +115,7 @@ def _unknown_argument(loss: spec.Loss, name: str, names: list[str]) -> str:
         return f"`cotangent` belongs to {loss.name}.value_and_grad, with reduction='none'"
     if name == "reduction":
         return f"`reduction` means nothing to this view of {loss.name}; leave it out"
+    name = printable(name)
     close = get_close_matches(name, [*names, "reduction"], n=1)
     hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(f'`{n}`' for n in names)}"
     return f"{loss.name} has no argument `{name}`; {hint}"
@@ -88,7 +126,7 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
         absent = value is _MISSING and (parameter.default is None or isinstance(parameter.default, float))
         return parameter.default if absent else _scalar(loss, parameter, value)
     if isinstance(parameter, spec.Choice):
-        return parameter.default if value is _MISSING else _choice(parameter, value)
+        return parameter.default if value is _MISSING else one_of(parameter.name, value, parameter.options)
     if value is _MISSING or value is None:
         if parameter.required:
             what = f"a {shape_text(parameter.shape)} array"
@@ -118,7 +156,8 @@ def checked_cotangent(value: Any, rows: Any) -> Any:
     # A letter for each axis, with its size known already: the shape is then checked as that of any argument.
     letters = tuple(f"row{i}" for i in range(rows.ndim))
     sizes: Sizes = {letter: (size, "rows") for letter, size in zip(letters, rows.shape, strict=True)}
-    return checked_array(spec.Array("cotangent", letters, ""), value, Library([rows]), sizes)
+    cotangent, library = spec.Array("cotangent", letters, ""), Library({"rows": rows})
+    return converted("cotangent", value, checked_array, cotangent, value, library, sizes)
 
 
 def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None:
@@ -129,25 +168,54 @@ def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None
         raise InputError(msg)
     if value is None and parameter.optional:
         return None
-    number = _as_float(parameter, value)
+    return checked_number(parameter, value)
+
+
+def checked_number(parameter: spec.Scalar, value: Any) -> float:
+    """The value as a float, if it is one real number in the domain of the parameter.
+
+    Parameters
+    ----------
+    parameter : Scalar
+        Its name and domain.
+    value : object
+        Anything. A number of another type (integers, fractions, decimals, 0-d arrays) gives the nearest float.
+
+    Raises
+    ------
+    InputError
+        For anything else, truth values and complex numbers among it.
+    """
+    number = value if type(value) is float else converted(parameter.name, value, _as_float, parameter, value)
     low_ok = number >= parameter.low if parameter.low_closed else number > parameter.low
     high_ok = number <= parameter.high if parameter.high_closed else number < parameter.high
     if not (math.isfinite(number) and low_ok and high_ok):
         finite = "" if math.isfinite(number) or domain(parameter) == "finite" else "finite and "
-        msg = f"`{parameter.name}` must be {finite}{domain(parameter)}, got {number}"
+        # The float nearest to a fraction or a decimal may be inf or 0, which is not what was given.
+        got = number if isinstance(value, int | float) else shown(value)
+        msg = f"`{parameter.name}` must be {finite}{domain(parameter)}, got {got}"
         raise InputError(msg)
     return number
 
 
 def _as_float(parameter: spec.Scalar, value: Any) -> float:
     refuse_autograd(parameter.name, value)
-    # `float` alone would also take truth values, text, and arrays with one entry.
-    if not isinstance(value, bool | str | bytes) and getattr(value, "shape", ()) == ():
-        try:
+    refuse_masked(parameter.name, value)
+    # `float` alone would also take truth values, text, arrays with one entry, and the real part of a complex number.
+    if is_array_api_obj(value):
+        number = value.shape == () and has_kind(array_namespace(value), value.dtype, ("integral", "real floating"))
+    else:
+        number = not isinstance(value, bool | str | bytes | bytearray | complex) and getattr(value, "shape", ()) == ()
+    try:
+        if number:
             return float(value)
-        except (TypeError, ValueError):
-            pass
-    msg = f"`{parameter.name}` must be one number, {domain(parameter)}, got {value!r}"
+    except OverflowError:
+        msg = f"`{parameter.name}` must be {domain(parameter)} and fit into a 64-bit float, got {shown(value)}"
+        raise InputError(msg) from None
+    except (TypeError, ValueError):
+        # No number, such as None, or one that no float is, such as a signaling NaN.
+        pass
+    msg = f"`{parameter.name}` must be one number, {domain(parameter)}, got {shown(value)}; pass a float"
     raise InputError(msg)
 
 
@@ -158,13 +226,78 @@ def domain(parameter: spec.Scalar) -> str:
     return " and ".join(part for part in (low, high) if part) or "finite"
 
 
-def _choice(parameter: spec.Choice, value: Any) -> Any:
+def one_of(name: str, value: Any, options: Iterable[T]) -> T:
+    """The option that the value is.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the message.
+    value : object
+        Anything.
+    options : iterable
+        Words, or truth values.
+
+    Raises
+    ------
+    InputError
+        If it is none of them.
+    """
     # By identity but for text: 1 equals True, and an array is compared entry by entry.
-    if any(value is option or (isinstance(value, str) and value == option) for option in parameter.options):
-        return value
-    options = ", ".join(repr(option) for option in parameter.options)
-    msg = f"`{parameter.name}` must be one of {options}, got {value!r}"
+    options = tuple(options)
+    text = str.__str__(value) if isinstance(value, str) else value
+    for option in options:
+        if text is option or (isinstance(option, str) and type(text) is str and text == option):
+            return option
+    msg = f"`{name}` must be one of {', '.join(map(repr, options))}, got {shown(value)}"
     raise InputError(msg)
+
+
+def real_array(name: str, value: Any) -> Any:
+    """The value as a plain NumPy array of real numbers, of any shape; it is copied only where it has to be.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the message.
+    value : object
+        Anything.
+
+    Raises
+    ------
+    InputError
+        For what is not numbers, or not real ones.
+    """
+    x = converted(name, value, as_plain, name, value)
+    if x.dtype.kind not in "biuf":
+        msg = f"`{name}` must be real numbers, got {x.dtype}; convert it first"
+        raise InputError(msg)
+    return x
+
+
+def declared(loss: Any) -> spec.Loss:
+    """The declaration of a loss that was given as such, or as a callable; an `InputError` if it is neither."""
+    declaration = getattr(loss, "declaration", loss)
+    if not isinstance(declaration, spec.Loss):
+        msg = f"`declaration` must be a loss, such as losses.nt_xent, got {shown(loss)}"
+        raise InputError(msg)
+    return declaration
+
+
+def refuse_other_libraries(inputs: Mapping[str, Any], what: str) -> None:
+    """Raise for checked arguments that are arrays, but not NumPy's.
+
+    Parameters
+    ----------
+    inputs : mapping
+        What `bind` returned.
+    what : str
+        What needs NumPy arrays.
+    """
+    for name, x in inputs.items():
+        if not (x is None or isinstance(x, float | str | bool) or on_host(x)):
+            msg = f"`{name}` is no NumPy array, which {what} need; pass numpy.asarray({name})"
+            raise InputError(msg)
 
 
 def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
@@ -190,14 +323,19 @@ def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
     InputError
         If it is no integer, or outside the range.
     """
-    try:
-        # Below the range, so that the check that follows refuses it.
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
+    # Below the range, so that the check that follows refuses it.
+    number = least - 1
+    if not isinstance(value, bool):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            pass
+        except Exception as error:
+            msg = f"{what} cannot be read: {reason(error)}; pass an integer"
+            raise InputError(msg) from error
     if number < least or (most is not None and number > most):
         allowed = f">= {least}" if most is None else f"from {least} to {most:,}"
-        msg = f"{what} must be an integer {allowed}, got {value!r}"
+        msg = f"{what} must be an integer {allowed}, got {shown(value)}"
         raise InputError(msg)
     return number
 
@@ -205,7 +343,7 @@ def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
 def choose_reduction(loss: spec.Loss, reduction: Any) -> str:
     """The reduction, if the loss has it; an `InputError` if not."""
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
-        msg = f"`reduction` must be 'mean', 'sum' or 'none', got {reduction!r}"
+        msg = f"`reduction` must be 'mean', 'sum' or 'none', got {shown(reduction)}"
         raise InputError(msg)
     if reduction != "mean" and not loss.has_rows:
         msg = f"{loss.name} has no rows, so `reduction` must be 'mean', got {reduction!r}"

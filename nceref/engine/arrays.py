@@ -7,8 +7,9 @@ from typing import Any
 from array_api_compat import is_array_api_obj
 
 from nceref import spec
-from nceref.engine.namespaces import array_namespace, device, number_format, on_host
+from nceref.engine.namespaces import array_namespace, device, has_kind, number_format, on_host
 from nceref.errors import InputError
+from nceref.output.text import reason, shown
 
 Sizes = dict[str, tuple[int, str]]
 """Size of every shape letter met so far, and the argument that set it."""
@@ -17,10 +18,14 @@ Sizes = dict[str, tuple[int, str]]
 class Library:
     """The array library and the device of a call: those of its first array; lists become arrays of it."""
 
-    def __init__(self, values: Iterable[Any]) -> None:
+    def __init__(self, values: Mapping[str, Any]) -> None:
         import numpy as np
 
-        first = next((value for value in values if is_array_api_obj(value)), np.zeros(1))
+        first: Any = np.zeros(1)
+        for name, value in values.items():
+            if type(value) is np.ndarray or _is_array(name, value):
+                first = value
+                break
         self.xp = array_namespace(first)
         self.plain = np.ndarray if on_host(first) else None
         self.device = device(first)
@@ -29,7 +34,7 @@ class Library:
         """The argument as an array of the call's library."""
         if type(value) is self.plain and value.dtype.isnative:
             return value
-        if not is_array_api_obj(value):
+        if not _is_array(name, value):
             return self._from_sequence(name, value)
         if array_namespace(value) is not self.xp:
             theirs, ours = (
@@ -43,30 +48,64 @@ class Library:
         return _plain(name, value)
 
     def _from_sequence(self, name: str, value: Any) -> Any:
-        import numpy as np
-
-        try:
-            x = np.asarray(value)
-        except ValueError as error:
-            msg = f"`{name}` must be a rectangular array, got a {type(value).__name__}: {error}"
-            raise InputError(msg) from None
+        x = as_plain(name, value)
         if x.dtype.kind not in "biuf":
-            msg = f"`{name}` must be an array of numbers, got a {type(value).__name__} of dtype {x.dtype}"
+            msg = f"`{name}` must be an array of numbers, got {shown(value)} of dtype {x.dtype}; convert it first"
             raise InputError(msg)
         return x if array_namespace(x) is self.xp else self.xp.asarray(x.tolist(), device=self.device)
+
+
+def as_plain(name: str, value: Any) -> Any:
+    """Any object that NumPy reads as an array, as a plain one."""
+    import numpy as np
+
+    refuse_masked(name, value)
+    try:
+        return _plain(name, np.asanyarray(value))
+    except ValueError as error:
+        msg = f"`{name}` must be a rectangular array, got {shown(value)}: {reason(error)}"
+        raise InputError(msg) from error
+
+
+def _is_array(name: str, value: Any) -> bool:
+    """Whether a value is an array of a library that the array standard covers."""
+    try:
+        if is_array_api_obj(value):
+            array_namespace(value)
+            return True
+    except MemoryError:
+        raise
+    except Exception as error:
+        msg = f"`{name}` cannot be read as an array: {reason(error)}; pass a NumPy array"
+        raise InputError(msg) from error
+    return False
 
 
 def _plain(name: str, value: Any) -> Any:
     """A NumPy array in native byte order and without a subclass; what would lose its meaning here is refused."""
     import numpy as np
 
-    if isinstance(value, np.ma.MaskedArray):
-        msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
-        raise InputError(msg)
+    refuse_masked(name, value)
     refuse_autograd(name, value)
     if not isinstance(value, np.ndarray):
         return value
-    return np.asarray(value, dtype=value.dtype.newbyteorder("="))
+    # The dtype as well from the plain array: a subclass may have another one to show.
+    plain = np.asarray(value)
+    return plain if plain.dtype.isnative else plain.astype(plain.dtype.newbyteorder("="))
+
+
+def refuse_masked(name: str, value: Any) -> None:
+    """Raise for a masked array, and for lists that hold one: NumPy drops the mask on conversion."""
+    import numpy as np
+
+    if isinstance(value, list | tuple):
+        for part in value:
+            # Rows of plain numbers, the rule, cost one look at each row.
+            if isinstance(part, list | tuple | np.ma.MaskedArray):
+                refuse_masked(name, part)
+    elif isinstance(value, np.ma.MaskedArray):
+        msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
+        raise InputError(msg)
 
 
 def refuse_autograd(name: str, value: Any) -> None:
@@ -103,7 +142,7 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     x = library.array(p.name, value)
     xp = array_namespace(x)
     # A mask of truth values is one of weights 0 and 1, which every format has.
-    if p.like == "mask" and xp.isdtype(x.dtype, "bool"):
+    if p.like == "mask" and has_kind(xp, x.dtype, "bool"):
         x = xp.astype(x, xp.float32)
     number = number_format(xp, x.dtype)
     if not number.real or number.bits > 64:
@@ -129,16 +168,15 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
     """An integer array argument of the declared shape, as 64-bit integers; parameters as for `checked_array`."""
     x = library.array(p.name, value)
     xp = array_namespace(x)
-    if not xp.isdtype(x.dtype, "integral"):
-        msg = f"`{p.name}` must be an array of integers, got dtype {x.dtype}"
+    if not has_kind(xp, x.dtype, "integral"):
+        msg = f"`{p.name}` must be an array of integers, got dtype {x.dtype}; convert it first"
         raise InputError(msg)
     _check_shape(p.name, x, p.shape, sizes)
-    if x.dtype == xp.int64:
-        return x
     # Unsigned 64-bit labels would wrap around to negative ones.
-    if int(xp.max(x)) > xp.iinfo(xp.int64).max:
+    if x.dtype == xp.uint64 and int(xp.max(x)) > xp.iinfo(xp.int64).max:
         msg = f"`{p.name}` must fit into 64-bit signed integers, got {int(xp.max(x))}"
         raise InputError(msg)
+    # A copy: labels are checked once and then used as indices, so nobody may change them in between.
     return xp.astype(x, xp.int64)
 
 

@@ -47,10 +47,18 @@ class Format(NamedTuple):
     largest: float
 
 
+def has_kind(xp: Any, dtype: Any, kind: str | tuple[str, ...]) -> bool:
+    """Whether a dtype is of a kind of the array standard; records and formats of other packages are of none."""
+    try:
+        return bool(xp.isdtype(dtype, kind))
+    except TypeError:
+        return False
+
+
 @cache
 def number_format(xp: Any, dtype: Any) -> Format:
     """Whether a dtype is real floating, its bits, its smallest normal and its largest number."""
-    if not xp.isdtype(dtype, "real floating"):
+    if not has_kind(xp, dtype, "real floating"):
         return Format(False, 0, 0.0, 0.0)
     info = xp.finfo(dtype)
     return Format(True, int(info.bits), float(info.smallest_normal), float(info.max))

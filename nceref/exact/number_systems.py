@@ -44,27 +44,6 @@ class Floats:
         return bool(x.real > y.real)
 
 
-class ExponentRange(Floats):
-    """Floats that never overflow, and remember the largest exponent they met: it sets the digits to begin with."""
-
-    def __init__(self) -> None:
-        self.largest = 0.0
-
-    def exp(self, x: Number) -> Number:
-        """e^x, held between e^-700 and e^700."""
-        self.largest = max(self.largest, abs(x))
-        # Floats end near e^709; the rest is room for sums.
-        return math.exp(max(-700.0, min(700.0, x)))
-
-    def log(self, x: Number) -> Number:
-        """Log x; -700 where rounding left nothing."""
-        return math.log(x) if x > 0 else -700.0
-
-    def acos(self, x: Number) -> Number:
-        """Acos x, with x held in [-1, 1]."""
-        return math.acos(max(-1.0, min(1.0, x)))
-
-
 class Complex(Floats):
     """Complex floats, for the complex step: the imaginary part carries a derivative."""
 
@@ -118,6 +97,28 @@ class Mpmath:
     def parts(self, x: Number) -> tuple[Number, Number]:
         """Real and imaginary part."""
         return x.real, x.imag
+
+
+class ExponentRange(Mpmath):
+    """Numbers of any size that remember the largest exponent they met: it sets the digits to begin with."""
+
+    def __init__(self) -> None:
+        super().__init__(15)
+        self.largest = self.context.mpf(0)
+        self.exp, self.log = self._exp, self._log
+
+    def _exp(self, x: Number) -> Number:
+        """e^x, held between e^-700 and e^700: what is beyond would take as many digits as it has."""
+        self.largest = max(self.largest, abs(x))
+        return self.context.exp(max(-700, min(700, x)))
+
+    def _log(self, x: Number) -> Number:
+        """Log x; -700 where rounding left nothing."""
+        return self.context.log(x) if x > 0 else self.context.mpf(-700)
+
+    def acos(self, x: Number) -> Number:
+        """Acos x, with x held in [-1, 1]."""
+        return self.context.acos(max(-1, min(1, x)))
 
 
 class Balls:

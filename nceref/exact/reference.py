@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nceref.engine import passes
-from nceref.engine.arguments import bind
+from nceref.engine.arguments import bind, declared, integer, one_of, refuse_other_libraries
 from nceref.engine.arrays import promoted
+from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
 from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
 from nceref.losses import differentiable, get_loss
@@ -170,10 +171,13 @@ def _set(nested: Any, index: tuple[int, ...], to: Any) -> None:
 
 
 SYSTEMS: dict[str, Any] = {"mpmath": Mpmath, "ball": Balls}
+MOST_DIGITS = 20_000
+"""Beyond it, a single exponential takes seconds."""
 
 
+@entry_point
 def reference(
-    declaration: Any, *arrays: Any, system: str = "mpmath", digits: int = 30, gradients: bool = True, **named: Any
+    declaration: Any, /, *arrays: Any, system: str = "mpmath", digits: int = 30, gradients: bool = True, **named: Any
 ) -> dict[str, Any]:
     """Value and gradients of the exact formula, right to `digits` digits.
 
@@ -201,23 +205,30 @@ def reference(
     Raises
     ------
     InputError
-        For arguments that the loss refuses, and for gradients on a declared kink.
+        For arguments that the loss refuses, for gradients on a declared kink, and where exponents are so large that
+        more than 20,000 digits would be needed.
     """
     loss = _declared(declaration)
+    system, gradients = one_of("system", system, SYSTEMS), one_of("gradients", gradients, (True, False))
+    digits = integer("`digits`", digits, 1, MOST_DIGITS)
     inputs = bind(loss, arrays, named)
+    refuse_other_libraries(inputs, "exact formulas")
     _refuse(loss, inputs, gradients)
     probe = ExponentRange()
     value(loss, inputs, probe)
     # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
-    precision = digits + 30 + math.ceil(2 * probe.largest / math.log(10))
+    needed = 2 * probe.largest / math.log(10)
+    if needed > MOST_DIGITS:
+        size = f"a logit of {loss.name} is {float(probe.largest):.1e}, for which {float(needed):.1e} digits are needed"
+        msg = f"{size}, and at most {MOST_DIGITS:,} computed; raise the temperature, or shrink the rows"
+        raise InputError(msg)
+    precision = digits + 30 + math.ceil(needed)
     return _converged(loss.name, lambda p: _at_precision(loss, inputs, system, p, gradients), precision, digits)
 
 
 def _declared(loss: Any) -> Loss:
     """The declaration of a loss that was given as such, as a callable or by name."""
-    known: Any = get_loss(loss) if isinstance(loss, str) else loss
-    declaration: Loss = getattr(known, "declaration", known)
-    return declaration
+    return declared(get_loss(loss) if isinstance(loss, str) else loss)
 
 
 def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:

@@ -1,8 +1,12 @@
 """Text that others wrote, made printable: messages of exceptions, names, paths, what a program prints."""
 
+import reprlib
+
 LONGEST = 300
 """Characters of a message that are shown."""
 _MORE = "..."
+_ABBREVIATED = reprlib.Repr()
+_ABBREVIATED.maxstring = _ABBREVIATED.maxother = _ABBREVIATED.maxlong = 80
 
 
 def printable(thing: object, limit: int = LONGEST) -> str:
@@ -26,6 +30,25 @@ def printable(thing: object, limit: int = LONGEST) -> str:
     # Cut first: a message may have any length.
     line = " ".join(harmless(" ".join(_text(thing)[: 20 * limit].split())).split())
     return line if len(line) <= limit else line[: limit - len(_MORE)] + _MORE
+
+
+def shown(value: object) -> str:
+    """A value as it stands in a message: the beginning and the end of its ``repr``, whatever that does.
+
+    >>> shown(10**100), shown([1, "a"])
+    ('1000000000000000000000000000000000000...000000000000000000000000000000000000000', "[1, 'a']")
+    """
+    try:
+        text = _ABBREVIATED.repr(value)
+    except (Exception, SystemExit):
+        # An integer has one that raises, too, if it has more digits than Python writes.
+        text = f"a value of type {type(value).__name__}"
+    return printable(text)
+
+
+def reason(error: BaseException) -> str:
+    """An exception as it stands in another one's message: its type and its text."""
+    return printable(f"{type(error).__name__}: {_text(error)}")
 
 
 def harmless(text: str) -> str:

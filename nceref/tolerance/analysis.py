@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import bind
+from nceref.engine.arguments import bind, converted, declared, one_of, real_array, refuse_other_libraries
+from nceref.engine.entry_point import entry_point
+from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
@@ -29,6 +31,7 @@ from nceref.tolerance.forward import RoundingFormat, finite, logits_error, stati
 Array = Any
 
 
+@entry_point
 def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float = 16, dtype: Any = np.float64) -> bool:
     """Whether two results agree within a few units in the last place.
 
@@ -48,7 +51,7 @@ def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float
     bool
         False for other shapes, and for what is infinite or NaN.
     """
-    a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    a, b = (real_array(name, x).astype(float) for name, x in (("actual", actual), ("expected", expected)))
     if a.shape != b.shape or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
         return False
     unit = np.finfo(dtype).eps * np.maximum(np.abs(b), 0.0 if scale is None else scale)
@@ -80,7 +83,8 @@ class Bounds:
         return "\n".join(f"{stage:<12} {np.ravel(size)[worst]:.3e}" for stage, size in parts.items())
 
 
-def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any) -> Bounds:
+@entry_point
+def bounds(declaration: Any, /, *arrays: Any, accumulate: Any = None, **named: Any) -> Bounds:
     """Error bounds for one call of a loss, from the dtypes of its arrays.
 
     Parameters
@@ -99,19 +103,28 @@ def bounds(declaration: Any, *arrays: Any, accumulate: Any = None, **named: Any)
     Raises
     ------
     InputError
-        For arguments that the loss refuses.
+        For arguments that the loss refuses, and where a bound is larger than any number.
     """
-    loss = getattr(declaration, "declaration", declaration)
+    loss = declared(declaration)
     inputs = bind(loss, arrays, named)
+    refuse_other_libraries(inputs, "bounds")
     stored = {name: x.dtype for name, x in inputs.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
-    wide = np.dtype(accumulate or np.result_type(np.float32, *stored.values()))
+    wide = np.result_type(np.float32, *stored.values()) if accumulate is None else _accumulated(accumulate)
     info = np.finfo(wide)
     # The walk is in float64 whatever the format is, which enters through `RoundingFormat` alone.
     wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
-    with np.errstate(over="ignore", under="ignore"):
-        result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
+    result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
     grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
+    check_finite(result.value, "the bound of the value")
+    for name, b in grads.items():
+        check_finite(np.asarray(b), f"the bound of the gradient of `{name}`")
     return Bounds(result.value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, result.terms)
+
+
+def _accumulated(given: Any) -> Any:
+    """The format that computes, float32 or float64, by its name or dtype."""
+    name = given if isinstance(given, str) else converted("accumulate", given, np.dtype, given).name
+    return np.dtype(one_of("accumulate", name, ("float32", "float64")))
 
 
 def _storage(dtype: Any, size: Any) -> Any:

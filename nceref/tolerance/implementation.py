@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import choose_reduction
+from nceref.engine.arguments import choose_reduction, one_of
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.distances import PairedDistance
 from nceref.engine.plan import Comparison
 from nceref.engine.statistics import LogSumExp
-from nceref.errors import InputError
 from nceref.tolerance.analysis import Analysis, Bounds
 from nceref.tolerance.backward import shifted_slopes
 from nceref.tolerance.forward import LARGE, RoundingFormat, covered, exponentiates, finite, shift_error, statistic
@@ -105,11 +104,8 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     InputError
         For a format, reduction or algorithm that does not exist.
     """
-    for name, word, known in (("dtype", dtype, tuple(FORMATS)), ("algorithm", algorithm, ALGORITHMS)):
-        if word not in known:
-            msg = f"`{name}` must be one of {', '.join(map(repr, known))}, got {word!r}"
-            raise InputError(msg)
-    run, reduction = FORMATS[dtype], choose_reduction(bound.loss, reduction)
+    run, algorithm = FORMATS[one_of("dtype", dtype, FORMATS)], one_of("algorithm", algorithm, ALGORITHMS)
+    reduction = choose_reduction(bound.loss, reduction)
     plan = bound.plan
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nceref.output.text import harmless, printable
+from nceref.output.text import harmless, printable, reason, shown
 
 
 class SilentError(Exception):
@@ -59,3 +59,31 @@ def test_every_character_is_printable_or_escaped_and_lines_stay():
     assert shown.count("\\") == 1 + sum(not c.isprintable() and c not in "\n\t" for c in every)
     assert harmless("a\n\tb\n") == "a\n\tb\n"
     assert type(printable(Wrong("x"))) is str
+
+
+class Unshowable:
+    def __repr__(self):
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("value", "beginning"),
+    [
+        ("\x1b[31m", r"'\x1b[31m'"),
+        ("x" * 10**6, "'xxxxxxxxxxxx"),
+        ([1.5] * 10**6, "[1.5, 1.5, "),
+        (10**5000, "a value of type int"),
+        (Unshowable(), "a value of type Unshowable"),
+        (type("\x1b", (), {})(), "<"),
+    ],
+    ids=["escape", "text", "list", "integer", "raising", "name"],
+)
+def test_a_value_stands_in_a_message_in_a_few_printable_characters(value, beginning):
+    assert shown(value).startswith(beginning)
+    assert shown(value).isprintable()
+    assert len(shown(value)) <= 100
+
+
+def test_an_exception_stands_in_a_message_with_its_type():
+    assert reason(KeyError("a\nb\x1b")) == r"KeyError: 'a\nb\x1b'"
+    assert reason(SilentError()) == "SilentError: (SilentError without a text)"
