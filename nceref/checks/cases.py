@@ -16,9 +16,9 @@ TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
 SIZES = {"N": 4, "D": 3, "E": 3, "C": 3, "M": 5, "K": 6, "V": 2}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
-    """One set of arguments of a loss.
+    """One set of arguments of a loss; compared by identity.
 
     Attributes
     ----------

@@ -6,6 +6,7 @@ fails a declared one that breaks and an undeclared one that never does. A slack 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nceref.engine.embeddings import Part, Rows
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Dot, Given
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
-from nceref.tolerance import bounds
+from nceref.tolerance import Bounds, bounds
 
 Inputs = Mapping[str, Any]
 
@@ -48,6 +49,22 @@ def _value(loss: Loss, inputs: Inputs) -> float:
 
 def _grads(loss: Loss, inputs: Inputs) -> dict[str, Any]:
     return passes.evaluate(_plan(loss, inputs), "mean").gradients()
+
+
+# Most properties ask for these three of the same case.
+@lru_cache(maxsize=512)
+def _bounds(loss: Loss, case: Case) -> Bounds:
+    return bounds(loss, **case.inputs)
+
+
+@lru_cache(maxsize=512)
+def _unmoved_value(loss: Loss, case: Case) -> float:
+    return _value(loss, case.inputs)
+
+
+@lru_cache(maxsize=512)
+def _unmoved_grads(loss: Loss, case: Case) -> dict[str, Any]:
+    return _grads(loss, case.inputs)
 
 
 def _embeddings(loss: Loss, inputs: Inputs) -> list[str]:
@@ -90,7 +107,7 @@ def _slack(logits: list[np.ndarray[Any, Any]], value: float) -> float:
 def nonnegative(loss: Loss, case: Case) -> str | None:
     """No row is negative."""
     rows = passes.evaluate(_plan(loss, case.inputs), "mean").rows
-    slack = bounds(loss, **case.inputs).value * rows.size
+    slack = _bounds(loss, case).value * rows.size
     worst = float(np.min(rows))
     return None if worst >= -slack else f"a row is {worst:.6g}, but should be >= 0"
 
@@ -142,13 +159,13 @@ def scale_invariant(loss: Loss, case: Case) -> str | None:
     for name in _embeddings(loss, moved):
         # Powers of 2 change no digit of a normalized row.
         moved[name] = moved[name] * 2.0 ** rng.integers(-3, 4, (*moved[name].shape[:-1], 1))
-    slack = 2 * bounds(loss, **case.inputs).value
-    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+    slack = 2 * _bounds(loss, case).value
+    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
 
 
 def radial_slope_zero(loss: Loss, case: Case) -> str | None:
     """Normalized inputs get no gradient along themselves: <w_i, dL/dw_i> = 0."""
-    grads, slack = _grads(loss, case.inputs), bounds(loss, **case.inputs).grads
+    grads, slack = _unmoved_grads(loss, case), _bounds(loss, case).grads
     for name in _embeddings(loss, case.inputs):
         if name in grads:
             w = case.inputs[name]
@@ -167,8 +184,8 @@ def rotation_invariant(loss: Loss, case: Case) -> str | None:
         if isinstance(p, Array) and p.shape[-1] in "DE" and moved.get(p.name) is not None:
             moved[p.name] = moved[p.name] @ rotation
     # The rotated entries are rounded once more than the bound of one evaluation counts.
-    slack = 4 * bounds(loss, **case.inputs).value
-    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+    slack = 4 * _bounds(loss, case).value
+    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
 
 
 def permutation_equivariant(loss: Loss, case: Case) -> str | None:
@@ -183,9 +200,9 @@ def permutation_equivariant(loss: Loss, case: Case) -> str | None:
         # A table over samples is reordered both ways.
         if p.shape[1:] == ("N",):
             moved[p.name] = moved[p.name][:, order]
-    slack = bounds(loss, **case.inputs)
-    broken = _differs("value", _value(loss, moved), _value(loss, case.inputs), 2 * slack.value)
-    before, after = _grads(loss, case.inputs), _grads(loss, moved)
+    slack = _bounds(loss, case)
+    broken = _differs("value", _value(loss, moved), _unmoved_value(loss, case), 2 * slack.value)
+    before, after = _unmoved_grads(loss, case), _grads(loss, moved)
     for p in arrays:
         if broken is None and p.name in before:
             rows = order if p.shape[0] == "N" else np.arange(len(before[p.name]))
@@ -198,24 +215,25 @@ def view_swap_invariant(loss: Loss, case: Case) -> str | None:
     """The first two inputs may change places."""
     first, second = (p.name for p in loss.parameters[:2])
     moved = {**case.inputs, first: case.inputs[second], second: case.inputs[first]}
-    slack = 2 * bounds(loss, **case.inputs).value
-    return _differs("value", _value(loss, moved), _value(loss, case.inputs), slack)
+    slack = 2 * _bounds(loss, case).value
+    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
 
 
 def convex_in_logits(loss: Loss, case: Case) -> str | None:
     """At the middle of two sets of logits the value is at most the mean of both."""
     plan, rng = _plan(loss, case.inputs), _rng(case)
     start = _logits(plan)
-    few = [rng.random(s.shape) < 0.2 for s in start]
+    few, middle = [rng.random(s.shape) < 0.2 for s in start], _with_logits(plan, start)
     for spread in (0.5, 2.0, 8.0):
         # Moving few logits, or the positives alone, finds what a random direction averages away.
         for moved in ([True] * len(start), few, roles(plan, "positive")):
             move = [spread * rng.uniform(-1, 1, s.shape) * part for s, part in zip(start, moved, strict=True)]
             # Five points of a line, and the second difference at each of the three inner ones.
-            line = [[s + t * d for s, d in zip(start, move, strict=True)] for t in range(-1, 4)]
-            values = np.array([_with_logits(plan, logits) for logits in line])
+            line = {t: [s + t * d for s, d in zip(start, move, strict=True)] for t in (-1, 1, 2, 3)}
+            before, *after = (_with_logits(plan, logits) for logits in line.values())
+            values = np.array([before, middle, *after])
             excess = float(np.max(values[1:-1] - (values[:-2] + values[2:]) / 2))
-            if excess > _slack(line[-1], 2 * float(np.max(np.abs(values)))):
+            if excess > _slack(line[3], 2 * float(np.max(np.abs(values)))):
                 return f"the value in the middle exceeds the mean by {excess:.3g}"
     return None
 

@@ -8,6 +8,7 @@ relation    the two sides of every declared relation must agree
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -193,8 +194,7 @@ def check_property(loss: Loss, prop: Property) -> CheckResult:
     if not prop.applies(loss):
         return CheckResult(loss.name, prop.name, "skip", "the question does not arise")
     declared, seen = prop.name in loss.properties, 0
-    # The default options alone, which the declaration speaks of.
-    for case in cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1):
+    for case in _property_cases(loss):
         if on_kink(loss, dict(case.inputs)):
             continue
         seen += 1
@@ -206,6 +206,12 @@ def check_property(loss: Loss, prop: Property) -> CheckResult:
     if declared:
         return CheckResult(loss.name, prop.name, "pass", f"declared, holds on {seen} cases")
     return CheckResult(loss.name, prop.name, "fail", f"not declared, but it holds on all {seen} cases")
+
+
+@lru_cache(maxsize=64)
+def _property_cases(loss: Loss) -> tuple[Case, ...]:
+    """Of the default options alone, which the declaration speaks of."""
+    return tuple(cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1))
 
 
 def _broken(loss: Loss, prop: Property, case: Case) -> str | None:
