@@ -9,6 +9,7 @@ exp, log, sqrt, sin, cos, pi, abs, sum, min, max, len, range, zip, int, and entr
 import ast
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import CodeType
 from typing import Any, NamedTuple
 
 from nceref.errors import InputError
@@ -143,9 +144,9 @@ def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held
     """
     space = _Space(scenario(name), base, system)
     held = Held(True)
-    for comparison in _comparisons(text):
-        left = space.value(comparison.left)
-        for operator, expression in zip(comparison.ops, comparison.comparators, strict=True):
+    for first, others in _comparisons(text):
+        left = space.value(first)
+        for operator, expression in others:
             right = space.value(expression)
             if not all(system.compare(a, operator, b) for a, b in _pairs(left, right)):
                 return Held(False, f"{_text(left)} against {_text(right)}")
@@ -154,7 +155,9 @@ def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held
     return held
 
 
-def _comparisons(text: str) -> list[ast.Compare]:
+@cache
+def _comparisons(text: str) -> list[tuple[CodeType, list[tuple[ast.cmpop, CodeType]]]]:
+    """The first side of each comparison, and the operators with the other sides."""
     body = ast.parse(text, mode="eval").body
     comparisons = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
     if not all(
@@ -162,7 +165,15 @@ def _comparisons(text: str) -> list[ast.Compare]:
     ):
         msg = f"a statement must be comparisons by ==, <= or <, joined by `and`, got {text!r}"
         raise InputError(msg)
-    return [one for one in comparisons if isinstance(one, ast.Compare)]
+    return [
+        (_code(one.left), list(zip(one.ops, map(_code, one.comparators), strict=True)))
+        for one in comparisons
+        if isinstance(one, ast.Compare)
+    ]
+
+
+def _code(expression: ast.expr) -> CodeType:
+    return compile(ast.fix_missing_locations(ast.Expression(_Exact().visit(expression))), "<statement>", "eval")
 
 
 def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
@@ -191,11 +202,10 @@ class _Space:
         self.names: dict[str, Any] = {}
         self._fill(self.base)
 
-    def value(self, expression: ast.expr) -> Any:
+    def value(self, expression: CodeType) -> Any:
         """The value of an expression of the statement."""
-        code = ast.fix_missing_locations(ast.Expression(_Exact().visit(expression)))
         # Only texts of this package are evaluated, never a user's.
-        return eval(compile(code, "<statement>", "eval"), self.names)
+        return eval(expression, self.names)
 
     def _fill(self, base: Mapping[str, Any]) -> None:
         m = self.system
@@ -217,9 +227,10 @@ class _Space:
             self._fill({**self.base, name: entries})
             return expression()
 
+        before = dict(self.names)
         slope = self.system.derivative(at, x)
         # The rest of the statement is about the base values as they were.
-        self._fill(self.base)
+        self.names.update(before)
         return slope
 
 
