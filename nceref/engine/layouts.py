@@ -70,7 +70,7 @@ def two_views(
     """
     n = z1.shape[0]
     if n < least:
-        msg = f"{name} has no negatives for {n} pair of views; pass at least {least} pairs"
+        msg = f"{name} has no negatives for {n} pair of views in `z1` and `z2`; pass at least {least} pairs"
         raise InputError(msg)
     z = embed(normalize, z1=z1, z2=z2)
     return Comparison(Dot(z, z, divided_by(temperature)), _one_partner(n, tuple((k or {"negatives": 1.0}).items())))

@@ -12,7 +12,7 @@ block (I, J) transposed. Only the blocks on and above the diagonal are visited, 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,18 +106,18 @@ class Walk:
         self.rows, self.columns = _spans(n, height), _spans(m, width)
         self.cache = TileCache(self, number.bits // 8) if keep else None
 
-    def blocks(self, strips: Sequence[slice]) -> Iterator[tuple[slice, slice]]:
+    def blocks(self, strips: Iterable[slice]) -> Iterator[tuple[slice, slice]]:
         """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
         return ((r, c) for r in strips for c in self.columns if not (self.mirrored and c.start < r.start))
 
-    def tiles(self, terms: Terms, strips: Sequence[slice]) -> Iterator[Tile]:
+    def tiles(self, terms: Terms, strips: Iterable[slice]) -> Iterator[Tile]:
         """The tiles of some strips of rows that at least one of the terms touches.
 
         Parameters
         ----------
         terms : mapping of str to FittedTerm
             All of the comparison, or those that get a gradient.
-        strips : sequence of slice
+        strips : iterable of slice
             Spans of rows, the share of one thread.
 
         Yields
@@ -145,7 +145,7 @@ class Walk:
             Each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
         """
 
-        def work(strips: Sequence[slice]) -> dict[str, dict[int, Any]]:
+        def work(strips: Iterable[slice]) -> dict[str, dict[int, Any]]:
             # A state of every span, not of this thread's strips alone: a mirrored tile, or a term along columns, also
             # adds to rows of other threads.
             states = {name: self._starts(term) for name, term in self.terms.items()}
@@ -197,7 +197,7 @@ class Walk:
         }
         total: Any = self.logits.gradient(self.mirrored)
 
-        def work(strips: Sequence[slice]) -> Any:
+        def work(strips: Iterable[slice]) -> Any:
             gradient = total.fork()
             for tile in self.tiles(active, strips):
                 # In both directions on the diagonal, too: such a tile reaches the accumulator once, and a slope of

@@ -11,12 +11,14 @@ from nceref.engine.namespaces import array_namespace, free_bytes, number_format,
 
 LEAST_PAIRS = 1 << 20
 """Below this many logits, starting threads costs more than it saves."""
-_SETTINGS: dict[str, tuple[ContextVar[Any], int]] = {
-    "block": (ContextVar("block", default=None), 1),
-    "threads": (ContextVar("threads", default=None), 1),
-    "keep": (ContextVar("keep", default=None), 0),
+MOST_THREADS = 1024
+"""Each holds a gradient of the candidates; no host has more processors that share a memory."""
+_SETTINGS: dict[str, tuple[ContextVar[Any], int, int | None]] = {
+    "block": (ContextVar("block", default=None), 1, None),
+    "threads": (ContextVar("threads", default=None), 1, MOST_THREADS),
+    "keep": (ContextVar("keep", default=None), 0, None),
 }
-"""Each setting with its least value."""
+"""Each setting with its least and its largest value."""
 
 
 class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` statement as well
@@ -30,7 +32,7 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
         Side of the square blocks, at least 1; default 512, on a device as large as a share of its free memory. Memory
         beyond inputs, gradients and what is kept: for each thread, a few blocks and one gradient of the candidates.
     threads : int, optional
-        At least 1; default: the environment variable NCEREF_THREADS, else the processors this process may use.
+        From 1 to 1024; default: the environment variable NCEREF_THREADS, else the processors this process may use.
     keep : int, optional
         Bytes of logits that may be kept between the passes for value and gradient, at least 0; a larger batch computes
         them twice. Default 64 MiB, on a device a quarter of its free memory.
@@ -43,7 +45,7 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
 
     def __init__(self, *, block: int | None = None, threads: int | None = None, keep: int | None = None) -> None:
         given = {"block": block, "threads": threads, "keep": keep}
-        chosen = {name: integer(f"`{name}`", x, _SETTINGS[name][1]) for name, x in given.items() if x is not None}
+        chosen = {name: integer(f"`{name}`", x, *_SETTINGS[name][1:]) for name, x in given.items() if x is not None}
         self._tokens = [(_SETTINGS[name][0], _SETTINGS[name][0].set(value)) for name, value in chosen.items()]
 
     def __enter__(self) -> None:
@@ -124,4 +126,4 @@ def _default_threads(text: str | None) -> int:
     if not text:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else text
-    return integer("the environment variable NCEREF_THREADS", number, 1)
+    return integer("the environment variable NCEREF_THREADS", number, 1, MOST_THREADS)

@@ -6,11 +6,11 @@ meanwhile.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -73,13 +73,16 @@ def _keep_freed_blocks() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
-def share(work: Callable[[Sequence[Any]], T], strips: Sequence[slice], threads: int) -> list[T]:
+def share(work: Callable[[Iterable[Any]], T], strips: Sequence[slice], threads: int) -> list[T]:
     """Results of `work` on shares of the strips, in the order of the threads; one share for 0 threads, or 1.
+
+    Where one of them raises, or the caller is interrupted, the others end with the strip at which they are, and none
+    is running any more when the exception arrives.
 
     Parameters
     ----------
     work : callable
-        Takes a list of strips; runs with the caller's context.
+        Goes once through an iterable of strips; runs with the caller's context.
     strips : sequence of slice
         Strips of rows. They are dealt to and fro: of a triangle, whose strips get shorter, all get about the same area.
     threads : int
@@ -94,21 +97,47 @@ def share(work: Callable[[Sequence[Any]], T], strips: Sequence[slice], threads: 
         shares = [[s for i, s in enumerate(strips) if i % turns in (t, turns - 1 - t)] for t in range(turns // 2)]
         if len(shares) == 1:
             return [work(strips)]
-        results = [_started(len(shares), work, own) for own in shares]
-        return [result() for result in results]
+        return _together(work, shares)
 
 
-def _started(threads: int, work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> Callable[[], T]:
-    """What waits for a share of the work, or does it where the interpreter is shutting down and starts no thread."""
+def _together(work: Callable[[Iterable[Any]], T], shares: list[list[slice]]) -> list[T]:
+    stop, started = Event(), []
+    try:
+        for own in shares:
+            started.append(_started(len(shares), work, _until(stop, own)))
+        running = set(started)
+        while running:
+            # Not for ever: the signal of Ctrl-C may wake another thread than this one, which then has to look for it.
+            done, running = wait(started, timeout=0.2, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        return [future.result() for future in started]
+    except BaseException:
+        stop.set()
+        wait(started)
+        raise
+
+
+def _until(stop: Event, strips: Iterable[slice]) -> Iterator[slice]:
+    for strip in strips:
+        if stop.is_set():
+            return
+        yield strip
+
+
+def _started(threads: int, work: Callable[[Iterable[Any]], T], strips: Iterable[Any]) -> "Future[T]":
+    """A share of the work in a thread, or done already where the interpreter is shutting down and starts none."""
     # The settings of `config` are context variables: work that reads them reads the caller's.
     context = copy_context()
     try:
-        return _pool(threads).submit(context.run, _quietly, work, strips).result
+        return _pool(threads).submit(context.run, _quietly, work, strips)
     except RuntimeError:
-        return lambda: context.run(_quietly, work, strips)
+        done: Future[T] = Future()
+        done.set_result(context.run(_quietly, work, strips))
+        return done
 
 
-def _quietly(work: Callable[[Sequence[Any]], T], strips: Sequence[Any]) -> T:
+def _quietly(work: Callable[[Iterable[Any]], T], strips: Iterable[Any]) -> T:
     """Without NumPy's warnings: whatever left the range is seen in the result, which the caller checks."""
     with np.errstate(all="ignore"):
         return work(strips)

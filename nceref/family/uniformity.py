@@ -33,7 +33,7 @@ def plan(x, *, t, include_diagonal, normalize) -> Plan:
     """A log-sum-exp over everyone else a row; the head joins the rows."""
     n = x.shape[0]
     if n < 2:
-        msg = f"uniformity needs at least 2 points to form a pair, got {n}"
+        msg = f"uniformity needs at least 2 rows of `x` to form a pair, got {n}"
         raise InputError(msg)
     logits = SquaredDistance(embed(normalize, x=x), Factor(t))
     terms = {"negatives": Term(LogSumExp(), Except(itself(n)))}

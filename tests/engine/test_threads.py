@@ -1,6 +1,9 @@
 """Threads: results within the bound and the same on every run; settings are checked and put back."""
 
+import _thread
 import os
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -40,9 +43,35 @@ def test_an_error_in_a_thread_reaches_the_caller():
         get_loss("info_nce")(x, x, temperature=0.1, normalize="none")
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize("end", [ZeroDivisionError, KeyboardInterrupt])
+def test_when_one_thread_fails_or_the_caller_is_interrupted_the_others_end(end):
+    seen, running, begun = [], [], threading.Event()
+
+    def work(strips):
+        running.append(None)
+        for strip in strips:
+            if strip.start == 0:
+                begun.wait(10)
+                if end is ZeroDivisionError:
+                    running.pop()
+                    return 1 // 0
+                _thread.interrupt_main()
+            begun.set()
+            seen.append(strip)
+            time.sleep(0.001)
+        running.pop()
+        return None
+
+    with pytest.raises(end):
+        threads.share(work, [slice(i, i + 1) for i in range(20000)], 2)
+    # Without an end in between it would be all 10,000 strips of the other thread.
+    assert len(seen) < 5000
+    assert running == []
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", 10**9, 10**400])
 def test_a_count_that_is_no_positive_integer_is_refused(bad):
-    with pytest.raises(InputError, match="`threads` must be an integer >= 1, got"):
+    with pytest.raises(InputError, match="`threads` must be an integer from 1 to 1,024, got"):
         config(threads=bad)
 
 
@@ -68,7 +97,7 @@ def test_the_environment_sets_the_default(monkeypatch):
     monkeypatch.setenv("NCEREF_THREADS", "3")
     assert settings.thread_count() == 3
     monkeypatch.setenv("NCEREF_THREADS", "many")
-    with pytest.raises(InputError, match="the environment variable NCEREF_THREADS must be an integer >= 1, got 'many'"):
+    with pytest.raises(InputError, match="the environment variable NCEREF_THREADS must be an integer from 1"):
         settings.thread_count()
 
 

@@ -65,5 +65,5 @@ def test_cotangent_is_refused():
 
 
 def test_one_point_alone_is_refused():
-    with pytest.raises(InputError, match="at least 2 points to form a pair, got 1"):
+    with pytest.raises(InputError, match="at least 2 rows of `x` to form a pair, got 1"):
         uniformity(THREE[:1])
