@@ -18,19 +18,23 @@ from nceref.errors import InputError, NcerefError, TargetError
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.frameworks import CallRequest
-from nceref.verification.targets.process import messages
+from nceref.verification.targets.process import messages, tree
 from nceref.verification.targets.process.exchange import Exchange
 from nceref.verification.targets.process.wire import WireError
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from nceref.verification.targets.child_main import main; main()"
+    "from nceref.verification.targets.process.guard import main; main()"
 )
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
 _GARBLED = "closes or garbles the pipe to its parent"
+_PRINTED = 1 << 24
+"""Bytes on standard error that are kept."""
+_FAREWELL = 5.0
+"""Seconds for the guard to collect what was ended."""
 _LAST_WORDS = 2000
 """Bytes of what a process has printed that are read after its end."""
 
@@ -69,17 +73,20 @@ class ChildRunner:
         """
         # A file and no pipe: nobody reads it while the target runs, and a full pipe would block the target.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
+        self._mark = os.urandom(8).hex()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # A process group of its own: `stop` ends also what the target has started.
+            env={**os.environ, tree.MARK: self._mark},
+            # A process group of its own: Ctrl-C is for the parent, which ends the child.
             start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._born = tree.birth(self._process.pid)
         self._exchange = Exchange(self._process.stdin, self._process.stdout)
         self._load()
 
@@ -109,7 +116,7 @@ class ChildRunner:
         if self._process is None:
             return
         process, self._process = self._process, None
-        _kill(process)
+        _end(process, self._mark, self._born)
         self._exchange.close()
         self._errors.close()
 
@@ -157,11 +164,17 @@ class ChildRunner:
             raise InputError(msg) from error
 
     def _ended(self) -> bool:
+        """Whether the process is gone; if not, its guard goes on, and what it prints does not fill the disk."""
         assert self._process is not None
-        return self._process.poll() is not None
+        _resume(self._process)
+        # Its place in the file stays, and what is cut off takes no room.
+        if os.fstat(self._errors.fileno()).st_size > _PRINTED:
+            self._errors.truncate(0)
+        return self._process.returncode is not None
 
     def _death(self) -> Outcome:
         assert self._process is not None
+        _resume(self._process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             # The pipe may close before the exit code is there.
             self._process.wait(timeout=1.0)
@@ -175,7 +188,7 @@ class ChildRunner:
     def _last_words(self) -> str:
         # The end only: the file may be larger than the memory.
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _LAST_WORDS, 0))
-        lines = self._errors.read(_LAST_WORDS).decode(errors="replace").strip().splitlines()
+        lines = self._errors.read(_LAST_WORDS).decode(errors="replace").replace("\0", "").strip().splitlines()
         return lines[-1] if lines else ""
 
 
@@ -184,10 +197,23 @@ def _signal(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else str(number)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(OSError):
-        if hasattr(os, "killpg"):
+def _resume(process: "subprocess.Popen[bytes]") -> None:
+    """Have the guard go on: a target may have stopped it."""
+    # Only as long as it is not waited for: its number may be another's then.
+    if hasattr(signal, "SIGCONT") and process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+
+
+def _end(process: "subprocess.Popen[bytes]", mark: str, born: int) -> None:
+    """End a process and all that it has started, as far as the system shows them."""
+    _resume(process)
+    if tree.AVAILABLE:
+        tree.end_tree(process.pid if process.returncode is None else 0, mark, born)
+    elif hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+    # The guard ends by itself when nothing is left.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_FAREWELL if tree.AVAILABLE else 0.0)
+    process.kill()
     process.wait()

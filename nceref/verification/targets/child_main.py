@@ -8,7 +8,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nceref.errors import NcerefError
+from nceref.errors import NcerefError, TargetError
+from nceref.verification.records import Outcome
 from nceref.verification.targets import load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.find import folder_of
@@ -48,6 +49,11 @@ class _Answers:
             return self._loaded(message) if "loss" in message else self._called(message)
         except NcerefError as error:
             return messages.error_message(error)
+        # The user's Ctrl-C does not reach this process: the target has raised it.
+        except KeyboardInterrupt:
+            if "loss" in message:
+                return messages.error_message(TargetError("loading the target raises KeyboardInterrupt"))
+            return messages.outcome_message(Outcome(trouble="raises", sentence="raises KeyboardInterrupt"))
 
     def _loaded(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The target of a request; a later one for the same text finds its packages imported already."""

@@ -1,0 +1,91 @@
+"""Where a child begins: on Linux it splits into the target's process and a guard that collects what the target starts.
+
+The guard is the reaper of the whole tree: a process that detaches itself becomes the guard's child, so that it is seen
+and ended. Nothing that takes long is imported before the split.
+"""
+
+import os
+import signal
+import sys
+
+from nceref.verification.targets.process import tree
+
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+
+def main() -> None:
+    """Run the target's process until its parent is gone; on Linux beside a guard, which ends as that process does."""
+    if sys.platform == "linux" and tree.AVAILABLE:
+        # Where the caller ignores it, there would be nothing to wait for.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _adopt()
+        target = os.fork()
+        if target:
+            _guard(target)
+        # Signals to its group do not reach the guard.
+        os.setsid()
+    from nceref.verification.targets import child_main
+
+    child_main.main()
+
+
+def _adopt() -> None:
+    """Become the parent of orphans below this process."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def _guard(target: int) -> None:
+    """Wait for the target's process, end what it leaves behind, and end in the same way."""
+    import _thread
+
+    for number in signal.valid_signals() - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    # Who holds the pipe of the replies keeps the parent waiting for its end.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)
+    _thread.start_new_thread(_watch, ())
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == target:
+            break
+    _end()
+    _end_as(status)
+
+
+def _watch() -> None:
+    """End everything when nobody holds the other end of standard input any more: the parent is gone."""
+    import select
+
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
+    _end()
+    os._exit(0)
+
+
+def _end() -> None:
+    """End and collect what is left, if there is anything."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+        tree.end_tree(os.getpid(), os.environ.get(tree.MARK, ""), tree.birth(os.getpid()))
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+def _end_as(status: int) -> None:
+    """Exit with a code, or by the signal that has ended the target."""
+    import resource
+
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        # One core file is enough.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)

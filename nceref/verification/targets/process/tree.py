@@ -1,0 +1,119 @@
+"""The processes that a target has started, however they have detached themselves: found in /proc, and ended.
+
+Descendants of the guard are theirs, and so is every process that has inherited the mark in the environment: it stays
+where the guard was killed. What takes both away from itself is not seen; see docs/verify.md.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from typing import NamedTuple
+
+MARK = "NCEREF_TARGET"
+"""The environment variable that all processes of one child inherit."""
+AVAILABLE = os.access("/proc/self/stat", os.R_OK)
+_PASSES = 200
+_PAUSE = 0.005
+"""Seconds between two looks at processes that have been killed."""
+
+
+class _Entry(NamedTuple):
+    """One line of the table of processes."""
+
+    parent: int
+    state: bytes
+    born: int
+
+
+def end_tree(root: int, mark: str, born: int = 0) -> bool:
+    """End all processes below a process, and all that have the mark; not the process itself.
+
+    Parameters
+    ----------
+    root : int
+        The guard; 0 where it is gone, since its number may be another's by now.
+    mark : str
+        Value of the variable `MARK`.
+    born : int
+        Start of the guard, see `birth`: what is older is none of them.
+
+    Returns
+    -------
+    bool
+        Whether none is left.
+    """
+    # Stopped first, all of them: one that is killed makes room for what the others fork.
+    stopped: set[int] = set()
+    for _ in range(_PASSES):
+        new = _theirs(root, mark, born) - stopped
+        if not new:
+            break
+        _signal(new, signal.SIGSTOP)
+        stopped |= new
+    left = stopped
+    for _ in range(_PASSES):
+        if not left:
+            break
+        _signal(left, signal.SIGKILL)
+        time.sleep(_PAUSE)
+        left = _theirs(root, mark, born)
+    return not left
+
+
+def birth(pid: int) -> int:
+    """When a process began, in ticks since the system did; 0 if it is not there."""
+    entry = _entry(pid)
+    return 0 if entry is None else entry.born
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
+def _theirs(root: int, mark: str, born: int) -> set[int]:
+    """The living processes below `root`, and those with the mark and what is below them."""
+    with os.scandir("/proc") as listed:
+        pids = [int(each.name) for each in listed if each.name.isdecimal()]
+    table = {pid: entry for pid in pids if (entry := _entry(pid))}
+    below: dict[int, list[int]] = {}
+    for pid, entry in table.items():
+        below.setdefault(entry.parent, []).append(pid)
+    wanted = f"{MARK}={mark}".encode()
+    own = {os.getpid(), root}
+    waiting = [root] if root else []
+    waiting += [pid for pid, entry in table.items() if entry.born >= born and pid not in own and _marked(pid, wanted)]
+    theirs: set[int] = set()
+    while waiting:
+        pid = waiting.pop()
+        if pid not in theirs:
+            theirs.add(pid)
+            waiting += below.get(pid, [])
+    # A zombie is dead; whose child it is takes it away.
+    return {pid for pid in theirs - own if table[pid].state not in b"ZX"}
+
+
+def _entry(pid: int) -> _Entry | None:
+    # The name in parentheses may hold anything.
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return _Entry(int(fields[1]), fields[0], int(fields[19])) if fields else None
+
+
+def _marked(pid: int, wanted: bytes) -> bool:
+    return wanted in _read(f"/proc/{pid}/environ").split(b"\0")
+
+
+def _read(path: str) -> bytes:
+    """A file of /proc; nothing where the process has ended meanwhile, or is another user's."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 1 << 22)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

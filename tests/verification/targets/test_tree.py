@@ -1,0 +1,116 @@
+"""Nothing that a target has started is left, whatever it does to its parent; and nothing else is touched."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from verification.targets.test_targets import NT_XENT, probe_of
+
+from nceref.verification.targets import runner
+from nceref.verification.targets.process import tree
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
+
+SLEEP = "sleep 600"
+DETACHED = f"( setsid {SLEEP} & echo $!; setsid {SLEEP} & echo $! )"
+"""Started in sessions of their own by a shell that is gone at once."""
+
+
+@pytest.fixture
+def start():
+    """Start shell commands with a mark; those that are left are killed at the end."""
+    groups = []
+
+    def started(command, mark=""):
+        environment = {**os.environ, tree.MARK: mark}
+        process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, env=environment, process_group=0)
+        groups.append(process)
+        return process
+
+    yield started
+    for process in groups:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def numbers(process, count):
+    return [int(process.stdout.readline()) for _ in range(count)]
+
+
+def is_there(pid):
+    """Whether a process lives; one that has ended may still be waited for by its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_all_below_a_process_are_ended_but_not_itself_nor_others(start):
+    root = start(
+        f"echo $$; {SLEEP} & echo $!; sh -c 'echo $$; {SLEEP} & echo $!; kill -STOP $!; wait' & wait; kill -STOP $$"
+    )
+    other = start(f"echo $$; exec {SLEEP}")
+    own, *below = numbers(root, 4)
+    (foreign,) = numbers(other, 1)
+    assert [is_there(pid) for pid in (own, *below, foreign)] == [True] * 5
+    assert tree.end_tree(own, "nobody has this mark")
+    assert [is_there(pid) for pid in (own, *below, foreign)] == [True, False, False, False, True]
+
+
+def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
+    left, others = start(DETACHED, "this"), start(DETACHED, "another")
+    left.wait()
+    others.wait()
+    ours, theirs = numbers(left, 2), numbers(others, 2)
+    try:
+        assert tree.end_tree(0, "this", tree.birth(ours[1]) + 1), "older ones are nobody's"
+        assert is_there(ours[0])
+        assert tree.end_tree(0, "this", tree.birth(os.getpid()))
+        assert [is_there(pid) for pid in (*ours, *theirs)] == [False, False, True, True]
+    finally:
+        tree.end_tree(0, "another")
+
+
+SOURCE = """
+    import os, signal, subprocess, sys, time
+
+    def leave():
+        # A daemon that holds every descriptor of this process, the pipe included.
+        if (child := os.fork()) == 0:
+            os.setsid()
+            if (daemon := os.fork()) == 0:
+                time.sleep(600)
+            with open(os.path.join(os.path.dirname(__file__), "daemon"), "w") as file:
+                file.write(str(daemon))
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def kills_the_guard(z1, z2, temperature):
+        leave()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+
+    def stops_the_guard(z1, z2, temperature):
+        leave()
+        os.kill(os.getppid(), signal.SIGSTOP)
+        os._exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("kills_the_guard", "signal SIGKILL"), ("stops_the_guard", "exit code 7")],
+)
+def test_the_guard_can_be_killed_or_stopped_and_nothing_is_left(tmp_path, name, sentence):
+    (tmp_path / "theirs.py").write_text(textwrap.dedent(SOURCE), encoding="utf-8")
+    with runner.in_child(f"{tmp_path}/theirs.py:{name}", NT_XENT.declaration, timeout=600.0) as run:
+        outcome = run(probe_of())
+    assert (outcome.trouble, outcome.sentence) == ("dies", f"ends the process with {sentence}")
+    assert not is_there(int((tmp_path / "daemon").read_text()))
