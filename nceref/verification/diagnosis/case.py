@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from nceref.verification.dense.forms import evaluated, member, prepared, substit
 from nceref.verification.dense.stages import reduced
 from nceref.verification.dense.temperatures import temperature
 from nceref.verification.diagnosis.options import Option
-from nceref.verification.records import Observation
+from nceref.verification.records import Observation, Probe
 
 EARLY = frozenset(
     {"scalar", "normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"}
@@ -29,6 +29,7 @@ SMALLEST = 1e-300
 LITTLE = 1e-3
 """Relative error of a value that products in 10 bits have left."""
 Array = Any
+_Structure = tuple[Option, ...]
 
 FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "factor" and c.factor}
 """What may multiply the result, from the temperature (the inverse of a scale) and the number of samples."""
@@ -38,6 +39,14 @@ _SIZES: Mapping[str, Callable[[int], float]] = {
 }  # fmt: skip
 OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size in _SIZES.items() for sign in "+-"}
 """What may be added to the result, in words: a sign, and what the logarithm is of."""
+
+
+# What variants answer is the same for every target. Enough probes for three standard suites.
+@lru_cache(maxsize=128)
+def _variants(
+    probe: Probe,
+) -> tuple[dict[_Structure, Any], dict[_Structure, DenseRows], dict[_Structure, tuple[Array, Array]]]:
+    return {}, {}, {}
 
 
 class CaseAnalysis:
@@ -54,9 +63,7 @@ class CaseAnalysis:
         bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
         # Rows of two directions come as (2, N): the dense form has them one below the other.
         self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
-        self._arranged: dict[tuple[Option, ...], Any] = {}
-        self._rows: dict[tuple[Option, ...], DenseRows] = {}
-        self._answers: dict[Any, tuple[Array, Array]] = {}
+        self._arranged, self._rows, self._answers = _variants(probe)
 
     @property
     def departs(self) -> bool:
