@@ -18,7 +18,7 @@ from nceref.engine.arguments import checked_cotangent, choose_reduction, domain
 from nceref.engine.arrays import in_dtype_of, promoted
 from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.entry_point import entry_point
-from nceref.engine.namespaces import array_namespace
+from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
@@ -82,7 +82,9 @@ class LossFunction:
     @entry_point
     def __call__(self, /, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
-        return self._evaluate(arrays, arguments, reduction)[0].value(reduction)
+        evaluation, bound = self._evaluate(arrays, arguments, reduction)
+        with bound.naming_arguments():
+            return evaluation.value(reduction)
 
     @entry_point
     def value_and_grad(
@@ -115,12 +117,15 @@ class LossFunction:
         """
         evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
         checked = self._checked_cotangent(evaluation, reduction, cotangent)
-        return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
+        with bound.naming_arguments():
+            return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
 
     @entry_point
     def anatomy(self, /, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        return anatomy(bound_loss(self.declaration, arrays, arguments).plan)
+        bound = bound_loss(self.declaration, arrays, arguments)
+        with bound.naming_arguments():
+            return anatomy(bound.plan)
 
     @entry_point
     def decompose(self, /, *arrays: Any, **arguments: Any) -> dict[str, Any]:
@@ -131,7 +136,7 @@ class LossFunction:
             raise InputError(msg)
         bound = bound_loss(self.declaration, arrays, arguments)
         parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
-        means = {name: passes.as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
+        means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
         for name, mean in means.items():
             passes.check_finite(mean, f"the part {name}")
         return means

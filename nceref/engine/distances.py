@@ -22,15 +22,20 @@ class SquaredDistance:
     symmetric = True
 
     @property
+    def scale(self) -> float:
+        """What squared distances of balanced points are multiplied by."""
+        return self.factor.times_power(2 * self.points.balanced[1])
+
+    @property
     def bound(self) -> float:
         xp = array_namespace(self.like)
         # Two points are at most as far apart as both are from the first one.
-        return self.factor.value * float(2 * xp.max(xp.linalg.vector_norm(self.centered, axis=1))) ** 2
+        return self.scale * float(2 * xp.max(xp.linalg.vector_norm(self.centered, axis=1))) ** 2
 
     @cached_property
     def centered(self) -> Array:
-        """The points seen from the first one: far from the origin, squares would swallow the distances."""
-        return self.points.values - self.points.values[:1, :]
+        """Balanced points seen from the first one: far from the origin, squares would swallow the distances."""
+        return self.points.balanced[0] - self.points.balanced[0][:1, :]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,7 +50,7 @@ class SquaredDistance:
         a, b = self.centered[rows, :], self.centered[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
-        return -self.factor.value * xp.clip(squares - 2 * (a @ b.T), min=0.0)
+        return -self.scale * xp.clip(squares - 2 * (a @ b.T), min=0.0)
 
     def gradient(self, mirrored: bool) -> "_SquaredDistanceGradient":
         return _SquaredDistanceGradient(self, mirrored)
@@ -74,7 +79,7 @@ class _SquaredDistanceGradient(Accumulator):
 
     def finish(self) -> Gradients:
         points: Rows = self.logits.points
-        return points.vjp(-2 * self.logits.factor.value * self.x)
+        return points.vjp(self.logits.factor.multiply(-2 * self.x, points.balanced[1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.scaling import far_exponent, power_of_two, times_power
 from nceref.errors import InputError
 
 Array = Any
@@ -35,6 +36,8 @@ class Part:
         Where its rows stand.
     length : array or None
         (n, 1), the length each row was divided by; None where rows are taken as they are.
+    unit : array or None
+        (n, 1), powers of two: lengths are measured in them where they, or their squares, leave the range.
     constant : bool
         It gets no gradient.
     """
@@ -44,6 +47,11 @@ class Part:
     span: slice
     length: Array | None = None
     constant: bool = False
+    unit: Array | None = None
+
+    def per_length(self, x: Array) -> Array:
+        """The array, (n, D), row by row divided by what the rows were divided by."""
+        return x / self.length if self.unit is None else x / self.length / self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +69,17 @@ class Rows:
 
     @cached_property
     def longest(self) -> float:
-        """A bound on the lengths of the rows."""
+        """A bound on the lengths of the rows, `balanced`."""
         if all(part.length is not None for part in self.parts):
             return 1.0
         xp = array_namespace(self.values)
-        return float(xp.max(xp.linalg.vector_norm(self.values, axis=1)))
+        return float(xp.max(xp.linalg.vector_norm(self.balanced[0], axis=1)))
+
+    @cached_property
+    def balanced(self) -> tuple[Array, int]:
+        """The rows divided by a power of two, and its exponent: 0 where products of rows cannot leave the range."""
+        exponent = 0 if all(part.length is not None for part in self.parts) else far_exponent(self.values)
+        return times_power(self.values, -exponent), exponent
 
     def vjp(self, g: Array) -> Gradients:
         """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
@@ -83,7 +97,7 @@ class Rows:
             if part.length is not None:
                 z = values[part.span, :]
                 own -= xp.vecdot(own, z, axis=-1)[:, None] * z
-                own /= part.length
+                own = part.per_length(own)
             out[part.name] = restored(own, part.source)
         return out
 
@@ -107,7 +121,7 @@ def restored(g: Array, x: Array) -> Array:
     return g[:, 0] if x.ndim == 1 else g
 
 
-def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]:
+def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array, Array | None]:
     """Rows scaled to length 1, and their lengths; a zero row is refused.
 
     Parameters
@@ -125,6 +139,8 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]
         (n, D).
     length : array
         (n, 1).
+    unit : array or None
+        (n, 1), what lengths are measured in: powers of two; None: 1.
 
     Raises
     ------
@@ -137,23 +153,17 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array]
         # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
         if math.isfinite(float(xp.sum(square + 1e6 / square))):
             length = xp.sqrt(square)
-            return x / length, length
-        return _unit_of_any_length(x, name, samples)
-
-
-def _unit_of_any_length(x: Array, name: str, samples: int | None) -> tuple[Array, Array]:
-    """The same with squares taken after division by the largest entry: neither 1e200 nor 1e-200 leaves the range."""
-    xp = array_namespace(x)
+            return x / length, length, None
     peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
     if bool(xp.any(peak == 0)):
         row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))
         which = f"row {row}" if samples is None else f"sample {row % samples}, view {row // samples},"
         msg = f"`{name}` {which} is zero and has no direction; drop it, or pass normalize='none'"
         raise InputError(msg)
-    shrunk = x / peak
-    root = xp.sqrt(xp.vecdot(shrunk, shrunk, axis=-1))[:, None]
-    # A row at the end of the range may be longer than any number: its gradient is 0 then.
-    return shrunk / root, peak * root
+    # In units of their largest entry, neither rows of 1e200 nor of 1e-200 leave the range.
+    scale = power_of_two(peak)
+    rows, length, _ = unit(x / scale, name)
+    return rows, length, scale
 
 
 def _flat(x: Array, first_view: bool) -> Array:
@@ -190,12 +200,12 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
     """
     blocks, parts, start = [], [], 0
     for name, x in inputs.items():
-        flat, length = _flat(x, first_view), None
+        flat, length, scale = _flat(x, first_view), None, None
         if normalize == "l2":
-            flat, length = unit(flat, name, x.shape[0] if x.ndim == 3 else None)
+            flat, length, scale = unit(flat, name, x.shape[0] if x.ndim == 3 else None)
         blocks.append(flat)
         span = slice(start, start + flat.shape[0])
-        parts.append(Part(name, x, span, length, name in constants))
+        parts.append(Part(name, x, span, length, name in constants, scale))
         start = span.stop
     values = blocks[0] if len(blocks) == 1 else array_namespace(*blocks).concat(blocks, axis=0)
     return Rows(values, tuple(parts))

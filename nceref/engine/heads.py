@@ -142,7 +142,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
             g = c * missed
             # d estimate / d negatives = 1 / (1 - e^removed), d estimate / d positive = -e^removed / (1 - e^removed).
             by_estimate = xp.where(free, g, 0.0) / xp.where(free, -xp.expm1(removed), 1.0)
-            by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature**2
+            by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature / temperature
             by_positive = -by_estimate * xp.exp(removed) - g
             return {"negatives": by_estimate, "positive": by_positive, "temperature": by_floor}
 
@@ -151,7 +151,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     return head
 
 
-def positive_set(policy: str, form: str = "mean") -> Head:
+def positive_set(policy: str, form: str = "mean", unit: Array | None = None) -> Head:
     """Head over "negatives" and a `PositiveSet` named "positives".
 
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
@@ -163,6 +163,8 @@ def positive_set(policy: str, form: str = "mean") -> Head:
         With "error", a row without positives raises `InputError`; the others differ in the mean, not here.
     form : {"mean", "sum"}
         Whether a row is the mean over its positives or their sum.
+    unit : array, optional
+        What the mass of each row is measured in; default: 1.
 
     Returns
     -------
@@ -181,7 +183,8 @@ def positive_set(policy: str, form: str = "mean") -> Head:
             raise InputError(msg)
         # A row without positives has peak -inf, which times its weight of 0 would be NaN.
         peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
-        outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
+        mass = positives[:, 2] if unit is None else positives[:, 2] * unit
+        outer = xp.where(has, mass if form == "sum" else xp.ones_like(peak), 0.0)
         loss, missed = softplus_and_sigmoid(negatives - peak)
 
         def vjp(c: Array) -> dict[str, Any]:

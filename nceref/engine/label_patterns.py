@@ -1,10 +1,12 @@
 """Patterns by what samples are: with the label of the anchor, with another one, or listed in a table of weights."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Diagonal, Mask, PairSets, Pattern, indices, union
+from nceref.engine.scaling import power_of_two
 from nceref.engine.tiles import View
 
 Array = Any
@@ -81,21 +83,42 @@ class Weighted(Pattern):
     """Candidates with a positive weight in a table over samples, tiled over the views; the anchor itself left out.
 
     Not symmetric, since the table need not be: a mirrored tile is masked in each direction apart.
+
+    Weights are measured in `unit`, a power of two for each row: only their ratios count, and sums of them, or of their
+    products with logits, keep their digits whatever the weights are.
     """
 
     table: Array
     own: PairSets
     symmetric = False
 
+    @cached_property
+    def unit(self) -> Array:
+        """(N,), the largest power of two up to the largest weight of each row."""
+        return power_of_two(array_namespace(self.table).max(self.table, axis=1))
+
     def weight(self, rows: slice, columns: slice) -> Array:
-        """The block of the table, (rows, columns)."""
+        """The block of the table, (rows, columns), in units."""
+        xp, unit = array_namespace(self.table), self.unit
+        return self.given(rows, columns) / xp.take(unit, indices(rows, unit) % unit.shape[0])[:, None]
+
+    def log_weight(self, rows: slice, columns: slice) -> Array:
+        """Logarithms of the same, 0 outside the pattern; also of what is too small for a number in units."""
+        xp, unit = array_namespace(self.table), self.unit
+        weight, given = self.weight(rows, columns), self.given(rows, columns)
+        log_unit = xp.log(xp.take(unit, indices(rows, unit) % unit.shape[0]))[:, None]
+        lost = xp.log(xp.where(given > 0, given, 1.0)) - log_unit
+        return xp.where(weight > 0, xp.log(xp.where(weight > 0, weight, 1.0)), xp.where(given > 0, lost, 0.0))
+
+    def given(self, rows: slice, columns: slice) -> Array:
+        """The block of the table."""
         xp, n = array_namespace(self.table), self.table.shape[0]
         # Rows stand view by view: row i is a view of sample i mod n.
         i, j = indices(rows, self.table) % n, indices(columns, self.table) % n
         return xp.take(xp.take(self.table, i, axis=0), j, axis=1)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _without(self.weight(rows, columns) > 0, self.own, rows, columns, s)
+        return _without(self.given(rows, columns) > 0, self.own, rows, columns, s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,4 +129,4 @@ class Unlisted(Pattern):
     symmetric = False
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
-        return _without(self.table.weight(rows, columns) == 0, self.table.own, rows, columns, s)
+        return _without(self.table.given(rows, columns) == 0, self.table.own, rows, columns, s)

@@ -154,15 +154,22 @@ def _check_labelling(labels: Any, mask: Any, queue: Any, queue_labels: Any) -> N
 
 def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views: int, anchors: int, own: Any) -> Any:
     """The patterns of positives and of negatives."""
-    if mask is not None:
-        table = Weighted(mask, own)
-        return table, Unlisted(table)
     xp = array_namespace(embeddings)
+    if mask is not None:
+        # Of a single view, the diagonal weighs an anchor with itself: it takes no part, not even as the largest weight.
+        table = Weighted(mask if views > 1 else xp.where(_diagonal(mask), 0.0, mask), own)
+        return table, Unlisted(table)
     labels = xp.arange(embeddings.shape[0], device=device(embeddings)) if labels is None else labels
     rows = labels if views == 1 else xp.concat([labels] * views)
     columns = rows if queue_labels is None else xp.concat([rows, xp.astype(queue_labels, rows.dtype)])
     # The negatives need no `own`: an anchor has its own label.
     return SameLabel(rows[:anchors], columns, own), OtherLabel(rows[:anchors], columns)
+
+
+def _diagonal(table: Array) -> Array:
+    """True on the diagonal."""
+    i = array_namespace(table).arange(table.shape[0], device=device(table))
+    return i[:, None] == i[None, :]
 
 
 def per_anchor(weights: Array | None, comparison: Comparison) -> Array | None:

@@ -88,3 +88,8 @@ def free_bytes(like: Any) -> int | None:
 
         return int(torch.cuda.mem_get_info(like.device)[0])
     return None
+
+
+def as_scalar(x: Any) -> Any:
+    """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
+    return float(x) if isinstance(x, float | np.floating) or (on_host(x) and x.ndim == 0) else x

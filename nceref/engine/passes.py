@@ -20,8 +20,9 @@ import numpy as np
 
 from nceref.engine.arrays import all_finite
 from nceref.engine.embeddings import Gradients, merge
-from nceref.engine.namespaces import array_namespace, device, number_format, on_host
+from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.scaling import far_exponent, power_of_two, times_power
 from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
@@ -130,7 +131,17 @@ class Walk:
             if tile is not None:
                 yield tile
             elif any(term.pattern.touches(rows, columns) for term in terms.values()):
-                yield Tile(self.logits.block(rows, columns), rows, columns, self.bounded)
+                yield Tile(self._block(rows, columns), rows, columns, self.bounded)
+
+    def _block(self, rows: slice, columns: slice) -> Array:
+        """The logits of a tile; on the diagonal of mirrored ones, s_ij and s_ji are the same bits.
+
+        The first pass reads s_ij there, the second one both. A product of matrices rounds them differently, and
+        exp(s_ji - log sum_j e^s_ij) is no share where that difference is more than 1, as it is for |s| u > 1.
+        """
+        s = self.logits.block(rows, columns)
+        on_diagonal = self.mirrored and rows == columns
+        return array_namespace(s).maximum(s, s.T) if on_diagonal and not self.bounded else s
 
     def share(self, work: Any) -> list[Any]:
         """Results of `work` on shares of the strips of rows, one a thread."""
@@ -284,14 +295,21 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
         w = xp.where(plan.counted(stats), w, 0.0)
     if reduction != "mean":
         return w
-    total = float(xp.sum(w)) if plan.divisor is None else plan.divisor
-    # NaN fails this comparison as well.
-    if not 0 < total < math.inf:
+    if plan.divisor is not None:
+        return w / plan.divisor
+    # In units of the largest, no sum of weights leaves the range.
+    w = w / power_of_two(xp.max(w))
+    total = float(xp.sum(w))
+    if not total > 0:
         without_positive = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
-        reason = "no anchor has a positive" if without_positive else f"the weights of the anchors add up to {total}"
+        reason = "no anchor has a positive" if without_positive else "all `anchor_weights` that count are 0"
         msg = f"no mean can be taken: {reason}"
         raise InputError(msg)
     return w / total
+
+
+class RangeError(InputError):
+    """A number left the range of its dtype; `BoundLoss` adds the name of an argument."""
 
 
 def check_finite(x: Any, what: str) -> None:
@@ -305,14 +323,14 @@ def check_finite(x: Any, what: str) -> None:
 
     Raises
     ------
-    InputError
+    RangeError
         If it, or an entry of it, is infinite or NaN.
     """
     if math.isfinite(x) if isinstance(x, float) else all_finite(x):
         return
     dtype = "float64" if isinstance(x, float) else str(x.dtype)
     msg = f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
-    raise InputError(msg)
+    raise RangeError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,13 +347,13 @@ class Evaluation:
     def value(self, reduction: str) -> Any:
         """The reduced value, a Python float for NumPy; the weighted rows for "none"."""
         weighted = self.weights * self.rows
-        if reduction == "none":
-            return weighted
-        return as_scalar(array_namespace(weighted).sum(weighted))
+        value = weighted if reduction == "none" else as_scalar(array_namespace(weighted).sum(weighted))
+        check_finite(value, "the value")
+        return value
 
-    def slopes(self, cotangent: Array | None = None) -> dict[str, Any]:
+    def slopes(self) -> dict[str, Any]:
         """D value / d statistic, and / d scalar where the head reads one."""
-        slopes: dict[str, Any] = self.head_vjp(self.weights if cotangent is None else self.weights * cotangent)
+        slopes: dict[str, Any] = self.head_vjp(self.weights)
         return slopes
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
@@ -353,13 +371,24 @@ class Evaluation:
         """
         total: Gradients = {}
         with np.errstate(all="ignore"):
-            slopes = self.slopes(cotangent)
+            slopes, exponent = self._magnified_slopes(cotangent)
             for walk in self.walks:
                 own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
                 merge(total, walk.vjp(self.stats, own))
             # What no comparison took are slopes by scalars that the head itself reads.
             merge(total, slopes)
-        return {name: as_scalar(g) for name, g in total.items()}
+            return {name: times_power(as_scalar(g), exponent) for name, g in total.items()}
+
+    def _magnified_slopes(self, cotangent: Array | None) -> tuple[dict[str, Any], int]:
+        """Slopes divided by a power of two, and its exponent: tiny slopes lose digits, and gradients are linear."""
+        if self.plan.anchor_weights is None and cotangent is None:
+            return self.slopes(), 0
+        by, exponent = 1.0, 0
+        for x in (self.weights,) if cotangent is None else (self.weights, cotangent):
+            own = min(0, far_exponent(x, self.rows.dtype))
+            by, exponent = by * times_power(x, -own), exponent + own
+        slopes: dict[str, Any] = self.head_vjp(by)
+        return slopes, exponent
 
 
 def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
@@ -395,8 +424,3 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
         rows, head_vjp = plan.head(stats)
         check_finite(rows, "a row of the loss")
     return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_vjp)
-
-
-def as_scalar(x: Any) -> Any:
-    """A Python float for a NumPy scalar; arrays, and scalars of another library, stay what they are."""
-    return float(x) if isinstance(x, float | np.floating) or (on_host(x) and x.ndim == 0) else x

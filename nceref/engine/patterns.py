@@ -4,7 +4,9 @@ Every pattern has these methods and attributes; `rows` and `columns` are the spa
 
     touches(rows, columns)   -> bool            whether the block may hold a pair, without an array: others are skipped
     mask(rows, columns, s)   -> array of bool   the pairs; None where all pairs of the block are, False where none is
-    weight(rows, columns)    -> array >= 0      weights of the pairs; None: all 1
+    weight(rows, columns)    -> array >= 0      weights of the pairs, up to a factor a row (`unit`); None: all 1
+    log_weight(rows, columns) -> array          their logarithms; None: all 0
+    unit                                        (N,), what the weights of each sample are measured in; None: 1
     cut(x, view, fill)       -> array           x, an array made of a tile, with `fill` outside the pattern
     inside(view)             -> array           1 inside the pattern and 0 outside
     lines(view)              -> list of Line    the diagonals in the view, each as one stride through the flat tile
@@ -125,11 +127,15 @@ class Pattern:
     symmetric = True
     overwrites = False
     sparse = False
+    unit: Any = None
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return True
 
     def weight(self, rows: slice, columns: slice) -> Array:
+        return None
+
+    def log_weight(self, rows: slice, columns: slice) -> Array:
         return None
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:

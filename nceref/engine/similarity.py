@@ -14,30 +14,58 @@ An accumulator has `add(rows, columns, g)` for a block g = d value / d logits, `
 the slopes of block (columns, rows) as well, transposed; a block on the diagonal, too, comes with both.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nceref.engine.embeddings import Gradients, Rows, merge
-from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
+from nceref.engine.scaling import shifted, times_power
 
 Array = Any
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A positive number that multiplies similarities, and its derivatives by the scalars it is made of.
+    """A positive number that multiplies similarities: a scalar, or its inverse.
 
     Attributes
     ----------
-    value : float
-        The number.
-    slopes : mapping of str to float
-        D value / d scalar by the name of the input; empty where it gets no gradient.
+    scalar : float
+        The number that it is made of, > 0.
+    power : int
+        1, or -1 where similarities are divided by it.
+    name : str or None
+        The input that gets its gradient; None: it is a constant.
     """
 
-    value: float = 1.0
-    slopes: Mapping[str, float] = field(default_factory=dict)
+    scalar: float = 1.0
+    power: int = 1
+    name: str | None = None
+
+    def times_power(self, exponent: int) -> float:
+        """The factor times 2^exponent; the inverse of a tiny scalar may be too large for a number by itself."""
+        mantissa, own = math.frexp(self.scalar)
+        # Not a power: its last digit is not that of a quotient.
+        return shifted(mantissa if self.power == 1 else 1 / mantissa, self.power * own + exponent)
+
+    def multiply(self, x: Array, exponent: int) -> Array:
+        """The array times the factor times 2^exponent, in place where that is a number of its format."""
+        number = number_format(array_namespace(x), x.dtype)
+        by = self.times_power(exponent)
+        if number.smallest <= by <= number.largest:
+            x *= by
+            return x
+        mantissa, own = math.frexp(self.scalar)
+        return times_power(x * (mantissa if self.power == 1 else 1 / mantissa), self.power * own + exponent)
+
+    def gradient(self, inner: Any, exponent: int) -> Any:
+        """D value / d scalar, from d value / d factor, which is inner times 2^exponent."""
+        if self.power == 1:
+            return times_power(inner, exponent)
+        mantissa, own = math.frexp(self.scalar)
+        # -inner / scalar^2, whose square may leave the range alone.
+        return times_power(-inner / mantissa / mantissa, exponent - 2 * own)
 
 
 ONE = Factor()
@@ -46,13 +74,12 @@ ONE = Factor()
 
 def divided_by(temperature: float, name: str = "temperature") -> Factor:
     """The factor 1 / temperature; `name` is the input that gets the gradient."""
-    inverse = 1 / temperature
-    return Factor(inverse, {name: -inverse * inverse})
+    return Factor(temperature, -1, name)
 
 
 def times(scale: float, name: str) -> Factor:
     """The scale itself as a factor; `name` is the input that gets the gradient."""
-    return Factor(scale, {name: 1.0})
+    return Factor(scale, 1, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +151,10 @@ class Accumulator:
             self.offset = xp.zeros(offset.value.shape, dtype=g.dtype, device=device(g))
         self.offset[columns] += xp.sum(g, axis=0)
 
-    def finish_scalars(self, by_factor: Any) -> Gradients:
-        grads = {name: slope * by_factor for name, slope in self.logits.factor.slopes.items()}
+    def finish_scalars(self, by_factor: Any, exponent: int) -> Gradients:
+        """Gradients of the offset, and of the factor, by which d value is by_factor times 2^exponent."""
+        factor = self.logits.factor
+        grads = {} if factor.name is None else {factor.name: factor.gradient(as_scalar(by_factor), exponent)}
         offset = self.logits.offset
         if offset is not None and offset.name is not None:
             grads[offset.name] = self.offset
@@ -162,8 +191,18 @@ class Dot:
         return self.anchors is self.candidates and self.offset is None
 
     @property
+    def exponents(self) -> tuple[int, int]:
+        """Exponents of the powers of two that balanced anchors and candidates were divided by."""
+        return self.anchors.balanced[1], self.candidates.balanced[1]
+
+    @property
+    def scale(self) -> float:
+        """What products of balanced rows are multiplied by."""
+        return self.factor.times_power(sum(self.exponents))
+
+    @property
     def bound(self) -> float:
-        return self.factor.value * self.anchors.longest * self.candidates.longest + _largest(self.offset)
+        return self.scale * self.anchors.longest * self.candidates.longest + _largest(self.offset)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,7 +214,7 @@ class Dot:
 
     def block(self, rows: slice, columns: slice) -> Array:
         # The factor goes into the rows, which are fewer numbers than the block where D is below its width.
-        s = (self.factor.value * self.anchors.values[rows, :]) @ self.candidates.values[columns, :].T
+        s = (self.scale * self.anchors.balanced[0][rows, :]) @ self.candidates.balanced[0][columns, :].T
         return _shifted(s, self.offset, columns)
 
     def reordered(self, rows: Array, columns: Array) -> "Dot":
@@ -198,18 +237,17 @@ class _MirroredDotGradient(Accumulator):
         return array_namespace(self.logits.like).zeros_like(self.logits.like)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
-        z = self.logits.like
+        z = self.logits.anchors.balanced[0]
         self.x[rows, :] += g @ z[columns, :]
         # On the diagonal g is G + G' already.
         if rows != columns:
             self.x[columns, :] += g.T @ z[rows, :]
 
     def finish(self) -> Gradients:
-        z = self.logits.anchors
+        z, (exponent, _) = self.logits.anchors, self.logits.exponents
         # Before the factor goes into x: the derivative by the factor is without it.
-        scalars = self.finish_scalars(_inner(z.values, self.x) / 2)
-        self.x *= self.logits.factor.value
-        return merge(scalars, z.vjp(self.x))
+        scalars = self.finish_scalars(_inner(z.balanced[0], self.x) / 2, 2 * exponent)
+        return merge(scalars, z.vjp(self.logits.factor.multiply(self.x, exponent)))
 
 
 class _DotGradient(Accumulator):
@@ -225,21 +263,21 @@ class _DotGradient(Accumulator):
         return array_namespace(self.a).zeros_like(self.logits.candidates.values)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
-        self.a[rows, :] += g @ self.logits.candidates.values[columns, :]
-        self.b[columns, :] += g.T @ self.logits.anchors.values[rows, :]
+        self.a[rows, :] += g @ self.logits.candidates.balanced[0][columns, :]
+        self.b[columns, :] += g.T @ self.logits.anchors.balanced[0][rows, :]
         self.add_offset(columns, g)
 
     def finish(self) -> Gradients:
-        a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor.value
+        a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor
+        of_a, of_b = self.logits.exponents
         # Before the factor goes into a: the derivative by the factor is without it.
-        scalars = self.finish_scalars(_inner(a.values, self.a))
-        self.a *= factor
-        self.b *= factor
+        scalars = self.finish_scalars(_inner(a.balanced[0], self.a), of_a + of_b)
+        by_a, by_b = factor.multiply(self.a, of_b), factor.multiply(self.b, of_a)
         if a is b:
             # The way back through the normalization is linear: once for the sum.
-            self.a += self.b
-            return merge(scalars, a.vjp(self.a))
-        return merge(merge(scalars, a.vjp(self.a)), b.vjp(self.b))
+            by_a += by_b
+            return merge(scalars, a.vjp(by_a))
+        return merge(merge(scalars, a.vjp(by_a)), b.vjp(by_b))
 
 
 def _inner(x: Array, y: Array) -> Any:
@@ -258,9 +296,14 @@ class Given:
     symmetric = False
 
     @property
+    def scale(self) -> float:
+        """What the balanced values are multiplied by."""
+        return self.factor.times_power(self.source.balanced[1])
+
+    @property
     def bound(self) -> float:
-        xp = array_namespace(self.source.values)
-        return self.factor.value * float(xp.max(xp.abs(self.source.values))) + _largest(self.offset)
+        xp = array_namespace(self.like)
+        return self.scale * float(xp.max(xp.abs(self.source.balanced[0]))) + _largest(self.offset)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -272,7 +315,7 @@ class Given:
         return self.source.values
 
     def block(self, rows: slice, columns: slice) -> Array:
-        return _shifted(self.factor.value * self.source.values[rows, columns], self.offset, columns)
+        return _shifted(self.scale * self.source.balanced[0][rows, columns], self.offset, columns)
 
     def gradient(self, mirrored: bool) -> "_GivenGradient":
         return _GivenGradient(self)
@@ -291,6 +334,6 @@ class _GivenGradient(Accumulator):
         self.add_offset(columns, g)
 
     def finish(self) -> Gradients:
-        grads = self.finish_scalars(_inner(self.logits.source.values, self.g))
-        self.g *= self.logits.factor.value
-        return merge(grads, self.logits.source.vjp(self.g))
+        values, exponent = self.logits.source.balanced
+        grads = self.finish_scalars(_inner(values, self.g), exponent)
+        return merge(grads, self.logits.source.vjp(self.logits.factor.multiply(self.g, 0)))

@@ -78,8 +78,8 @@ class LogSumExp:
         return view.turned(pattern.cut(self.k * view.tile.s, view, -array_namespace(view.tile.s).inf))
 
 
-def fold_exponents(state: tuple[Array, Array], exponent: Array, weight: Array | None = None) -> tuple[Array, Array]:
-    """Running maximum and running sum of weight * exp(exponent), with the entries of one block taken in.
+def fold_exponents(state: tuple[Array, Array], exponent: Array) -> tuple[Array, Array]:
+    """Running maximum and running sum of exp(exponent), with the entries of one block taken in.
 
     Parameters
     ----------
@@ -87,8 +87,6 @@ def fold_exponents(state: tuple[Array, Array], exponent: Array, weight: Array | 
         Maximum and sum so far, (n,) each; -inf and 0 for a row that is empty so far.
     exponent : array
         (n, columns), -inf for what is left out.
-    weight : array, optional
-        (n, columns), >= 0; default: all 1.
 
     Returns
     -------
@@ -100,9 +98,13 @@ def fold_exponents(state: tuple[Array, Array], exponent: Array, weight: Array | 
     top = xp.maximum(peak, xp.max(exponent, axis=1))
     # Where all is left out so far, -inf - (-inf) would be NaN.
     shift = xp.where(top == -xp.inf, 0.0, top)
-    terms = xp.exp(exponent - shift[:, None])
-    terms = terms if weight is None else weight * terms
-    return top, total * xp.exp(peak - shift) + xp.sum(terms, axis=1)
+    return top, total * xp.exp(peak - shift) + xp.sum(xp.exp(exponent - shift[:, None]), axis=1)
+
+
+def _weighted(exponent: Array, view: View, pattern: Pattern) -> Array:
+    """Exponents with the logarithm of each weight added."""
+    log_weight = pattern.log_weight(view.rows, view.columns)
+    return exponent if log_weight is None else exponent + log_weight
 
 
 def _or_zero(out: Array) -> Array:
@@ -222,7 +224,10 @@ class PositiveSet:
         exponent, inside, weight = self._parts(view, pattern)
         xp = array_namespace(inside)
         peak, level, mass, count = state
-        level = fold_exponents(level, exponent, weight) if self.inside else level + xp.sum(weight * view.s, axis=1)
+        if self.inside:
+            level = fold_exponents(level, _weighted(exponent, view, pattern))
+        else:
+            level = level + xp.sum(weight * view.s, axis=1)
         return fold_exponents(peak, exponent), level, mass + xp.sum(weight, axis=1), count + xp.sum(inside, axis=1)
 
     def merge(self, state: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -252,7 +257,11 @@ class PositiveSet:
         exponent, _, weight = self._parts(view, pattern)
         xp = array_namespace(exponent)
         share = xp.exp(exponent - peak)
-        target = weight * xp.exp(exponent - level) / mass if self.inside else weight / mass
+        if self.inside:
+            # What an entry is of a sum that it is part of: whatever rounding does, it is not more than 1.
+            target = xp.exp(xp.clip(_weighted(exponent, view, pattern) - (level + xp.log(mass)), max=0.0))
+        else:
+            target = weight / mass
         into.add(view.turned(by_peak * share + by_gap * (share - target)))
 
     def _parts(self, view: View, pattern: Pattern) -> tuple[Array, Array, Array]:

@@ -8,9 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nceref.engine import passes
 from nceref.engine.arguments import bind, declared, integer, one_of, refuse_other_libraries
-from nceref.engine.arrays import promoted
+from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
 from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
@@ -233,7 +232,7 @@ def _declared(loss: Any) -> Loss:
 
 def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
     """Raise what the program would raise, and for a gradient on a kink, where there is none."""
-    passes.evaluate(loss.plan(**promoted(inputs)), "mean")
+    BoundLoss(loss, inputs).evaluate("mean")
     for kink in loss.kinks if gradients else ():
         if kink.near(inputs):
             msg = f"{loss.name} has no gradient here: {kink.where} ({kink.name}); pass gradients=False for the value"

@@ -17,6 +17,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
 from nceref.engine.patterns import Everyone, Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.scaling import shifted
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.errors import InputError
@@ -96,12 +97,13 @@ def _head(margin, scale, fallback, missing) -> Head:
 
 def _check_lengths(logits):
     """Without normalization the rows must not be longer than 1, or their products are no cosines."""
-    xp = array_namespace(logits.like)
-    squares = [xp.max(xp.sum(rows.values * rows.values, axis=1)) for rows in (logits.anchors, logits.candidates)]
-    longest = float(xp.max(xp.stack(squares))) ** 0.5
-    if longest > 1 + 64 * xp.finfo(logits.like.dtype).eps:
-        msg = f"with normalize='none' rows must have length 1, but one has length {longest:.6g}; pass normalize='l2'"
-        raise InputError(msg)
+    eps = array_namespace(logits.like).finfo(logits.like.dtype).eps
+    for side in (logits.anchors, logits.candidates):
+        longest = shifted(side.longest, side.balanced[1])
+        if longest > 1 + 64 * eps:
+            name = side.parts[0].name
+            msg = f"rows of `{name}` must have length 1 with normalize='none', got {longest!r}; pass normalize='l2'"
+            raise InputError(msg)
 
 
 def _angles(inputs):

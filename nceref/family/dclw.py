@@ -31,17 +31,18 @@ def formula(m, z1, z2, *, temperature, sigma, normalize):
 def plan(z1, z2, *, temperature, sigma, normalize) -> Plan:
     """As DCL, with weighted positives."""
     comparison = two_views("dclw", z1, z2, temperature, normalize, least=2)
-    return Plan((comparison,), lambda stats: _head(stats, temperature / sigma))
+    return Plan((comparison,), lambda stats: _head(stats, temperature, sigma))
 
 
-def _head(stats, sharpness) -> HeadRows:
+def _head(stats, temperature, sigma) -> HeadRows:
     """Negatives - w positive; the weights have no slope."""
     negatives, positive = stats["negatives"], stats["positive"]
     xp = array_namespace(positive)
-    exponent = sharpness * positive
-    # The common factor cancels in the quotient. Each pair stands twice among the 2N rows, which keeps the mean.
-    mass = xp.exp(exponent - xp.max(exponent))
-    weights = 2 - mass / xp.mean(mass)
+    # Each pair stands twice among the 2N rows, but for rounding, which a small sigma magnifies: once is enough.
+    own = positive[: positive.shape[0] // 2]
+    # The common factor cancels in the quotient.
+    mass = xp.exp((own - xp.max(own)) * temperature / sigma)
+    weights = xp.concat([2 - mass / xp.mean(mass)] * 2)
 
     def vjp(c):
         return {"negatives": c, "positive": -c * weights}

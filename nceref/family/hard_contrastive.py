@@ -58,7 +58,9 @@ def _tied(inputs):
         return False
     ranked = -np.sort(-s[~np.eye(len(s), dtype=bool)].reshape(len(s), -1), axis=1)
     scale = np.linalg.norm(q, axis=1) * np.max(np.linalg.norm(k, axis=1))
-    return bool(np.any(ranked[:, count - 1] - ranked[:, count] <= 64 * eps * scale))
+    # Logits below the smallest number are all 0.
+    resolution = 64 * eps * scale + np.finfo(np.float64).tiny * inputs["temperature"]
+    return bool(np.any(ranked[:, count - 1] - ranked[:, count] <= resolution))
 
 
 def _everything(losses, rng):

@@ -8,7 +8,7 @@ The sum form is as source 004 prints it; the normalized form divides by 1 + alph
 
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import HeadRows, sigmoid, softplus
+from nceref.engine.heads import HeadRows, sigmoid, softplus, softplus_and_sigmoid
 from nceref.engine.label_patterns import OtherLabel, SameLabel
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
@@ -118,31 +118,42 @@ def _offset(prior, bias):
 
 
 def _head(stats, alpha, form) -> HeadRows:
-    """W (softplus(negatives - positives) + positives - their weighted mean), with all positives in one log-sum-exp."""
+    """W (softplus(others - positives) + positives - their weighted mean), with all positives in one log-sum-exp.
+
+    Of the samples and the center, the larger one is where both parts of the difference are measured from: both are
+    then sums of numbers >= 0, and nothing cancels.
+    """
     positives, center = stats["positives"], stats["center_positive"]
     xp = array_namespace(center)
     count, has = positives[:, 2], positives[:, 2] > 0
     mass = 1 + alpha * count
+    share = alpha * count / mass
+    top = xp.maximum(positives[:, 0], center)
     peak = xp.logaddexp(positives[:, 0], center)
-    level = (center + alpha * count * xp.where(has, positives[:, 1], 0.0)) / mass
-    gap = xp.logaddexp(stats["negatives"], stats["center_negatives"]) - peak
+    level = share * (top - xp.where(has, positives[:, 1], 0.0)) + (top - center) / mass
+    lead = positives[:, 0] - center
+    odds = softplus(-xp.log(xp.where(share > 0, alpha * count, 1.0)))
+    others = xp.logaddexp(stats["negatives"], stats["center_negatives"])
+    loss, missed = softplus_and_sigmoid(others - peak)
     outer = mass if form == "sum" else xp.ones_like(mass)
-    # Column 1 of "positives" takes the slope by peak - level, hence `by_positives - share` in column 0. The center's
-    # slope, mass times its probability minus 1, goes through expm1: at the optimum that difference is 0.
-    all_mass = peak + softplus(gap)
 
+    # The slope of a weight w is a probability minus w / W, which is 0 at the optimum: near it, w / W expm1(log ratio).
+    # Column 1 of "positives" takes the slope by peak - level, so that column 0 has the difference.
     def vjp(c):
         g = c * outer
-        by_positives = g * sigmoid(-gap) * xp.exp(positives[:, 0] - peak)
-        share = alpha * count / mass * g
+        ratio = odds - softplus(-lead) - loss
+        near = (share > 0) & (xp.abs(ratio) < 1)
+        by_positives = xp.where(near, share * xp.expm1(ratio), sigmoid(lead) * sigmoid(peak - others) - share)
+        # Shares of the sum that an entry is part of: whatever rounding does, none is larger than 1.
+        others_or_none = xp.where(others == -xp.inf, 0.0, others)
         return {
-            "negatives": g * xp.exp(stats["negatives"] - all_mass),
-            "center_negatives": g * xp.exp(stats["center_negatives"] - all_mass),
-            "positives": xp.stack([by_positives - share, share], axis=1),
-            "center_positive": g / mass * xp.expm1(xp.log(mass) + (center - peak) - softplus(gap)),
+            "negatives": g * missed * xp.exp(stats["negatives"] - others_or_none),
+            "center_negatives": g * missed * xp.exp(stats["center_negatives"] - others_or_none),
+            "positives": xp.stack([g * by_positives, g * share], axis=1),
+            "center_positive": g / mass * xp.expm1(xp.log1p(alpha * count) - softplus(lead) - loss),
         }
 
-    return outer * (softplus(gap) + (peak - level)), vjp
+    return outer * (loss + (softplus(-xp.abs(lead)) + level)), vjp
 
 
 def decomposition(stats, arguments):

@@ -5,6 +5,8 @@
 The sum form leaves out 1/|P(i)|. A mask of weights w replaces the sum over P(i) by a weighted one.
 """
 
+import sys
+
 from nceref.engine.formulas import dot, labelled_rows
 from nceref.engine.heads import Head, HeadRows, positive_set
 from nceref.engine.layouts import counted_rows, labelled, per_anchor
@@ -22,6 +24,7 @@ from nceref.engine.parameters import (
     VIEWS,
 )
 from nceref.engine.plan import Plan
+from nceref.errors import InputError
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 
@@ -84,7 +87,8 @@ def plan(
         temperature=temperature,
         inside=False,
     )
-    head = positive_set(no_positive, form)
+    unit = per_anchor(comparison.terms["positives"].pattern.unit, comparison)
+    head = positive_set(no_positive, form, unit)
     if base_temperature is not None:
         head = _rescaled(head, temperature, base_temperature)
     return Plan((comparison,), head, per_anchor(anchor_weights, comparison), counted_rows(no_positive))
@@ -92,14 +96,20 @@ def plan(
 
 def _rescaled(inner, temperature, base) -> Head:
     """Rows times temperature / base, whose own derivative by the temperature is 1 / base."""
+    ratio = temperature / base
+    if not sys.float_info.min <= ratio <= sys.float_info.max:
+        msg = (
+            f"`base_temperature` must be nearer to the temperature: {temperature} / {base} leaves the range of float64"
+        )
+        raise InputError(msg)
 
     def head(stats) -> HeadRows:
         rows, inner_vjp = inner(stats)
 
         def vjp(c):
-            return {**inner_vjp(temperature / base * c), "temperature": array_namespace(rows).sum(c * rows) / base}
+            return {**inner_vjp(ratio * c), "temperature": array_namespace(rows).sum(c * rows) / base}
 
-        return temperature / base * rows, vjp
+        return ratio * rows, vjp
 
     return head
 

@@ -279,9 +279,8 @@ class Analysis:
                 # An input on both sides comes twice: `_add` adds its bounds up.
                 if not part.constant:
                     self._add(part.name, *to_input(part, rows, exact, size, error, fmt))
-        raw, error = by_factor(logits, g, dg, fmt)
-        for name, slope in logits.factor.slopes.items():
-            self._add(name, slope * raw, abs(slope) * error)
+        if logits.factor.name is not None:
+            self._add(logits.factor.name, *by_factor(logits, g, dg, fmt))
         offset = logits.offset
         if offset is not None and offset.name is not None:
             axis = None if isinstance(offset.value, float) else 0

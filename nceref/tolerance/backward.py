@@ -200,18 +200,19 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
     exact, size, error : array of the shape of the rows
         `size` adds up magnitudes where `exact` adds up numbers: rounding errors are relative to it.
     """
-    f, size = logits.factor.value, np.abs(g)
+    size = np.abs(g)
     if isinstance(logits, Dot):
         for rows, other, way, error, way_size in (
             (logits.anchors, logits.candidates, g, dg, size),
             (logits.candidates, logits.anchors, g.T, dg.T, size.T),
         ):
-            b = np.abs(other.values)
+            values, exponent = other.balanced
+            b, f = np.abs(values), logits.factor.times_power(exponent)
             total = f * way_size @ b
             cost = fmt.gamma(fmt.ratio * way.shape[1] + 8 + float(np.max(entry_costs(other, fmt))))
-            yield rows, f * way @ other.values, total, f * error @ b + cost * total
+            yield rows, f * way @ values, total, f * error @ b + cost * total
     elif isinstance(logits, SquaredDistance):
-        x = logits.centered
+        x, f = logits.centered, logits.factor.times_power(logits.points.balanced[1])
         far = far_from(logits, fmt)
         # A pair counts for both of its points.
         both, both_error, both_size = g + g.T, dg + dg.T, size + size.T
@@ -221,23 +222,29 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
         cost = fmt.gamma(fmt.ratio * 2 * g.shape[1] + 12 + float(np.max(entry_costs(logits.points, fmt))))
         yield logits.points, exact, total, error + cost * total
     elif isinstance(logits, PairedDistance):
-        x, y = logits.x.values, logits.y.values
-        distance = logits.block(slice(0, len(x)), slice(0, 1))
-        apart = np.where(distance > 0, distance, 1.0)
-        costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
-        entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
-        entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
-        # Two unit vectors are at most 2 apart, however wrong the difference is.
-        turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
-        error = dg * np.abs(x - y) / apart + size * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
-        if fmt.textbook:
-            # A distance that comes out of squares divides the difference: near pairs turn and stretch with it.
-            error = error + (dg + size) * np.minimum(distance_error(logits, distance, fmt) / apart, 2.0)
-        exact = g * (x - y) / apart
+        exact, error = _paired_gradients(logits, g, dg, fmt)
         yield logits.x, exact, np.abs(exact), error
         yield logits.y, -exact, np.abs(exact), error
     else:
-        yield logits.source, f * g, np.abs(f * g), np.abs(f) * dg + 4 * fmt.u * np.abs(f * g)
+        f = logits.factor.times_power(0)
+        yield logits.source, f * g, np.abs(f * g), f * dg + 4 * fmt.u * np.abs(f * g)
+
+
+def _paired_gradients(logits: PairedDistance, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
+    """The gradient by x of distances of pairs, and the bound on its error; by y it is the same with the other sign."""
+    x, y = logits.x.values, logits.y.values
+    distance = logits.block(slice(0, len(x)), slice(0, 1))
+    apart = np.where(distance > 0, distance, 1.0)
+    costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
+    entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
+    entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
+    # Two unit vectors are at most 2 apart, however wrong the difference is.
+    turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
+    error = dg * np.abs(x - y) / apart + np.abs(g) * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
+    if fmt.textbook:
+        # A distance that comes out of squares divides the difference: near pairs turn and stretch with it.
+        error = error + (dg + np.abs(g)) * np.minimum(distance_error(logits, distance, fmt) / apart, 2.0)
+    return g * (x - y) / apart, error
 
 
 def to_input(
@@ -265,12 +272,12 @@ def to_input(
         inner = np.sum(exact * rows.values[part.span, :], axis=1, keepdims=True)
         exact = exact - inner * rows.values[part.span, :]
         along = z * np.sum(z * size, axis=1, keepdims=True)
-        # What was flushed to 0 before the length divides it, with and without the factor in it.
-        error = error + (8 * fmt.tiny if fmt.textbook else 0.0)
+        # Below the normal numbers, what the length divides is rounded to their spacing; a textbook program flushes it.
+        error = error + (8 if fmt.textbook else 8 * fmt.u) * fmt.tiny
         error = error + z * np.sum(z * error, axis=1, keepdims=True)
         cost = 3.5 * fmt.ratio * z.shape[1] + (12 if fmt.textbook else 40)
-        error = (error + fmt.u * cost * (size + along)) / part.length
-        exact = exact / part.length
+        error = part.per_length(error + fmt.u * cost * (size + along))
+        exact = part.per_length(exact)
     return _shaped(exact, part.source), _shaped(error, part.source)
 
 
@@ -285,26 +292,26 @@ def _shaped(rows: Array, x: Array) -> Array:
 
 
 def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
-    """D value / d factor = <similarities, G>, and the bound on its error; both 0 where no input is in the factor.
+    """D value / d scalar of the factor = d factor / d scalar <similarities, G>, and the bound on its error.
 
     Parameters
     ----------
-    logits : Dot, SquaredDistance, PairedDistance or Given
+    logits : Dot or Given
+        Whose factor has an input in it.
     g, dg : array of shape (n, m)
     fmt : RoundingFormat
 
     Returns
     -------
-    raw, error : float
+    gradient, error : float
     """
-    if not logits.factor.slopes:
-        return 0.0, 0.0
     if isinstance(logits, Dot):
-        a, b = logits.anchors.values, logits.candidates.values
-        raw, size = a @ b.T, np.abs(a) @ np.abs(b).T
+        (a, i), (b, j) = logits.anchors.balanced, logits.candidates.balanced
+        raw, size, exponent = a @ b.T, np.abs(a) @ np.abs(b).T, i + j
         rows = float(np.max(entry_costs(logits.anchors, fmt)) + np.max(entry_costs(logits.candidates, fmt)))
         cost = fmt.gamma(fmt.ratio * (g.shape[1] + a.size) + 20 + rows)
     else:
-        raw = logits.source.values
+        raw, exponent = logits.source.balanced
         size, cost = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6)
-    return float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))
+    inner, error = float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))
+    return logits.factor.gradient(inner, exponent), abs(logits.factor.gradient(error, exponent))

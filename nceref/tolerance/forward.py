@@ -96,18 +96,18 @@ def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
         a, b = logits.anchors, logits.candidates
         # The product, its factor, and the factor's own rounding.
         cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (3 if fmt.textbook else 4)
-        return s, logits.factor.value * fmt.u * cost * (np.abs(a.values) @ np.abs(b.values).T) + extra
+        return s, logits.scale * fmt.u * cost * (np.abs(a.balanced[0]) @ np.abs(b.balanced[0]).T) + extra
     if isinstance(logits, SquaredDistance):
         squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
         cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
-        return s, 2 * logits.factor.value * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
+        return s, 2 * logits.scale * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
     if isinstance(logits, PairedDistance):
         return s, distance_error(logits, s, fmt) + extra
-    size = np.abs(logits.source.values)
+    size = logits.scale * np.abs(logits.source.balanced[0])
     if fmt.textbook:
         # What was subtracted from the input before may be subtracted later, or together with the offset.
-        size = size + 2 * np.abs(logits.source.parts[0].source).reshape(size.shape)
-    return s, 4 * fmt.u * np.abs(logits.factor.value) * size + extra
+        size = size + 2 * logits.factor.times_power(0) * np.abs(logits.source.parts[0].source).reshape(size.shape)
+    return s, 4 * fmt.u * size + extra
 
 
 def far_from(logits: Any, fmt: RoundingFormat) -> Array:
@@ -123,7 +123,7 @@ def far_from(logits: Any, fmt: RoundingFormat) -> Array:
     -------
     array of shape (n, D)
     """
-    points = np.abs(logits.points.values)
+    points = np.abs(logits.points.balanced[0])
     if fmt.textbook:
         return np.abs(logits.centered) + 2 * points
     # Without a normalization the rows are exact, and only their differences are rounded.

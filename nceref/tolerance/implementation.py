@@ -251,10 +251,6 @@ def _beyond(analysis: Analysis, largest: float) -> set[str]:
     ]
     if max(max(peak for _, peak in logits), np.sum(analysis.weights * np.abs(analysis.rows))) > largest / 2:
         return {""}
-    steep = {
-        name
-        for x, peak in logits
-        for name, by in x.factor.slopes.items()
-        if peak * abs(by) / x.factor.value > largest / 2
-    }
+    scalars = [(x.factor.name, peak / x.factor.scalar) for x, peak in logits]
+    steep = {name for name, slope in scalars if name is not None and slope > largest / 2}
     return steep | {name for name, size in analysis.sizes.items() if np.max(size) > largest / 4}

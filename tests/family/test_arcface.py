@@ -108,5 +108,5 @@ def test_cotangent_weighs_the_rows_and_sum_adds_them():
 
 
 def test_cosines_beyond_one_are_refused_without_normalization():
-    with pytest.raises(InputError, match="rows must have length 1, but one has length 2"):
+    with pytest.raises(InputError, match=r"rows of `embeddings` must have length 1 with normalize='none', got 2\.0"):
         arcface(2 * X, np.eye(2), TARGET, normalize="none")

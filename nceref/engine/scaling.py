@@ -1,0 +1,60 @@
+"""Powers of two: what is divided by one and multiplied by it again keeps every bit, and leaves no range on the way.
+
+Weights, rows and cotangents may be as small or as large as their format allows. Sums and products of them are not: so
+they are taken of numbers near 1, and the power comes back with the result.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.namespaces import array_namespace, number_format, on_host
+
+Array = Any
+
+
+def power_of_two(x: Array) -> Array:
+    """The largest power of two up to each entry, which is >= 0; 1 for 0."""
+    if on_host(x):
+        return np.where(x > 0, np.ldexp(np.ones_like(x), np.frexp(x)[1] - 1), np.ones_like(x))
+    xp = array_namespace(x)
+    return xp.pow(xp.full_like(x, 2.0), xp.floor(xp.log2(xp.where(x > 0, x, 1.0))))
+
+
+def exponent_of(x: float) -> int:
+    """The exponent of the largest power of two up to x > 0."""
+    return math.frexp(x)[1] - 1
+
+
+def shifted(x: float, exponent: int) -> float:
+    """The number x 2^exponent; infinite only where the product is too large."""
+    try:
+        return math.ldexp(x, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def far_exponent(x: Array, dtype: Any = None) -> int:
+    """The exponent of the largest entry, or 0 where products of two such entries stay far inside the range.
+
+    Parameters
+    ----------
+    x : array
+    dtype : dtype, optional
+        The format whose range is meant; default: that of the array.
+    """
+    xp = array_namespace(x)
+    largest = float(xp.max(xp.abs(x)))
+    exponent = exponent_of(largest) if largest > 0 else 0
+    exponents = exponent_of(number_format(xp, x.dtype if dtype is None else dtype).largest)
+    return exponent if abs(exponent) > exponents // 4 else 0
+
+
+def times_power(x: Any, exponent: int) -> Any:
+    """The number or array times 2^exponent, in steps that every format can hold."""
+    while exponent:
+        step = max(-100, min(100, exponent))
+        x = x * 2.0**step
+        exponent -= step
+    return x

@@ -1,0 +1,142 @@
+"""Numbers at the ends of the range: right, or refused with the name of the argument. Powers of two change no digit."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nceref import losses
+from nceref.errors import InputError
+from nceref.losses import get_loss
+
+RNG = np.random.default_rng(0)
+Z, W, C = RNG.integers(1, 9, (3, 6, 3)) * RNG.choice([-1.0, 1.0], (3, 6, 3))
+Y = np.array([0, 0, 1, 1, 1, 0])
+MASK = RNG.integers(0, 3, (6, 6)) + np.roll(np.eye(6), 1, axis=1)
+
+
+def gradients(name, arguments, reduction="mean", **more):
+    return get_loss(name).value_and_grad(**arguments, reduction=reduction, **more)
+
+
+@pytest.mark.parametrize("name", ["supcon_out", "supcon_in"])
+@pytest.mark.parametrize("temperature", [0.3, 0.0003])
+@pytest.mark.parametrize("exponent", [-1070, 1018])
+def test_only_ratios_of_the_weights_of_a_row_count(name, temperature, exponent):
+    """Row by row, too: each has its own factor, and the diagonal takes no part."""
+    given = {"embeddings": Z, "temperature": temperature}
+    factors = np.ldexp(1.0, np.where(np.arange(6) % 2, exponent, 0))[:, None]
+    value, grad = gradients(name, {**given, "mask": MASK * (1 - np.eye(6))})
+    scaled_value, scaled_grad = gradients(name, {**given, "mask": MASK * np.where(np.eye(6), 1.0, factors)})
+    assert scaled_value == value
+    for key in grad:
+        assert np.array_equal(scaled_grad[key], grad[key])
+
+
+def test_the_sum_form_multiplies_by_the_weights():
+    given = {"embeddings": Z, "temperature": 0.3, "form": "sum"}
+    value, grad = gradients("supcon_out", {**given, "mask": MASK})
+    tiny_value, tiny_grad = gradients("supcon_out", {**given, "mask": np.ldexp(MASK, -1000)})
+    assert (tiny_value, tiny_grad["temperature"]) == (np.ldexp(value, -1000), np.ldexp(grad["temperature"], -1000))
+    assert np.array_equal(tiny_grad["embeddings"], np.ldexp(grad["embeddings"], -1000))
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1.7e308])
+def test_equal_weights_of_any_size_are_no_weights(weight):
+    given = {"embeddings": Z, "labels": Y, "temperature": 0.3}
+    value, grad = gradients("supcon_out", given)
+    weighted_value, weighted_grad = gradients("supcon_out", {**given, "anchor_weights": np.full(6, weight)})
+    assert weighted_value == pytest.approx(value, rel=1e-15)
+    assert weighted_grad["embeddings"] == pytest.approx(grad["embeddings"], rel=1e-13)
+
+
+SCALED = {
+    "info_nce": ({"queries": Z, "keys": W, "temperature": 9.0, "normalize": "none"}, ("queries", "keys")),
+    "nt_xent": ({"z1": Z, "z2": W, "temperature": 9.0, "normalize": "none"}, ("z1", "z2")),
+    "supcon_out": ({"embeddings": Z, "labels": Y, "temperature": 9.0, "normalize": "none"}, ("embeddings",)),
+    "clip": ({"image": Z, "text": W, "logit_scale": 0.1, "normalize": "none"}, ("image", "text")),
+    "uniformity": ({"x": Z, "t": 0.01, "normalize": "none"}, ("x",)),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+@pytest.mark.parametrize("exponent", [-505, 505])
+def test_rows_of_any_size_meet_a_temperature_of_their_square(name, exponent):
+    """The logits stay what they are, so that gradients change by the inverse of what their input changes by."""
+    given, rows = SCALED[name]
+    (scalar,) = (key for key, x in given.items() if isinstance(x, float))
+    power = 2 * exponent if scalar == "temperature" else -2 * exponent
+    changed = {**given, scalar: math.ldexp(given[scalar], power), **{x: np.ldexp(given[x], exponent) for x in rows}}
+    (value, grad), (far_value, far_grad) = gradients(name, given), gradients(name, changed)
+    assert far_value == value
+    for key, g in grad.items():
+        assert np.array_equal(far_grad[key], np.ldexp(g, -exponent if key in rows else -power)), key
+
+
+@pytest.mark.parametrize("exponent", [-1070, -900, 900])
+def test_the_length_of_a_row_is_measured_in_its_own_unit(exponent):
+    """Entries of -1070 are subnormal, and exact; the cotangent keeps their gradients, which are as large, in range."""
+    cotangent = np.ldexp(np.ones(12), -60)
+    value, grad = gradients("nt_xent", {"z1": Z, "z2": W, "temperature": 0.3}, "none", cotangent=cotangent)
+    far = {"z1": np.ldexp(Z, exponent), "z2": W, "temperature": 0.3}
+    far_value, far_grad = gradients("nt_xent", far, "none", cotangent=cotangent)
+    assert np.array_equal(far_value, value)
+    assert far_grad["temperature"] == grad["temperature"]
+    assert np.array_equal(far_grad["z1"], np.ldexp(grad["z1"], -exponent))
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "dclw", "hcl"])
+def test_a_subnormal_cotangent_keeps_the_digits_of_the_gradient(name):
+    """Rows of 2^-600 bring the gradient back into the range."""
+    given = {"z1": np.ldexp(Z, -600), "z2": np.ldexp(W, -600), "temperature": 0.3}
+    _, grad = gradients(name, given, "none", cotangent=np.ones(12))
+    _, tiny = gradients(name, given, "none", cotangent=np.full(12, math.ldexp(1.0, -1070)))
+    assert np.array_equal(tiny["z1"], np.ldexp(grad["z1"], -1070))
+
+
+@pytest.mark.parametrize("temperature", [1e-307, 1e-200, 1e-155, 1e155, 1e200, 1e307])
+def test_the_gradient_by_the_temperature_is_right_at_both_ends(temperature):
+    """Cross-entropy of two classes: L = log(1 + e^(-x/T)), dL/dT = x/T^2 / (1 + e^(x/T)); here x = T."""
+    value, grad = losses.cross_entropy.value_and_grad([[temperature, 0.0]], [0], temperature=temperature)
+    share = 1 / (1 + math.e)
+    assert value == pytest.approx(math.log1p(math.exp(-1)), rel=1e-14)
+    assert grad["temperature"] == pytest.approx(share / temperature, rel=1e-14)
+    assert grad["logits"][0] == pytest.approx(np.array([-1, 1]) * share / temperature, rel=1e-14)
+
+
+@pytest.mark.parametrize(("dtype", "temperature"), [("f4", 3.5e-9), ("f8", 1e-17), ("f8", 1e-30)])
+@pytest.mark.parametrize(("name", "alone"), [("nt_xent", {}), ("paco", {"alpha": 0.3, "form": "normalized"})])
+def test_shares_stay_shares_where_logits_have_no_digit_after_the_point(name, alone, dtype, temperature):
+    """Slopes of a row are shares minus shares: the gradient of z_i is at most a few 1 / (T |z_i|), in any rounding."""
+    z = RNG.standard_normal((40, 3)).astype(dtype)
+    given = {"z1": z[:20], "z2": z[20:]} if name == "nt_xent" else {"embeddings": z, "labels": np.arange(40) % 3}
+    if name == "paco":
+        alone = {**alone, "centers": z[:3], "center_features": z}
+    _, grad = gradients(name, {**given, **alone, "temperature": temperature}, "sum")
+    for key in set(given) - {"labels"}:
+        lengths = np.linalg.norm(given[key].astype("f8"), axis=1, keepdims=True)
+        assert np.max(np.abs(grad[key]) * temperature * lengths) <= 2 * 40
+    assert abs(grad["temperature"]) <= 2 * 40 / temperature**2
+
+
+def test_paco_keeps_the_digits_that_a_tiny_alpha_leaves():
+    """One class, one other sample: L = log(1 + e^(s-c)) + a/(1+a) (c - s) for a = alpha, both terms tiny."""
+    alpha, center, features = 1e-200, [[30.0]], [[1.0], [1.0]]
+    arguments = {"alpha": alpha, "temperature": 1 / 770, "form": "normalized", "normalize": "none"}
+    value = losses.paco([[1.0], [-1.0]], [0, 0], center, center_features=features, **arguments)
+    assert value == pytest.approx(alpha * 800, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("call", "culprit"),
+    [
+        (lambda: losses.nt_xent(Z, W, temperature=1e-310), "`temperature` with 1e-310"),
+        (lambda: losses.nt_xent.anatomy(Z, W, temperature=1e-310), "`temperature` with 1e-310"),
+        (lambda: losses.clip(Z, W, logit_scale=1e308, normalize="none"), "`logit_scale` with 1e\\+308"),
+        (lambda: losses.simple(Z * 1e200, W * 1e300, normalize="none"), "`keys` with"),
+        (lambda: losses.supcon_out(Z, mask=1.7e308 * (MASK > 0), temperature=0.3, form="sum"), "`mask` with"),
+    ],
+)
+def test_what_cannot_be_computed_is_blamed_on_an_argument(call, culprit):
+    with pytest.raises(InputError, match=f"leaves the range of float64: .* farthest from 1 is {culprit}"):
+        call()
