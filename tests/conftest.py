@@ -1,10 +1,18 @@
 """What all tests share: every loss by name, and the command line in this process."""
 
+import signal
+
 import pytest
 
 from nceref import cli, registry
 
 LOSSES = registry.names("nceref.family")
+
+
+def pytest_configure():
+    """A shell lets its background jobs ignore Ctrl-C, and children inherit that: tests that interrupt would wait."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc):
