@@ -9,6 +9,10 @@ class InputError(NcerefError, ValueError):
     """An argument is wrong: the message names it, its value, what was expected and what to do."""
 
 
+class FileError(InputError, OSError):
+    """A file cannot be read or written: the message names it, and says why and what to do."""
+
+
 class DeclarationError(NcerefError, TypeError):
     """A declaration file in one of the package's folders does not have the promised shape."""
 

@@ -1,5 +1,6 @@
 """What all commands share: exit statuses, and how a page, a record or a line is printed."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,11 @@ FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 """Exit statuses other than 0: there is a finding, the call was wrong, the user interrupted."""
 LONGEST_ERROR = 4000
 """Characters of a message that are shown: a name in it may have any length."""
+
+
+def output_file(name: str) -> str:
+    """The name of a file to write, as the type of an option; - is standard output, under any of its names."""
+    return "-" if name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1") else name
 
 
 def show(page: "Page") -> None:
@@ -39,3 +45,8 @@ def echo_error(message: str) -> None:
     half = LONGEST_ERROR // 2
     cut = message if len(message) <= LONGEST_ERROR else f"{message[:half]} [...] {message[-half:]}"
     echo(cut, err=True)
+
+
+def wrote(path: str | os.PathLike[str]) -> None:
+    """Say that a file was written: on standard error, for JSON on standard output must stay JSON."""
+    echo(f"wrote {os.fspath(path)}", err=True)

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo, echo_json, show
+from nceref.cli.common import echo_json, output_file, show, wrote
 
 
 @click.command(short_help="Run a small analogue of a published result.")
@@ -12,9 +12,11 @@ from nceref.cli.common import echo, echo_json, show
 @click.option(
     "--json",
     "json_file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Write a record as well; -: print it instead.",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="-",
+    type=output_file,
+    help="Print a record; with FILE, write it beside the page.",
 )
 @click.option(
     "--out",
@@ -44,7 +46,7 @@ def experiment(
         show(table_formats.names(experiment_page.experiments().values()))
         return
     chosen = experiment_page.chosen(name)
-    files.must_be_writable({"--out": out}, {"--json": None if json_file == "-" else json_file})
+    files.must_be_writable({"--out": out}, {"--json": json_file})
     # `run` refuses a number of seeds below 1, but the bar is there before it.
     with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
@@ -53,7 +55,8 @@ def experiment(
         echo_json(experiment_page.record(chosen, results))
     else:
         show(experiment_page.page_of(chosen, results))
-    if json_file and json_file != "-":
-        files.write_text(json_file, experiment_page.to_json(chosen, results))
+    if json_file not in (None, "-"):
+        files.write_text(json_file, experiment_page.to_json(chosen, results), "--json")
+        wrote(json_file)
     for path in experiment_page.save(chosen, results, out) if out else ():
-        echo(path, err=True)
+        wrote(path)

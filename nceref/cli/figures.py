@@ -16,11 +16,13 @@ def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_ch
 
     With --check the exit status is 1 if a figure is not what would be drawn now, 2 if there is no manifest.
     """
+    from nceref.output import files
     from nceref.theory import figure_files, table_formats
 
     if only_names:
         show(table_formats.names(figure_files.chosen(names)))
     elif not only_check:
+        files.must_be_writable({"--out": out}, {})
         for path in figure_files.draw(names, out):
             echo(path)
     else:

@@ -1,12 +1,12 @@
 """Words of the command line as Python values: ``K=V`` pairs, and files of expected failures."""
 
 import ast
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
+
+from nceref.output import files
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
@@ -49,20 +49,15 @@ def _value(text: str) -> Any:
         return words[text]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
 
 
 def failures(path: str) -> dict[str, str]:
     """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        msg = f"--expected-failures cannot read {path}: {reason}; give a file of result ids and reasons"
-        raise click.UsageError(msg) from error
+    text = files.read_text(path, "--expected-failures")
     if text.lstrip().startswith(("{", "[")):
-        lines = list(_object(path, text).items())
+        lines = list(files.json_object(path, text).items())
     else:
         kept = (line.split("#", 1)[0].strip().partition(" ") for line in text.splitlines())
         lines = [(name, reason) for name, _, reason in kept if name]
@@ -72,15 +67,3 @@ def failures(path: str) -> dict[str, str]:
             raise click.UsageError(msg)
     # A line may be "id: reason" as well.
     return {name.removesuffix(":"): reason.strip() for name, reason in lines}
-
-
-def _object(path: str, text: str) -> dict[str, str]:
-    try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        msg = f"{path} is no JSON: {error}"
-        raise click.UsageError(msg) from error
-    if not isinstance(parsed, dict):
-        msg = f"{path} must hold a JSON object of ids and reasons, got a {type(parsed).__name__}"
-        raise click.UsageError(msg)
-    return parsed

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo, echo_json, show
+from nceref.cli.common import FINDING, echo, echo_json, output_file, show, wrote
 
 _EPILOG = """\b
 Examples
@@ -27,7 +27,15 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 @click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
 @click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
 @click.option("--animate", metavar="T", type=float, help="The run that the animation shows.  [default: the first]")
-@click.option("--json", "json_file", metavar="FILE", help="Write the runs as JSON; - prints it.")
+@click.option(
+    "--json",
+    "json_file",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="-",
+    type=output_file,
+    help="Print the runs as JSON; with FILE, write them beside the page.",
+)
 @click.option("--save", metavar="FILE", help="Save the state, also when interrupted (.npz).")
 @click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
 @click.pass_context
@@ -44,15 +52,17 @@ def quadrants(
 
     setup = _setup(context, given)
     animated = _number(setup, animate, out)
-    wanted = {"--json": None if json_file == "-" else json_file, "--save": given["save"], "--resume": given["resume"]}
+    wanted = {"--json": json_file, "--save": given["save"], "--resume": given["resume"]}
     files.must_be_writable({"--out": out}, wanted)
     runs, beside = _trained(setup, given)
+    if saved := given["save"] or given["resume"]:
+        wrote(saved)
     if json_file is not None:
         _write_json(runs, json_file)
     if json_file != "-":
         _print(runs, beside)
     if out is not None:
-        _draw(runs, out, animated, quiet=json_file == "-")
+        _draw(runs, out, animated)
     if any(run.stopped for each in (runs, beside) if each is not None for run in each.runs):
         context.exit(FINDING)
 
@@ -129,7 +139,8 @@ def _write_json(runs: Any, path: str) -> None:
         return
     from nceref.output import files
 
-    files.write_text(path, files.json_text(content, indent=None))
+    files.write_text(path, files.json_text(content, indent=None), "--json")
+    wrote(path)
 
 
 def _print(runs: Any, beside: Any) -> None:
@@ -138,7 +149,7 @@ def _print(runs: Any, beside: Any) -> None:
     show(quadrants_page.page_of(runs, beside))
 
 
-def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:
+def _draw(runs: Any, out: str, animated: int) -> None:
     from types import SimpleNamespace
 
     from nceref.cli import quadrants_pictures
@@ -146,5 +157,5 @@ def _draw(runs: Any, out: str, animated: int, *, quiet: bool) -> None:
 
     with progress(quadrants_pictures.frames(runs.setup)) as bar:
         paths = quadrants_pictures.write(runs, out, animated, lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
-    if not quiet:
-        echo("\n" + "\n".join(map(str, paths)))
+    for path in paths:
+        wrote(path)

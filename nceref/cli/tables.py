@@ -20,6 +20,7 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
 
     Below several tables as text stands which of their published numbers do not agree.
     """
+    from nceref.output import files
     from nceref.registry import choose, discover
     from nceref.theory import table_formats
     from nceref.theory.table import Table
@@ -28,6 +29,7 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     if only_names:
         _echo_names(chosen, form, out)
     elif out is not None:
+        files.must_be_writable({"--out": out}, {})
         table_formats.save(chosen, form, out, on_progress=lambda done, path: echo(f"{done} {path}"))
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.

@@ -5,7 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import echo, echo_json, show
+from nceref.cli.common import echo, echo_json, output_file, show, wrote
 
 _EXITS = """\b
 Exit status
@@ -55,8 +55,16 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     metavar="FILE",
     help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - prints it.")
-@click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML.")
+@click.option(
+    "--json",
+    "json_file",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="-",
+    type=output_file,
+    help="Print the report as JSON; with FILE, write it beside the page.",
+)
+@click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
 @click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
 @click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
@@ -75,21 +83,20 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     if everything == bool(target):
         msg = "give one TARGET, or --all"
         raise click.UsageError(msg)
-    _check_files(given)
+    _check_files(target, given)
     if everything:
         context.exit(_audit(context, given))
     context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
 
 
-def _check_files(given: dict[str, Any]) -> None:
-    """Refuse a file that cannot be written before anything runs."""
-    from pathlib import Path
+def _check_files(target: str | None, given: dict[str, Any]) -> None:
+    """Refuse a file that cannot be written, or that is read, before anything runs."""
+    from nceref.output.files import must_be_writable
 
-    for option in ("json", "junit", "repro"):
-        path = given[f"{option}_file"]
-        if path and path != "-" and Path(path).is_dir():
-            msg = f"--{option} must name a file, got the folder {path}"
-            raise click.UsageError(msg)
+    outputs = {f"--{option}": given[f"{option}_file"] for option in ("json", "junit", "repro")}
+    file = (target or "").rpartition(":")[0]
+    inputs = {"TARGET": file if file.endswith(".py") else None, "--expected-failures": given["expected_failures"]}
+    must_be_writable({}, outputs, inputs)
 
 
 def _print_conventions() -> None:
@@ -115,29 +122,39 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _verify(target: str | None, given: dict[str, Any]) -> int:
-    from nceref.output.files import write_text
     from nceref.output.terminal import progress
     from nceref.verification.report import page_of
     from nceref.verification.verifier import verify_with
 
     with progress(None) as on_progress:
         report = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
-    if given["json_file"] not in (None, "-"):
-        write_text(given["json_file"], report.to_json())
-    if given["junit_file"] not in (None, "-"):
-        write_text(given["junit_file"], report.to_junit())
-    if given["repro_file"] and report.repro:
-        write_text(given["repro_file"], report.repro)
-    if given["json_file"] == "-":
-        echo_json(report.record())
-    elif given["junit_file"] == "-":
-        echo(report.to_junit(), nl=False)
-    else:
-        show(page_of(report))
-    # On standard error, so that JSON on standard output stays JSON.
-    if given["repro_file"] and not report.repro:
-        echo(f"no number is wrong, so {given['repro_file']} is not written", err=True)
+    # What took long to find is shown also if a file cannot be written.
+    try:
+        _write(report, given)
+    finally:
+        if given["json_file"] == "-":
+            echo_json(report.record())
+        elif given["junit_file"] == "-":
+            echo(report.to_junit(), nl=False)
+        else:
+            show(page_of(report))
     return report.exit_code
+
+
+def _write(report: Any, given: dict[str, Any]) -> None:
+    """The files of a report; each is named on standard error."""
+    from nceref.output.files import write_text
+
+    makers = {"json": report.to_json, "junit": report.to_junit, "repro": lambda: report.repro}
+    for option, make in makers.items():
+        path = given[f"{option}_file"]
+        if path in (None, "-"):
+            continue
+        if text := make():
+            write_text(path, text, f"--{option}")
+            wrote(path)
+        else:
+            echo(f"no number is wrong, so {path} is not written", err=True)
 
 
 def _list(target: str | None, given: dict[str, Any]) -> int:
@@ -175,5 +192,6 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     else:
         show(audit_page.page_of(rows))
     if given["json_file"] not in (None, "-"):
-        write_text(given["json_file"], json_text(audit.record(rows)))
+        write_text(given["json_file"], json_text(audit.record(rows)), "--json")
+        wrote(given["json_file"])
     return audit.exit_code(rows)

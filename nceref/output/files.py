@@ -1,55 +1,198 @@
-"""Writing files: in one step, or not at all; and JSON as every file and command has it."""
+"""Files: read and written whole, with errors that name them; and JSON as every file and command has it."""
 
+import errno
 import json
 import os
-from collections.abc import Mapping
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
+from uuid import uuid4
 
-from nceref.errors import InputError
+from nceref.errors import FileError, InputError
+from nceref.output.text import harmless
+
+if sys.platform != "win32":
+    import fcntl
+
+PathLike = str | os.PathLike[str]
+LARGEST_TEXT = 2**24
+"""Bytes of a text that is read."""
+DRAFT = ".nceref-draft-"
+"""How the name of a file begins that is not finished yet."""
+_NO_SPACE = "free some space, or choose another place"
+_REASONS = {
+    errno.EISDIR: ("it is a folder", "name a file"),
+    errno.EEXIST: ("not a directory", "choose another place"),
+    errno.EFBIG: ("file too large", "raise the limit (ulimit -f), or choose another place"),
+    errno.ENAMETOOLONG: ("file name too long", "choose a shorter one"),
+    errno.ENOSPC: ("no space left on device", _NO_SPACE),
+    errno.EDQUOT: ("disk quota exceeded", _NO_SPACE),
+}
+"""What an error number means for a file, and what to do; for the others, the words of the system."""
 
 
-def replace(path: str | os.PathLike[str], content: bytes) -> None:
+def replace(path: PathLike, content: bytes, option: str = "") -> None:
     """Replace the file at `path`: whoever reads it sees the old content or the new one.
 
-    A link stays a link, and what it points to is replaced. Devices and pipes are written to.
+    That holds if the process is killed at any moment, if several processes or threads write the same file, and after a
+    power failure. A killed process may leave a draft in the folder, under a name of its own; the next one that writes
+    there removes it. A link stays a link, and what it points to is replaced. Devices and pipes are written to.
 
     Parameters
     ----------
     path : path
         Its folder is created if it does not exist.
     content : bytes
+    option : str, optional
+        The option that names the file, for messages.
 
     Raises
     ------
-    OSError
-        If it cannot be written; the old file stays as it was.
+    FileError
+        If it cannot be written, or is a file that may not be written to; the old file stays as it was.
     """
-    given = Path(path)
-    if given.is_dir():
-        raise IsADirectoryError(None, "it is a folder")
-    if str(given).startswith(("/dev/", "/proc/")) or (given.exists() and not given.is_file()):
-        with given.open("wb") as stream:
-            stream.write(content)
-        return
+    with _errors("write", path, option):
+        old = _status(path)
+        if _is_stream(path, old):
+            with Path(path).open("wb") as stream:
+                stream.write(content)
+        else:
+            _replace(Path(os.path.realpath(path)), content, old)
+
+
+def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
+    if old is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    else:
+        _must_be_open_to_us(target)
     # Beside the target: a file is replaced in one step only within its file system.
-    target = Path(os.path.realpath(given))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        # A new file would have the rights of the process's umask, not those of the file that it replaces.
-        if target.exists():
-            draft.chmod(target.stat().st_mode & 0o777)
+    with _draft(target.parent) as (stream, draft):
+        if old is not None:
+            _as_it_was(draft, old)
+        stream.write(content)
+        stream.flush()
+        # After a power failure, some file systems have the new name without the content.
+        os.fsync(stream.fileno())
+        # An open file cannot be renamed on Windows.
+        if sys.platform == "win32":
+            stream.close()
         draft.replace(target)
+
+
+def _must_be_open_to_us(target: Path) -> None:
+    """Raise for a file that may not be written to: its folder would let it be replaced all the same."""
+    with target.open("r+b"):
+        pass
+
+
+def _as_it_was(draft: Path, old: os.stat_result) -> None:
+    """Give a draft the rights of the file that it replaces, and its group and owner where that is allowed."""
+    if hasattr(os, "chown"):
+        for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+            with suppress(OSError):
+                os.chown(draft, owner, group)
+    draft.chmod(old.st_mode & 0o777)
+
+
+@contextmanager
+def _draft(folder: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """A new file that is locked while it is open; removed at the end, unless it has got another name by then."""
+    _remove_leftovers(folder)
+    stream, path = _new_file(folder)
+    try:
+        with stream:
+            yield stream, path
     finally:
-        draft.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def _new_file(folder: Path) -> tuple[IO[bytes], Path]:
+    while True:
+        path = folder / f"{DRAFT}{uuid4().hex}"
+        stream = path.open("xb")
+        try:
+            _lock(stream.fileno())
+        # Somebody else takes it for a leftover, and removes it.
+        except BlockingIOError:
+            stream.close()
+            continue
+        # Some network file systems have no locks: nothing is taken for a leftover there.
+        except OSError:
+            pass
+        if path.exists():
+            return stream, path
+        stream.close()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the drafts of processes that were killed: the lock of a draft ends with its process."""
+    for path in folder.glob(f"{DRAFT}*"):
+        # Not ours, or written just now.
+        with suppress(OSError), path.open("r+b") as stream:
+            _lock(stream.fileno())
+            path.unlink()
+
+
+def _lock(descriptor: int, wait: bool = False) -> None:
+    """Lock a file until it is closed; a lock that somebody else has is waited for, or raises."""
+    if sys.platform != "win32":
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+@contextmanager
+def alone(folder: PathLike) -> Iterator[None]:
+    """Wait until no other process or thread is in here for the same folder, where the system has such locks."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            _lock(descriptor, wait=True)
+        yield
+
+
+def write_text(path: PathLike, text: str, option: str = "") -> None:
     """Replace the file at `path` by text, as UTF-8 with its line ends as they are; see `replace`."""
-    replace(path, text.encode())
+    # Of names and messages of others, what UTF-8 does not have is escaped.
+    replace(path, text.encode(errors="backslashreplace"), option)
+
+
+def read(path: PathLike, option: str = "") -> bytes:
+    """The content of a regular file.
+
+    Parameters
+    ----------
+    path : path
+    option : str, optional
+        The option that names the file, for messages.
+
+    Raises
+    ------
+    FileError
+        If there is no such file or it cannot be read.
+    """
+    with _errors("read", path, option):
+        # A device may have no end.
+        if _is_stream(path, _status(path)):
+            raise OSError(None, "not a file")
+        return Path(path).read_bytes()
+
+
+def read_text(path: PathLike, option: str = "") -> str:
+    """The text in a file or pipe, in UTF-8; `FileError` as by `read`, and for more than `LARGEST_TEXT` bytes."""
+    with _errors("read", path, option):
+        _status(path)
+        with Path(path).open("rb") as stream:
+            content = stream.read(LARGEST_TEXT + 1)
+        if len(content) > LARGEST_TEXT:
+            raise OSError(None, f"it is larger than {LARGEST_TEXT:,} bytes")
+        try:
+            # Line ends as in a file that is opened as text, and no mark of byte order.
+            return content.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise OSError(None, f"it is not text in UTF-8 (byte {error.start})") from None
 
 
 def json_text(content: Any, indent: int | None = 2) -> str:
@@ -81,47 +224,136 @@ def _escaped(character: str) -> str:
     return json.dumps(character)[1:-1] if character != _DELETE else "\\u007f"
 
 
-def must_be_writable(folders: Mapping[str, str | None], files: Mapping[str, str | None]) -> None:
+def json_object(path: PathLike, text: str) -> dict[str, Any]:
+    """The object that a JSON text holds.
+
+    Parameters
+    ----------
+    path : path
+        Where the text was read, for messages.
+    text : str
+
+    Raises
+    ------
+    FileError
+        If the text is not JSON, holds something else, or names an entry twice.
+    """
+    try:
+        # Nested too deeply, a text ends in a RecursionError; a number too long, in a ValueError.
+        content = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        msg = f"{os.fspath(path)} is not JSON: {error}"
+        raise FileError(msg) from None
+    if not isinstance(content, dict):
+        msg = f"{os.fspath(path)} must hold a JSON object, got a {type(content).__name__}"
+        raise FileError(msg)
+    return content
+
+
+def _unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(entries)
+    if len(content) < len(entries):
+        msg = "an object has two entries of the same name"
+        raise ValueError(msg)
+    return content
+
+
+def must_be_writable(
+    folders: Mapping[str, str | None], files: Mapping[str, str | None], inputs: Mapping[str, str | None] | None = None
+) -> None:
     """Check that all output can be written, before the work begins and not after it.
 
     Parameters
     ----------
     folders, files : mappings
-        Paths by option; None: the option is not used. Folders are created.
+        Paths by option; None: the option is not used; a file -: standard output. Nothing is created.
+    inputs : mapping, optional
+        Files that are read, by option, which no output may replace.
 
     Raises
     ------
     InputError
         If one cannot be written, or two options name the same file.
     """
-    named = {option: path for option, path in files.items() if path is not None}
+    wanted = {option: path for option, path in files.items() if path is not None}
     seen: dict[str, str] = {}
-    for option, path in named.items():
-        other = seen.setdefault(os.path.realpath(path), option)
+    for option, path in {**(inputs or {}), **wanted}.items():
+        if path is None:
+            continue
+        with _errors("write", path, option):
+            other = seen.setdefault(os.path.realpath(path), option)
         if other != option:
             msg = f"{other} and {option} are the same file, {path}; name two"
             raise InputError(msg)
     for option, folder in folders.items():
         if folder is not None:
-            _check_writable(option, Path(folder), folder=True)
-    for option, path in named.items():
-        _check_writable(option, Path(path), folder=False)
+            with _errors("write", folder, option):
+                _check_folder(Path(folder))
+    for option, path in wanted.items():
+        if path != "-":
+            with _errors("write", path, option):
+                _check_file(path)
 
 
-def _check_writable(option: str, path: Path, *, folder: bool) -> None:
-    # Devices and pipes are what they are.
-    if path.exists() and not path.is_file() and not path.is_dir():
+def _check_folder(folder: Path) -> None:
+    status = _status(folder, folder=True)
+    if status is not None and not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(None, "it is a file")
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(None, "not a directory")
+    # By making a file: the rights of a folder do not show a read-only disk.
+    with _draft(there):
+        pass
+
+
+def _check_file(path: str) -> None:
+    old = _status(path)
+    if _is_stream(path, old):
         return
-    parent = path if folder else path.parent
+    target = Path(os.path.realpath(path))
+    if old is not None:
+        _must_be_open_to_us(target)
+    _check_folder(target.parent)
+
+
+def _status(path: PathLike, *, folder: bool = False) -> os.stat_result | None:
+    """What is at a path; None: nothing yet."""
+    if os.fsdecode(path).endswith(os.sep) and not folder:
+        raise IsADirectoryError(errno.EISDIR, "")
     try:
-        if path.exists() and path.is_dir() != folder:
-            raise OSError(None, f"it is a {'file' if folder else 'folder'}")
-        if parent.is_file():
-            raise NotADirectoryError(None, "not a directory")
-        parent.mkdir(parents=True, exist_ok=True)
-        # By making a file: the rights of a folder do not show a read-only disk.
-        with TemporaryFile(dir=parent):
-            pass
-    except OSError as error:
-        msg = f"cannot write {option} {path}: {(error.strerror or str(error)).lower()}; choose another place"
+        status = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode) and not folder:
+        raise IsADirectoryError(errno.EISDIR, "")
+    return status
+
+
+def _is_stream(path: PathLike, status: os.stat_result | None) -> bool:
+    """Whether this is a device or a pipe, or a file that is open under another name, such as /dev/stdout."""
+    if status is None:
+        return False
+    return not stat.S_ISREG(status.st_mode) or os.fsdecode(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+
+
+@contextmanager
+def _errors(doing: str, path: PathLike, option: str) -> Iterator[None]:
+    """Errors of the system as a `FileError` that names option and path, and says why and what to do."""
+    try:
+        Path(path)
+    except TypeError:
+        msg = f"{option or 'a file'} must be named by text or a path, got {path!r}"
         raise InputError(msg) from None
+    try:
+        yield
+    except FileError:
+        raise
+    except (OSError, ValueError) as error:
+        # A ValueError: no file can have such a name, for instance one with a null byte.
+        words = (getattr(error, "strerror", None) or str(error)).lower()
+        other = "choose another place" if doing == "write" else "name another file"
+        why, remedy = _REASONS.get(getattr(error, "errno", None) or 0, (words, other))
+        named = " ".join(filter(None, (option, harmless(os.fsdecode(path)))))
+        msg = f"cannot {doing} {named}: {why}; {remedy}"
+        raise FileError(msg) from error

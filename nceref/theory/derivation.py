@@ -1,6 +1,5 @@
 """Derivations as text and as LaTeX; nothing is written before every step of the topic has been checked (`chain`)."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -8,7 +7,6 @@ from textwrap import indent, wrap
 from typing import Any
 
 from nceref.errors import DeclarationError, InputError
-from nceref.output import files
 from nceref.output.pages import WIDTH, fitting
 from nceref.registry import discover, pick
 from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, equal
@@ -96,30 +94,6 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
         raise InputError(msg)
     chain, notes = follow(derivation)
     return "\n".join(writers[form](derivation, chain, notes, fitting(width))) + "\n"
-
-
-def save(text: str, path: str | os.PathLike[str]) -> None:
-    """Replace the file at `path` by `text` in one step; its folder is created if it does not exist.
-
-    Parameters
-    ----------
-    text : str
-        Written as UTF-8.
-    path : path
-        A file, or a place for one.
-
-    Raises
-    ------
-    OSError
-        If that cannot be done: the path, why, and what to give instead. What was there stays.
-    """
-    try:
-        files.replace(path, text.encode())
-    except OSError as error:
-        blocked = isinstance(error, FileExistsError | NotADirectoryError)
-        why = "its parent is not a folder" if blocked else (error.strerror or type(error).__name__).lower()
-        msg = f"cannot write to {path}: {why}; give the path of a file in a folder that you may write to"
-        raise OSError(msg) from error
 
 
 def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: int, *, unicode: bool) -> Iterator[str]:

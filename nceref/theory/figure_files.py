@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nceref.errors import InputError
+from nceref.errors import FileError, InputError
 from nceref.output import files
 from nceref.output.figure import Figure, render
 from nceref.registry import choose, discover
@@ -69,22 +69,26 @@ def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> 
     ------
     InputError
         If there is no figure of some name.
-    OSError
+    FileError
         If a file cannot be written.
     """
     wanted, out = chosen(names), Path(out)
     # Before anything is drawn: the index is written last.
     _refuse_to_lose(out)
-    entries = {name: entry for name, entry in _entries(out, missing={}).items() if name in figures()}
+    _kept(out)
     for figure in wanted:
         data = figure.data()
         for suffix in FORMATS:
             yield _put(out / f"{figure.name}.{suffix}", render(figure, data, suffix))
         # After each figure, so that an interrupted run leaves a manifest of what is there.
-        entries[figure.name] = _about(figure) | {"data": fingerprint(data), "drawn with": tools()}
-        _put(out / MANIFEST, _text(entries))
+        entry = _about(figure) | {"data": fingerprint(data), "drawn with": tools()}
+        # Read anew: another run may draw other figures into the folder.
+        with files.alone(out):
+            _put(out / MANIFEST, _text(_kept(out) | {figure.name: entry}))
     yield out / MANIFEST
-    yield write_index(out)
+    with files.alone(out):
+        index = write_index(out)
+    yield index
 
 
 def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> list[Checked]:
@@ -116,8 +120,13 @@ def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") ->
         gone = [name for name in entries if name not in figures()]
         checked += [Checked(name, ("is in the manifest, but there is no such figure any more",)) for name in gone]
     path = out / INDEX
-    same = path.is_file() and path.read_text(encoding="utf-8") == _index(entries)
+    same = path.is_file() and files.read(path) == _index(entries).encode()
     return [*checked, Checked(INDEX, () if same else ("does not say what the manifest says",))]
+
+
+def _kept(out: Path) -> dict[str, Any]:
+    """The entries of the manifest in a folder, if there is one, but for figures that are gone."""
+    return {name: entry for name, entry in _entries(out, missing={}).items() if name in figures()}
 
 
 def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Checked:
@@ -127,8 +136,8 @@ def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Chec
     findings = [f"the {key} changed" for key, value in _about(figure).items() if entry.get(key) != value]
     if entry.get("data") != fingerprint(data):
         findings.append("the data behind it changed")
-    files = {suffix: out / f"{figure.name}.{suffix}" for suffix in FORMATS}
-    findings += [f"{path.name} is missing" for path in files.values() if not path.is_file()]
+    paths = {suffix: out / f"{figure.name}.{suffix}" for suffix in FORMATS}
+    findings += [f"{path.name} is missing" for path in paths.values() if not path.is_file()]
     # Other tools draw other bytes from the same data, which is no finding.
     here, there = tools(), entry.get("drawn with", {})
     if there != here:
@@ -136,8 +145,8 @@ def _checked(figure: Figure, entry: Mapping[str, Any] | None, out: Path) -> Chec
         return Checked(figure.name, tuple(findings), note)
     findings += [
         f"{path.name} has other bytes than would be drawn now"
-        for suffix, path in files.items()
-        if path.is_file() and path.read_bytes() != render(figure, data, suffix)
+        for suffix, path in paths.items()
+        if path.is_file() and files.read(path) != render(figure, data, suffix)
     ]
     return Checked(figure.name, tuple(findings))
 
@@ -236,14 +245,27 @@ def _entries(out: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]
         msg = f"there is no {path}; draw the figures first: nceref figures --out {out}"
         raise InputError(msg)
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        msg = f"{path} is not JSON ({error}); delete it and draw the figures again: nceref figures --out {out}"
-        raise InputError(msg) from error
-    if not (isinstance(entries, dict) and all(isinstance(x, dict) and "drawn with" in x for x in entries.values())):
+        entries = files.json_object(path, files.read_text(path))
+    except FileError as error:
+        msg = f"{error}; delete it and draw the figures again: nceref figures --out {out}"
+        raise FileError(msg) from None
+    if not all(map(_is_entry, entries.values())):
         msg = f"{path} is no manifest of figures, and would be lost; draw into another folder with --out"
         raise InputError(msg)
     return entries
+
+
+_TEXTS = ("title", "caption", "source", "command", "data")
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether this has what the manifest says of a figure."""
+    if not isinstance(entry, dict) or not entry.keys() >= {*_TEXTS, "claims", "drawn with"}:
+        return False
+    claims, used = entry["claims"], entry["drawn with"]
+    if not isinstance(claims, list) or not isinstance(used, dict):
+        return False
+    return all(isinstance(text, str) for text in (*(entry[name] for name in _TEXTS), *claims, *used.values()))
 
 
 def _text(entries: Mapping[str, Any]) -> bytes:
@@ -262,17 +284,13 @@ def _index(entries: Mapping[str, Any]) -> str:
 
 def _put(path: Path, content: bytes) -> Path:
     """Replace a file in one step."""
-    try:
-        files.replace(path, content)
-    except OSError as error:
-        msg = f"cannot write {path}: {(error.strerror or type(error).__name__).lower()}"
-        raise OSError(msg) from error
+    files.replace(path, content)
     return path
 
 
 def _refuse_to_lose(out: Path) -> None:
     """Raise for a page of somebody else's, where the index would be written."""
     page = out / INDEX
-    if page.is_file() and not page.read_bytes().startswith(_OPENING.encode()):
+    if page.is_file() and not files.read(page).startswith(_OPENING.encode()):
         msg = f"{page} is not the index that nceref writes, and would be lost; draw into another folder with --out"
         raise InputError(msg)

@@ -67,7 +67,7 @@ def save(
 
     Raises
     ------
-    OSError
+    FileError
         If a file cannot be written; the message says where and why. Files written before it stay.
     """
     writer, suffix = _format(format)
@@ -81,14 +81,8 @@ def save(
 
 def _put(path: Path, text: str) -> bool:
     """Write a file and say whether another content was there."""
-    try:
-        other = path.is_file() and path.read_bytes() != text.encode()
-        files.write_text(path, text)
-    except OSError as error:
-        blocked = isinstance(error, FileExistsError | NotADirectoryError)
-        why = "not a folder" if blocked else (error.strerror or type(error).__name__).lower()
-        msg = f"cannot write to {path if isinstance(error, IsADirectoryError) else path.parent}: {why}"
-        raise OSError(msg) from error
+    other = path.is_file() and files.read(path) != text.encode()
+    files.write_text(path, text)
     return other
 
 

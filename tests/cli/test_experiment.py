@@ -64,7 +64,7 @@ def test_the_command_writes_its_files_and_says_what_prints_them_again(run, calls
     )
     paths = [tmp_path / "out" / f"long-tail.{suffix}" for suffix in ("txt", "json", "svg", "png")]
     assert status == 0
-    assert err.split() == [str(path) for path in paths]
+    assert err.splitlines() == [f"wrote {path}" for path in (tmp_path / "r.json", *paths)]
     assert set((tmp_path / "out").iterdir()) == set(paths)
     assert paths[0].read_text(encoding="utf-8") == out
     assert paths[1].read_bytes() == (tmp_path / "r.json").read_bytes()

@@ -28,6 +28,35 @@ def test_figures_refuse_to_overwrite_what_is_not_theirs(run, tmp_path, name, con
 
 def test_derive_lists_topics_and_writes_a_file(run, tmp_path):
     assert "tau-zero" in run("derive")[1]
-    status, out, _ = run("derive", "nce-optimum", "--latex", "--out", str(tmp_path / "nce.tex"))
-    assert (status, out) == (0, "")
+    status, out, err = run("derive", "nce-optimum", "--latex", "--out", str(tmp_path / "nce.tex"))
+    assert (status, out, err) == (0, "", f"wrote {tmp_path / 'nce.tex'}\n")
     assert "\\begin{align*}" in (tmp_path / "nce.tex").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("verify a.py:f --loss dcl --json ./a.py", "TARGET and --json are the same file, ./a.py; name two"),
+        ("verify a.py:f --loss dcl --expected-failures a.py --repro b", "TARGET and --expected-failures are the same"),
+        ("verify a.py:f --loss dcl --expected-failures b --junit b", "--expected-failures and --junit are the same"),
+        ("verify a.py:f --loss dcl --json --junit -", "--json and --junit are the same file, -; name two"),
+        ("verify --all --json /", "cannot write --json /: it is a folder; name a file"),
+        (
+            "verify a.py:f --loss dcl --expected-failures c",
+            "cannot read --expected-failures c: no such file",
+        ),
+        ("derive nce-optimum --out a.py/b", "cannot write --out a.py/b: not a directory; choose another place"),
+        ("tables hardness --out a.py/b", "cannot write --out a.py/b: not a directory; choose another place"),
+        ("figures sphere-force --out a.py/b", "cannot write --out a.py/b: not a directory; choose another place"),
+        ("plot-limits --out a.py/b", "cannot write --out a.py/b: not a directory; choose another place"),
+        ("experiment long-tail --json a.py/b", "cannot write --json a.py/b: not a directory; choose another place"),
+        ("quadrants --save a.py/b", "cannot write --save a.py/b: not a directory; choose another place"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("raise SystemExit('it runs')")
+    status, out, err = run(*words.split())
+    assert (status, out) == (2, "")
+    assert message in err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.py", "raise SystemExit('it runs')")]

@@ -130,7 +130,7 @@ def test_corners_are_counted_and_opposite_ones_compared():
 def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path):
     path = tmp_path / "deep" / "runs.json"
     status, out, err = run("--steps", "500", "--json", str(path))
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, f"wrote {path}\n")
     assert out.startswith("Source 003, replayed: seed 0, float32, 500 steps")
     content = json.loads(path.read_text())
     assert np.shape(content["samples"]) == (100, 2)
@@ -143,7 +143,7 @@ def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path)
 
 
 def test_json_on_standard_output_is_nothing_else(run, tmp_path):
-    status, out, _ = run("--steps", "3", "--temperature", "0.2", "--json", "-", "--out", str(tmp_path))
+    status, out, _ = run("--steps", "3", "--temperature", "0.2", "--out", str(tmp_path), "--json")
     assert status == 0
     assert [one["temperature"] for one in json.loads(out)["runs"]] == [0.2]
 
@@ -158,11 +158,11 @@ def test_confounder_holds_rate_over_temperature(run):
 def test_pictures_are_written(run, tmp_path):
     from PIL import Image
 
-    status, out, _ = run("--steps", "300", "--out", str(tmp_path))
+    status, _, err = run("--steps", "300", "--out", str(tmp_path))
     names = ["quadrants-start.png", "quadrants-start.svg", "quadrants.gif", "quadrants.png", "quadrants.svg"]
     assert status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert sorted(out.splitlines()[-5:]) == [str(tmp_path / name) for name in names]
+    assert sorted(err.splitlines()) == [f"wrote {tmp_path / name}" for name in names]
     with Image.open(tmp_path / "quadrants.gif") as animation:
         assert animation.n_frames == 3  # steps 0, 250, 300
 

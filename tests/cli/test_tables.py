@@ -15,7 +15,7 @@ def test_file_in_the_way_of_a_folder_is_status_2(run, tmp_path):
         status, _, err = run("tables", "losses", "--out", str(tmp_path / out))
         assert status == 2
         assert str(tmp_path / out) in err
-    assert err == f"Error: cannot write to {tmp_path / 'file/below'}: not a folder\n"
+    assert err == f"Error: cannot write --out {tmp_path / 'file/below'}: not a directory; choose another place\n"
 
 
 def test_tables_prints_the_chosen_ones_in_order(run):

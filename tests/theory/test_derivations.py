@@ -11,7 +11,7 @@ from nceref import losses
 from nceref.errors import DeclarationError, InputError
 from nceref.theory import table_formats
 from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, at_most, concrete, equal, less
-from nceref.theory.derivation import Derivation, follow, get, render, save, topics
+from nceref.theory.derivation import Derivation, follow, get, render, topics
 
 NAMES = (
     "alignment-uniformity", "balanced-softmax", "dcl-infonce", "gradients", "nce-optimum", "paco-decomposition",
@@ -218,25 +218,6 @@ def test_an_unknown_topic_suggests_near_ones():
 def test_an_unknown_form_names_the_known_ones():
     with pytest.raises(InputError, match="'text', 'ascii', 'latex', got 'html'"):
         render(get("paco-extra"), "html")
-
-
-def test_a_file_is_replaced_in_one_step_and_nothing_else_is_left(tmp_path):
-    path = tmp_path / "new" / "proof.tex"
-    save("λ\n", path)
-    save("2\n", path)
-    assert path.read_bytes() == b"2\n"
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("place", ["folder", "file/below", "", "/proc/nowhere/x"])
-def test_a_path_that_cannot_be_written_is_named_with_the_reason(tmp_path, monkeypatch, place):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("kept")
-    with pytest.raises(OSError, match=r"cannot write to .*: .*; give the path of a file"):
-        save("text", place)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
-    assert (tmp_path / "file").read_text() == "kept"
 
 
 class _Result:

@@ -345,7 +345,7 @@ def test_drawing_one_figure_keeps_the_others_in_the_manifest(folder, monkeypatch
 
 def test_a_missing_or_broken_manifest_is_an_error_that_says_what_to_do(folder):
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(InputError, match=r"manifest\.json is not JSON .* draw the figures again"):
+    with pytest.raises(InputError, match=r"manifest\.json is not JSON: .* draw the figures again"):
         figure_files.check(out=folder)
     (folder / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"there is no .*manifest\.json; draw the figures first: nceref figures"):

@@ -118,7 +118,7 @@ def test_another_file_is_not_replaced(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"cannot write .*; choose another place"):
+    with pytest.raises(InputError, match=r"cannot write .*: it is a folder; name a file"):
         saved(tmp_path)
 
 
