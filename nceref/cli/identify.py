@@ -14,6 +14,7 @@ from nceref.cli.common import echo, echo_json, show
 @click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
 @click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss that was tried.")
 @click.pass_context
 def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:
@@ -28,7 +29,7 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     from nceref.verification.identify import candidates, page_of, record
     from nceref.verification.report import TARGET_FAILED
 
-    options = {name: given[name] for name in ("call", "framework", "timeout")}
+    options = {name: given[name] for name in ("call", "framework", "timeout", "isolate")}
     settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
     try:
         with progress(None) as on_progress:

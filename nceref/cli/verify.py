@@ -46,6 +46,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
+@click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
 @click.option("--list-cases", is_flag=True, help="List the cases and exit.")
 @click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
@@ -108,7 +109,7 @@ def _print_conventions() -> None:
 def _options(given: dict[str, Any]) -> dict[str, Any]:
     from nceref.cli.options import failures, pairs
 
-    same = ("loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "require_grad")
+    same = ("loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "isolate", "require_grad")
     reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
     return {
         **pairs("--set", given["settings"]),

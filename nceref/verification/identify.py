@@ -61,7 +61,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     """
     tried: list[Candidate] = []
     reasons: list[str] = []
-    with _process(target, options.get("timeout")) as child:
+    with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:
         for name in all_losses():
             try:
                 report = verify_with(target, name, child=child, **{"suite": "quick", **options})
@@ -85,12 +85,12 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
 
 
 @contextmanager
-def _process(target: Any, timeout: float | None) -> Iterator[ChildRunner | None]:
+def _process(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
     """One process for all losses, so that what the target imports is imported once; None for an object."""
     if not isinstance(target, str):
         yield None
         return
-    child = ChildRunner(None, "cpu", timeout or 30.0, 120.0)
+    child = ChildRunner(None, "cpu", timeout or 30.0, 120.0, isolate)
     try:
         yield child
     finally:
@@ -100,7 +100,8 @@ def _process(target: Any, timeout: float | None) -> Iterator[ChildRunner | None]
 def record(candidate: Candidate) -> dict[str, Any]:
     """One candidate as plain data."""
     report: Mapping[str, Any] = candidate.report.record()
-    return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")}
+    isolated = {"isolation": name} if (name := report["environment"].get("isolation")) else {}
+    return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated
 
 
 def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
@@ -118,6 +119,8 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     """
     page = Page()
     page.print(f"{target}: {_answer(tried)}", style="bold")
+    if name := tried[0].report.environment.get("isolation"):
+        page.print(f"isolated by {name}", style="dim")
     shown = tried[:SHOWN]
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c)) for c in shown], label, styles=("bold", ""), indent=GAP)

@@ -136,6 +136,8 @@ _COLORS = {
 def _circumstances(report: Report) -> Iterator[str]:
     about = report.environment
     yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    if about.get("isolation"):
+        yield f"isolated by {about['isolation']}"
     if about.get("suite"):
         yield f"suite {about['suite']}"
     yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())

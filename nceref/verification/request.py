@@ -14,6 +14,8 @@ from nceref.registry import choose, pick
 from nceref.spec import Choice, Loss, Scalar
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.peers import peer
+from nceref.verification.targets.find import folder_of
+from nceref.verification.targets.process.isolation import isolation
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
 
@@ -56,6 +58,7 @@ class Request:
     seed: int = 0
     algorithm: str = "textbook"
     timeout: float | None = None
+    isolate: bool = False
     cases: tuple[str, ...] = ()
     require_grad: bool = False
     expected_failures: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +111,12 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
         thing = target.address
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _check_numbers(options)
+    if not isinstance(options.get("isolate", False), bool):
+        msg = f"`isolate` must be True or False, got {options['isolate']!r}"
+        raise InputError(msg)
+    if options.get("isolate") and not isinstance(thing, str):
+        msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
+        raise InputError(msg)
     declaration = _loss(loss, name)
     intended = _intended(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
@@ -241,6 +250,8 @@ def environment(request: Request, target: Any) -> dict[str, Any]:
         facts[framework] = _version(framework)
     if target is not None:
         facts["arguments"] = target.binding
+    if request.isolate:
+        facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts
 
 

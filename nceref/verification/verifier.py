@@ -23,7 +23,7 @@ from nceref.verification.verdict import decide_verdict
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
-    "require_grad", "seed", "suite", "timeout",
+    "isolate", "require_grad", "seed", "suite", "timeout",
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
 
@@ -57,6 +57,9 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
         Whose rounding errors are admitted: any backward-stable evaluation, or the one without cancellation.
     timeout : float, optional
         Seconds for one case, for a target given as text; default 30.
+    isolate : bool
+        Whether a target given as text runs without network, and without files and processes that it can change; on
+        Linux, by bubblewrap or namespaces.
     case : str or sequence of str, optional
         Ids of the only cases to judge.
     require_grad : bool
@@ -81,6 +84,8 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
     ------
     InputError
         For an option or a setting that does not exist.
+    UnavailableError
+        With `isolate`, where the system has no means for it.
     """
     return verify_with(target, loss, **options)
 
@@ -144,7 +149,8 @@ def _runner(request: Request, child: Any = None) -> Any:
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
     if isinstance(request.thing, str):
-        return runner.in_child(request.thing, request.loss, timeout=request.timeout or 30.0, **options)
+        limits: dict[str, Any] = {"timeout": request.timeout or 30.0, "isolate": request.isolate}
+        return runner.in_child(request.thing, request.loss, **limits, **options)
     return runner.in_process(request.thing, request.loss, **options)
 
 

@@ -75,7 +75,7 @@ def test_the_command_runs_targets_in_a_child(words, code, message):
 def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases):
     """In this process: which targets need one of their own is another test's concern."""
     name, *options = words.split()
-    monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, **more: in_process(text, loss, **more))
+    monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, isolate, **more: in_process(text, loss, **more))
     in_process = runner.in_process
     outcome = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
     record = json.loads(outcome.output)

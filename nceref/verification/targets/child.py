@@ -17,9 +17,11 @@ from typing import IO, Any
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
+from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.frameworks import CallRequest
 from nceref.verification.targets.process import messages, tree
 from nceref.verification.targets.process.exchange import Exchange
+from nceref.verification.targets.process.isolation import Isolation, isolation
 from nceref.verification.targets.process.wire import WireError
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
@@ -44,13 +46,21 @@ class ChildRunner:
 
     target: ResolvedTarget
 
-    def __init__(self, request: LoadRequest | None, device: str, timeout: float, loading_timeout: float) -> None:
+    def __init__(
+        self,
+        request: LoadRequest | None,
+        device: str,
+        timeout: float,
+        loading_timeout: float,
+        isolate: bool = False,
+    ) -> None:
         self._load_request, self._device, self._timeout, self._loading_timeout = (
             request,
             device,
             timeout,
             loading_timeout,
         )
+        self._isolate = isolate
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Exchange
         self._in_a_row: list[Outcome] = []
@@ -69,13 +79,16 @@ class ChildRunner:
         Raises
         ------
         NcerefError
-            Whatever loading raised there, or a `TargetError` if it took too long or died.
+            Whatever loading raised there, or a `TargetError` if it took too long or died; `UnavailableError` where it
+            cannot be isolated.
         """
+        assert self._load_request is not None
+        around = isolation(folder_of(self._load_request.text)) if self._isolate else Isolation("")
         # A file and no pipe: nobody reads it while the target runs, and a full pipe would block the target.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._mark = os.urandom(8).hex()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, json.dumps(sys.path)],
+            [*around.prefix, sys.executable, "-P", "-c", BOOT, json.dumps(sys.path), *around.arguments],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -181,6 +194,8 @@ class ChildRunner:
         if self._process.poll() is None:
             return Outcome(trouble="dies", sentence=_GARBLED)
         code = self._process.returncode
+        # Who isolates it ends as a shell does.
+        code = 128 - code if self._isolate and code > 128 else code
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
         why = f": {frameworks.short(words)}" if (words := self._last_words()) else ""
         return Outcome(trouble="dies", sentence=f"ends the process with {how}{why}")

@@ -55,7 +55,14 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
 
 @contextlib.contextmanager
 def in_child(
-    text: str, loss: Loss, *, device: str = "cpu", timeout: float = 30.0, loading_timeout: float = 120.0, **options: Any
+    text: str,
+    loss: Loss,
+    *,
+    device: str = "cpu",
+    timeout: float = 30.0,
+    loading_timeout: float = 120.0,
+    isolate: bool = False,
+    **options: Any,
 ) -> Iterator[ChildRunner]:
     """Run a target in a process of its own, which is stopped when it hangs and started again when it dies.
 
@@ -67,6 +74,8 @@ def in_child(
         As the framework names it.
     timeout, loading_timeout : float
         Seconds for one case, and for importing the target.
+    isolate : bool
+        Whether the process has no network, and neither files nor other processes that it can change.
 
     Yields
     ------
@@ -78,8 +87,10 @@ def in_child(
         If the target cannot be loaded.
     InputError
         If an option is wrong.
+    UnavailableError
+        If the process cannot be isolated.
     """
-    child = ChildRunner(LoadRequest(text, loss, options), device, timeout, loading_timeout)
+    child = ChildRunner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
     try:
         child.start()
         yield child

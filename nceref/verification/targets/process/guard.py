@@ -15,7 +15,10 @@ _SUBREAPER = 36
 
 
 def main() -> None:
-    """Run the target's process until its parent is gone; on Linux beside a guard, which ends as that process does."""
+    """Run the target's process until its parent is gone; on Linux beside a guard, which ends as that process does.
+
+    The second argument of the program, if there is one, is the plan of an isolation by namespaces.
+    """
     if sys.platform == "linux" and tree.AVAILABLE:
         # Where the caller ignores it, there would be nothing to wait for.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -25,9 +28,41 @@ def main() -> None:
             _guard(target)
         # Signals to its group do not reach the guard.
         os.setsid()
+        _isolate(sys.argv[2:])
     from nceref.verification.targets import child_main
 
     child_main.main()
+
+
+def probe() -> None:
+    """Isolate this process, and end: whether the system permits it."""
+    _isolate(sys.argv[2:])
+
+
+def _isolate(plan: list[str]) -> None:
+    """Go on in new namespaces, as the second process there: the first one takes away what has ended."""
+    if not plan:
+        return
+    import json
+
+    from nceref.verification.targets.process import namespaces
+
+    namespaces.enter()
+    first = os.fork()
+    if first:
+        _end_as(_status(first))
+    namespaces.furnish(**json.loads(plan[0]))
+    second = os.fork()
+    if second:
+        _end_as(_status(second))
+
+
+def _status(process: int) -> int:
+    """How a process ends; others are taken away meanwhile."""
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == process:
+            return status
 
 
 def _adopt() -> None:
@@ -47,10 +82,7 @@ def _guard(target: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)
     _thread.start_new_thread(_watch, ())
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == target:
-            break
+    status = _status(target)
     _end()
     _end_as(status)
 
@@ -88,4 +120,5 @@ def _end_as(status: int) -> None:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
-    os._exit(code)
+    # The first process of a namespace cannot end itself by a signal; this is how shells write one.
+    os._exit(code if code >= 0 else 128 - code)
