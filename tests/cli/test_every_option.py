@@ -15,9 +15,11 @@ from nceref.cli import experiment_page
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
 from nceref.losses import get_loss
-from nceref.verification import identify, verifier
+from nceref.verification import identify, request, verifier
 from nceref.verification.peers import audit, peer
 from nceref.verification.report import Report
+from nceref.verification.targets import child
+from nceref.verification.targets.process.isolation import Isolation
 
 TARGETS = """
 import numpy as np
@@ -102,7 +104,7 @@ EXAMPLES = (
     Example("figures --list"),
     Example("figures sphere-force --out made"),
     Example("figures sphere-force --out made --check"),
-    Example("identify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60"),
+    Example("identify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60 --isolate"),
     Example(
         "identify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
         json="-",
@@ -189,7 +191,10 @@ EXAMPLES = (
         json="-",
         keys=REPORT | {"": f"bounds, {REPORT['']}"},
     ),
-    Example("verify targets.py:loss --loss cross_entropy --suite quick --case seven-0.5 --require-grad --junit -", 1),
+    Example(
+        "verify targets.py:loss --loss cross_entropy --suite quick --case seven-0.5 --require-grad --junit - --isolate",
+        1,
+    ),
     Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --set factor=outer-factor-2 --suite quick"),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --json made.json"
@@ -264,6 +269,9 @@ def small(folder, monkeypatch):
     short = replace(study, run=partial(study.run.func, **more))
     monkeypatch.setattr(experiment_page, "experiments", lambda: {"long-tail": short})
     monkeypatch.setattr(identify, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
+    # Whether the system has means to isolate is another test's concern.
+    for module in (child, request):
+        monkeypatch.setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
     monkeypatch.setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
 
 

@@ -52,5 +52,7 @@ def test_sum_is_four_times_the_mean_of_two_pairs():
 
 
 def test_one_pair_alone_is_refused():
-    with pytest.raises(InputError, match="dcl has no negatives for 1 pair of views in `z1` and `z2`; pass at least 2 pairs"):
+    with pytest.raises(
+        InputError, match="dcl has no negatives for 1 pair of views in `z1` and `z2`; pass at least 2 pairs"
+    ):
         dcl(Z[:1], Z[:1], temperature=T)
