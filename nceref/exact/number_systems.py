@@ -100,12 +100,21 @@ class Mpmath:
 
 
 class ExponentRange(Mpmath):
-    """Numbers of any size that remember the largest exponent they met: it sets the digits to begin with."""
+    """Numbers of any size that remember the largest exponent they met: it sets the digits to begin with.
+
+    The logarithm of an input counts as one: what is left of a difference may be as small as the input is.
+    """
 
     def __init__(self) -> None:
         super().__init__(15)
         self.largest = self.context.mpf(0)
         self.exp, self.log = self._exp, self._log
+
+    def number(self, x: float) -> Number:
+        """The number, whose logarithm is remembered."""
+        if x != 0:
+            self.largest = max(self.largest, abs(self.context.log(abs(x))))
+        return super().number(x)
 
     def _exp(self, x: Number) -> Number:
         """e^x, held between e^-700 and e^700: what is beyond would take as many digits as it has."""

@@ -215,7 +215,7 @@ def reference(
     _refuse(loss, inputs, gradients)
     probe = ExponentRange()
     value(loss, inputs, probe)
-    # A loss or a slope is either 0 or not much smaller than exp(-2 max |exponent|): begin beyond that.
+    # A loss or a slope is either 0 or hardly smaller than exp(-2 max |exponent|): begin beyond that.
     needed = 2 * probe.largest / math.log(10)
     if needed > MOST_DIGITS:
         size = f"a logit of {loss.name} is {float(probe.largest):.1e}, for which {float(needed):.1e} digits are needed"
@@ -260,33 +260,46 @@ def as_floats(node: Any) -> Any:
 
 def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, digits: int) -> dict[str, Any]:
     """What `at` returns at the first of doubled precisions that agrees with the one before to `digits` digits."""
-    coarse = at(precision)
+    results = [at(precision), at(2 * precision)]
     # Up to 32 times the first precision.
-    for _ in range(5):
-        fine = at(2 * precision)
-        settled = _settled(coarse, fine, precision, digits)
+    for doubled in range(2, 7):
+        settled = _settled(results, precision, digits)
         if settled is not None:
             return settled
-        coarse, precision = fine, 2 * precision
-    msg = f"the formula of {name} does not settle at {precision} digits on these inputs; they lie on a kink"
+        results.append(at(2**doubled * precision))
+    msg = f"the formula of {name} does not settle at {2**6 * precision} digits on these inputs; they lie on a kink"
     raise InputError(msg)
 
 
-def _settled(coarse: dict[str, Any], fine: dict[str, Any], precision: int, digits: int) -> dict[str, Any] | None:
-    """The finer result where each pair agrees to `digits` digits, with 0 for what is 0 to the coarse precision."""
+def _settled(results: list[dict[str, Any]], precision: int, digits: int) -> dict[str, Any] | None:
+    """The last result where each number agrees with the one before to `digits` digits, or is what rounding left of a 0.
+
+    Parameters
+    ----------
+    results : list of dict
+        At `precision` digits, and at twice, four times, ... as many.
+    precision, digits : int
+    """
     out: dict[str, Any] = {}
-    for name, node in fine.items():
+    for name, node in results[-1].items():
         out[name] = _map(lambda x: x, node)
         for index in _indices(node):
-            a, b = _middle(_get(coarse[name], index)), _middle(_get(node, index))
-            ten = a.__class__(10)
-            # What is this small at both precisions is what rounding left of a 0, and its digits never agree.
-            noise = ten ** (30 - precision)
-            if abs(a) <= noise and abs(b) <= noise:
-                out[name] = _replaced(out[name], index, 0 * b)
-            elif not abs(a - b) <= abs(b) * ten**-digits:
+            history = [_middle(_get(result[name], index)) for result in results]
+            before, last = history[-2:]
+            ten = last.__class__(10)
+            if abs(last - before) <= abs(last) * ten**-digits:
+                continue
+            if not _vanishes([abs(x) for x in history], precision, ten):
                 return None
+            out[name] = _replaced(out[name], index, 0 * last)
     return out
+
+
+def _vanishes(sizes: list[Any], precision: int, ten: Any) -> bool:
+    """Whether a number got smaller by the digits that were added, twice in a row: a true one would keep its size."""
+    # In units of the last digit: of a residue it stays what it is, but for a factor; ten digits are room for that.
+    units = [size * ten ** (2**k * precision) for k, size in enumerate(sizes)]
+    return len(units) > 2 and all(units[k] <= ten**10 * max(units[:k]) for k in (-2, -1))
 
 
 def _replaced(nested: Any, index: tuple[int, ...], by: Any) -> Any:

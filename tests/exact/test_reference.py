@@ -112,3 +112,25 @@ def test_the_checker_falls_back_to_mpmath(monkeypatch):
     assert run.fastest_system() == "mpmath"
     case = tiny_case("info_nce")
     assert run.compare(losses.info_nce.declaration, case, np.float64).of_bound <= 1
+
+
+E = 2.0**-52
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "value"),
+    [
+        # The product of the first entries is 1 - E^2.
+        ("simple", {"queries": [[1 + E, 1.0]], "keys": [[1 - E, -1.0]], "normalize": "none"}, E**2),
+        ("simple", {"queries": [[1e-140]], "keys": [[1e-140]], "normalize": "none"}, -1e-280),
+        # Two rows, -E and E.
+        ("simple", {"queries": [[1.0], [1.0]], "keys": [[1 + E], [1.0]], "normalize": "none"}, 0.0),
+        # The logarithm of 1 plus the ratio of the counts.
+        ("balanced_softmax", {"logits": [[0.0, 0.0]], "target": [0], "class_counts": [1e140, 1e-140]}, 1e-280),
+    ],
+)
+@pytest.mark.parametrize("digits", [10, 30])
+def test_what_is_small_is_not_taken_for_zero(name, inputs, value, digits):
+    """However few digits are asked for: only what loses the digits that are added is what rounding left of a 0."""
+    computed = exact.reference(losses.get_loss(name), digits=digits, gradients=False, **inputs)["value"]
+    assert float(computed) == pytest.approx(value, rel=1e-9, abs=0)
