@@ -302,7 +302,11 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
     total = float(xp.sum(w))
     if not total > 0:
         without_positive = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
-        reason = "no anchor has a positive" if without_positive else "all `anchor_weights` that count are 0"
+        reason = (
+            "no anchor has a positive, which `no_positive` skips"
+            if without_positive
+            else "all `anchor_weights` that count are 0"
+        )
         msg = f"no mean can be taken: {reason}"
         raise InputError(msg)
     return w / total

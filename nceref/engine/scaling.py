@@ -16,10 +16,13 @@ Array = Any
 
 def power_of_two(x: Array) -> Array:
     """The largest power of two up to each entry, which is >= 0; 1 for 0."""
-    if on_host(x):
+    # Entries of an array on the host, such as its largest, are no arrays.
+    if on_host(x) or np.isscalar(x):
         return np.where(x > 0, np.ldexp(np.ones_like(x), np.frexp(x)[1] - 1), np.ones_like(x))
     xp = array_namespace(x)
-    return xp.pow(xp.full_like(x, 2.0), xp.floor(xp.log2(xp.where(x > 0, x, 1.0))))
+    exponent = xp.floor(xp.log2(xp.where(x > 0, x, 1.0)))
+    # The logarithm of the largest number is rounded up.
+    return xp.pow(xp.full_like(x, 2.0), xp.clip(exponent, max=exponent_of(number_format(xp, x.dtype).largest)))
 
 
 def exponent_of(x: float) -> int:

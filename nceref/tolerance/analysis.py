@@ -25,6 +25,7 @@ from nceref.engine.arguments import bind, converted, declared, one_of, real_arra
 from nceref.engine.entry_point import entry_point
 from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.scaling import power_of_two
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
 
@@ -235,7 +236,11 @@ class Analysis:
         plan = self.plan
         w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
         w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
-        return w / (np.sum(w) if plan.divisor is None else plan.divisor) if self.reduction == "mean" else w
+        if self.reduction != "mean" or plan.divisor is not None:
+            return w if self.reduction != "mean" else w / plan.divisor
+        # In units of the largest, no sum of weights leaves the range.
+        unit: Any = power_of_two(np.max(w))
+        return w / unit / np.sum(w / unit)
 
     def vjp(self) -> None:
         """Slopes of the logits of every comparison, and their errors."""

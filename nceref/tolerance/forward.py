@@ -262,8 +262,9 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
     entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
     # Terms of second order, see `analysis`.
     growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
-    error = growth[:, None] * share * entry
-    return out, np.sum(error, axis=1) + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+    # However large the errors are, the whole moves no further than the entry that moves most.
+    error = np.minimum(np.sum(growth[:, None] * share * entry, axis=1), np.max(entry, axis=1))
+    return out, error + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
 
 
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
@@ -281,7 +282,8 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
     out, error : array of shape (rows,)
     """
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
-    entry = slope * ds * np.exp(np.minimum(ds, LARGE)) + 4 * fmt.u * np.abs(f)
+    # No f is steeper than 1.
+    entry = np.minimum(slope * ds * np.exp(np.minimum(ds, LARGE)), ds) + 4 * fmt.u * np.abs(f)
     if fmt.textbook and not linear(statistic, s):
         # log(1 + exp(s)), or the logarithm of a sigmoid.
         entry = entry + 4 * fmt.u * (1 + np.abs(s))

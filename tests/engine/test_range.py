@@ -8,6 +8,7 @@ import pytest
 from nceref import losses
 from nceref.errors import InputError
 from nceref.losses import get_loss
+from nceref.tolerance import bounds
 
 RNG = np.random.default_rng(0)
 Z, W, C = RNG.integers(1, 9, (3, 6, 3)) * RNG.choice([-1.0, 1.0], (3, 6, 3))
@@ -41,13 +42,16 @@ def test_the_sum_form_multiplies_by_the_weights():
     assert np.array_equal(tiny_grad["embeddings"], np.ldexp(grad["embeddings"], -1000))
 
 
-@pytest.mark.parametrize("weight", [5e-324, 1.7e308])
+@pytest.mark.parametrize("weight", [5e-324, 1.7e308, np.finfo(np.float32).max, np.float32(1e-45)])
 def test_equal_weights_of_any_size_are_no_weights(weight):
-    given = {"embeddings": Z, "labels": Y, "temperature": 0.3}
+    loss = get_loss("supcon_out")
+    given = {"embeddings": Z.astype(type(weight)), "labels": Y, "temperature": 0.3}
     value, grad = gradients("supcon_out", given)
-    weighted_value, weighted_grad = gradients("supcon_out", {**given, "anchor_weights": np.full(6, weight)})
+    weighted = {**given, "anchor_weights": np.full(6, weight)}
+    weighted_value, weighted_grad = gradients("supcon_out", weighted)
     assert weighted_value == pytest.approx(value, rel=1e-15)
     assert weighted_grad["embeddings"] == pytest.approx(grad["embeddings"], rel=1e-13)
+    assert bounds(loss, **weighted).value == pytest.approx(bounds(loss, **given).value, rel=1e-9, abs=0)
 
 
 SCALED = {

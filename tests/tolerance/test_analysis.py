@@ -34,6 +34,16 @@ def test_terms_add_up_to_the_bound_and_can_be_printed():
     assert [line.split()[0] for line in lines] == ["rows", "reduction", "underflow", "value"]
 
 
+@pytest.mark.parametrize("size", [1e3, 1e16, 1e18, 1e100])
+def test_bound_is_a_few_roundings_of_the_logits_however_large_they_are(size):
+    """Where a rounding of a logit is larger than 1, exponentials are unknown; the loss is not."""
+    logits, target = size * pairs()[0], [0, 1, 2, 3, 0, 1]
+    assert bounds(losses.cross_entropy, logits, target).value < 1e-13 * size
+    x = np.abs(logits[:, 0])
+    noise = {"data_log_noise": -x, "noise_log_noise": x, "noise_ratio": 1.0}
+    assert bounds(losses.nce, x, -x, **noise).value < 1e-13 * size
+
+
 def test_bound_grows_as_the_temperature_falls():
     z1, z2 = pairs()
     sizes = [bounds(losses.nt_xent, z1, z2, temperature=t).value for t in (1.0, 0.1, 0.01, 0.001)]
