@@ -42,13 +42,13 @@ def shown(value: object) -> str:
         text = _ABBREVIATED.repr(value)
     except (Exception, SystemExit):
         # An integer has one that raises, too, if it has more digits than Python writes.
-        text = f"a value of type {type(value).__name__}"
+        text = f"a value of type {class_name(value)}"
     return printable(text)
 
 
 def reason(error: BaseException) -> str:
     """An exception as it stands in another one's message: its type and its text."""
-    return printable(f"{type(error).__name__}: {_text(error)}")
+    return printable(f"{class_name(error)}: {_text(error)}")
 
 
 def harmless(text: str) -> str:
@@ -66,6 +66,12 @@ def harmless(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
 
 
+def class_name(thing: object) -> str:
+    """The name of an object's class, printable and short, whatever the class says that it is called."""
+    # The slot itself: a metaclass may have a `__name__` that raises.
+    return printable(type.__dict__["__name__"].__get__(type(thing)), 60)
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
@@ -75,4 +81,4 @@ def _text(thing: object) -> str:
     try:
         return str.__str__(str(thing))
     except (Exception, SystemExit):
-        return f"({type(thing).__name__} without a text)"
+        return f"({class_name(thing)} without a text)"

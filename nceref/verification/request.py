@@ -10,6 +10,7 @@ from nceref import __version__
 from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.losses import get_loss
+from nceref.output.text import class_name, printable
 from nceref.registry import choose, pick
 from nceref.spec import Choice, Loss, Scalar
 from nceref.verification.conventions import CONVENTIONS
@@ -97,8 +98,10 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     InputError
         For an option, a loss, a setting or a value that does not exist.
     """
-    name = thing if isinstance(thing, str) else _name(thing)
-    known = peer.find(thing) if isinstance(thing, str) else None
+    # By its type: an object may say of itself what it likes.
+    by_text = issubclass(type(thing), str)
+    name = thing if by_text else _name(thing)
+    known = peer.find(thing) if by_text else None
     own = dict(options)
     # A call expression or constructor arguments make it another target: what the package declares does not hold then.
     if known is not None and not (options.get("call") or options.get("init")):
@@ -156,9 +159,13 @@ def _formats(given: Any) -> tuple[str, ...]:
 
 
 def _name(thing: Any) -> str:
-    own_name = getattr(thing, "__name__", None) or type(thing).__name__
-    module = getattr(thing, "__module__", None)
-    return str(own_name) if module in (None, "__main__", "builtins") else f"{module}:{own_name}"
+    try:
+        own_name = getattr(thing, "__name__", None) or class_name(thing)
+        module = getattr(thing, "__module__", None)
+        return printable(own_name if module in (None, "__main__", "builtins") else f"{module}:{own_name}")
+    # An attribute of an object may raise.
+    except Exception:
+        return class_name(thing)
 
 
 def _loss(loss: str | None, name: str) -> Loss:

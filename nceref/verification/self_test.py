@@ -61,11 +61,16 @@ WRONG_ANSWERS = (
 
 @dataclass(frozen=True)
 class SelfTestTrial:
-    """What became of one wrong answer: ``caught``, ``survived`` or ``unseen`` (no case could have seen it)."""
+    """What became of one wrong answer.
+
+    Its `result` is ``caught``, ``survived``, ``unseen`` (no case could have seen it), or ``lost``: the process of the
+    target did not hand it on, for the reason `why`.
+    """
 
     wrong_answer: WrongAnswer
     result: str
     case: str
+    why: str = ""
 
 
 def run_self_test(
@@ -98,7 +103,10 @@ def _trial(wrong: WrongAnswer, judged: list[Observation], run: Callable[[Probe, 
         answer = wrong.answer(probe.value, probe.grads)
         # Where the bounds are wider than the change, a wrong answer passes by right, and that proves nothing.
         if _visible(observation, *answer):
-            results = judge(Observation(probe, run(probe, answer)))
+            outcome = run(probe, answer)
+            if outcome.trouble:
+                return SelfTestTrial(wrong, "lost", probe.id, outcome.sentence)
+            results = judge(Observation(probe, outcome))
             caught = any(result.status == "fail" for result in results)
             return SelfTestTrial(wrong, "caught" if caught else "survived", probe.id)
     return SelfTestTrial(wrong, "unseen", "")

@@ -36,6 +36,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     trials = [t for each in runs for t in each.trials]
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
+    lost = [t for t in trials if t.result == "lost"]
     graded, ungraded = _graded(results)
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
@@ -48,7 +49,9 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a wrong answer: "
-         f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; please report this"),
+         f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; {_cause(results)}"),
+        (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
+         f" does not hand its answers on, it {lost[0].why}"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
         (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
@@ -60,6 +63,15 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
+
+
+def _cause(results: Sequence[Result]) -> str:
+    """What may have broken the checker: the answers of a target are read in the process that it runs in."""
+    replaced = next((r.why for r in results if r.quantity == "behavior.replaces-numpy"), "")
+    return f"the target {replaced}, and its answers are read with that: leave NumPy as it is" if replaced else _REPORT
+
+
+_REPORT = "please report this"
 
 
 def _graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:

@@ -19,6 +19,7 @@ from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, 
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
+from nceref.verification.targets.global_state import ORDINARY, replaced_functions
 from nceref.verification.verdict import decide_verdict
 
 _OPTIONS = frozenset({
@@ -113,20 +114,30 @@ def verify_with(
     Report
     """
     request = _request(target, loss, options)
+    if replaced := replaced_functions():
+        return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
-        with _runner(request, child) as run:
+        # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
+        with np.errstate(**ORDINARY), _runner(request, child) as run:
             runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
             return _report(request, run, runs)
     except TargetError as error:
-        return Report(
-            request.name,
-            request.loss.name,
-            "error",
-            codes.TARGET_FAILED,
-            str(error),
-            environment=environment(request, None),
-            settings=request.stated,
-        )
+        return _error(request, codes.TARGET_FAILED, str(error))
+
+
+def _error(request: Request, code: int, reason: str) -> Report:
+    about = environment(request, None)
+    return Report(request.name, request.loss.name, "error", code, reason, environment=about, settings=request.stated)
+
+
+def _distrust(request: Request, replaced: Sequence[str]) -> str:
+    """Why nothing is judged in this process."""
+    names, are = ", ".join(replaced[:3]) + ", ..." * (len(replaced) > 3), "is" if len(replaced) == 1 else "are"
+    where = "where NumPy is as it was" if issubclass(type(request.thing), str) else "of its own, by its text FILE:NAME"
+    return (
+        f"the checker computes with NumPy, and {names} {are} not NumPy's own any more: the target, or something else"
+        f" that was imported, has replaced it; verify in a process {where}"
+    )
 
 
 def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
@@ -148,7 +159,7 @@ def _runner(request: Request, child: Any = None) -> Any:
     }
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
-    if isinstance(request.thing, str):
+    if issubclass(type(request.thing), str):
         limits: dict[str, Any] = {"timeout": request.timeout or 30.0, "isolate": request.isolate}
         return runner.in_child(request.thing, request.loss, **limits, **options)
     return runner.in_process(request.thing, request.loss, **options)
@@ -332,5 +343,5 @@ def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Pro
     tuple of Probe
     """
     request = _request(target, loss, options)
-    with _runner(request) as run:
+    with np.errstate(**ORDINARY), _runner(request) as run:
         return probes_of(request, request.dtypes[0], run.target.fixed)

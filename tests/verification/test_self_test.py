@@ -32,3 +32,10 @@ def test_a_wrong_answer_that_no_case_could_see_is_unseen():
     results = {t.wrong_answer.name: t.result for t in run_self_test([Observation(vague, right(vague))], as_outcome)}
     assert results.pop("a NaN") == "caught"
     assert set(results.values()) == {"unseen"}
+
+
+def test_a_wrong_answer_that_the_process_of_the_target_loses_has_not_passed():
+    trials = run_self_test(
+        [Observation(PROBE, right())], lambda probe, answer: Outcome(trouble="dies", sentence="gone")
+    )
+    assert {(t.result, t.why) for t in trials} == {("lost", "gone")}

@@ -140,6 +140,11 @@ def test_a_wrong_answer_that_passes_is_the_checkers_failure(monkeypatch):
     monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (survived,))
     report = nceref.verify(plain.with_gradients, **QUICK)
     assert (report.verdict, report.exit_code) == ("error", 3)
+    lost = SelfTestTrial(WRONG_ANSWERS[0], "lost", "designed-0.3", "ends the process")
+    monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (lost,))
+    report = nceref.verify(plain.with_gradients, **QUICK)
+    assert (report.verdict, report.exit_code) == ("error", 4), "nothing has passed, the target has ended"
+    assert report.reason.endswith("does not hand its answers on, it ends the process")
 
 
 def test_cases_that_can_see_nothing_are_inconclusive(monkeypatch):

@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from nceref.output.text import printable, reason
 from nceref.verification.records import Outcome
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.construct import same_instance
-from nceref.verification.targets.frameworks import Answer, CallRequest, Trouble, short
+from nceref.verification.targets.frameworks import Answer, CallRequest, Trouble
+from nceref.verification.targets.global_state import KeptState, replaced_functions
 from nceref.verification.targets.target import ResolvedTarget
+
+_NO_LOSS = ("wrong-shape", "not-a-number-type")
+"""What a framework reports about an answer."""
 
 
 def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
@@ -38,13 +43,44 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
     """
     # Outside of what becomes an outcome: a device that is not there is no fault of the target.
     frameworks.check(target, request)
-    printed = io.StringIO()
+    printed = _Printed()
+    remarks: dict[str, str] = {}
+    result: Answer | BaseException
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = _attempted(target, request, twice)
-    text = printed.getvalue().strip()
-    remarks = {**result.remarks, "prints": f"prints {short(text, 200)!r}"} if text else result.remarks
-    return Outcome(result.value, result.grads, result.unjudged, result.trouble, result.sentence, remarks)
+        with KeptState() as state:
+            try:
+                result, remarks = _answered(target, request, twice)
+            except KeyboardInterrupt:
+                raise
+            # What a target raises need not be an Exception.
+            except BaseException as error:
+                result = error
+    # Words are looked for when the built-in functions are there again.
+    if text := printed.text.strip():
+        remarks["prints"] = f"prints {printable(text, 200)!r}"
+    if names := state.replaced or (replaced_functions() if twice else []):
+        remarks["replaces-numpy"] = f"replaces {printable(', '.join(names), 100)}"
+    if not isinstance(result, Answer):
+        return _failure(target, result, remarks)
+    return Outcome(result.value, result.grads, result.unjudged, remarks={**result.remarks, **remarks})
+
+
+class _Printed(io.TextIOBase):
+    """What a target prints: the beginning, whatever the target does to the stream."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text[: 4000 - len(self.text)]
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Stay open."""
 
 
 def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
@@ -66,25 +102,26 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
     return attempt(known, request)
 
 
-def _attempted(target: ResolvedTarget, request: CallRequest, twice: bool) -> Outcome:
-    try:
-        # The second call must meet the state that the first has left behind.
-        with same_instance() if twice else contextlib.nullcontext():
-            result = frameworks.answer(target, request)
-            changed = _changed(result, frameworks.answer(target, request)) if twice else ""
-        remarks = dict(result.remarks)
-        if changed:
-            remarks["not-deterministic"] = f"gives another {changed} when it is called again with the same inputs"
-    except Trouble as error:
-        return Outcome(trouble=error.name, sentence=str(error))
-    # No subclass of Exception.
-    except SystemExit as error:
-        return Outcome(trouble="exits", sentence=f"exits (SystemExit: {error.code})")
-    except Exception as error:
-        hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
-        sentence = f"raises {type(error).__name__}: {short(error)}{_where(error)}{hint}"
-        return Outcome(trouble="raises", sentence=sentence)
-    return Outcome(result.value, result.grads, result.unjudged, remarks=remarks)
+def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, dict[str, str]]:
+    # The second call must meet the state that the first has left behind.
+    with same_instance() if twice else contextlib.nullcontext():
+        result = frameworks.answer(target, request)
+        changed = _changed(result, frameworks.answer(target, request)) if twice else ""
+    sentence = f"gives another {changed} when it is called again with the same inputs"
+    return result, {"not-deterministic": sentence} if changed else {}
+
+
+def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str, str]) -> Outcome:
+    beside = f"; it {remarks['replaces-numpy']}" if "replaces-numpy" in remarks else ""
+    # By its real class: that which an exception shows may be another.
+    kind = type(error)
+    if isinstance(error, Trouble) and error.name in _NO_LOSS:
+        return Outcome(trouble=error.name, sentence=printable(error) + beside, remarks=remarks)
+    if issubclass(kind, SystemExit):
+        return Outcome(trouble="exits", sentence=f"exits (SystemExit: {printable(error)}){beside}", remarks=remarks)
+    hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
+    sentence = f"raises {reason(error)}{_where(error)}{hint}{beside}"
+    return Outcome(trouble="raises", sentence=sentence, remarks=remarks)
 
 
 def _changed(first: Answer, second: Answer) -> str:
@@ -94,14 +131,16 @@ def _changed(first: Answer, second: Answer) -> str:
     return next((n for n, (a, b) in pairs.items() if b is None or not np.array_equal(a, b, equal_nan=True)), "")
 
 
-def _foreign(target: ResolvedTarget, error: Exception) -> bool:
+def _foreign(target: ResolvedTarget, error: BaseException) -> bool:
     """Whether a program that was taken for NumPy's stumbles over a NumPy array."""
-    return target.framework == "numpy" and isinstance(error, TypeError | AttributeError) and "ndarray" in str(error)
+    stumbles = issubclass(type(error), TypeError | AttributeError)
+    return target.framework == "numpy" and stumbles and "ndarray" in printable(error)
 
 
 def _where(error: BaseException) -> str:
     """The last line of the target's own code, if it has any."""
     own, site = str(Path(__file__).parent), ("site-packages", "dist-packages", "<")
-    frames: list[Any] = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(own)]
-    theirs = [f for f in frames if not any(part in f.filename for part in site)] or frames
-    return f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else ""
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    frames = [(file, line) for file, line in lines if not file.startswith(own)]
+    theirs = [(file, line) for file, line in frames if not any(part in file for part in site)] or frames
+    return f" ({printable(Path(theirs[-1][0]).name, 60)}, line {theirs[-1][1]})" if theirs else ""

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from nceref.errors import InputError, TargetError
+from nceref.output.text import harmless, printable, reason
 
 
 def find_object(text: str) -> Any:
@@ -125,7 +126,7 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
     try:
         return load()
     except ModuleNotFoundError as error:
-        missing = error.name or ""
+        missing = printable(error.name or "", 100)
         # The named module itself is missing in a package that is there, not something that it imports.
         if name.startswith(missing) and "." in missing:
             raise TargetError(_no_submodule(missing)) from error
@@ -135,21 +136,33 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
         msg = f"{name} needs the package {missing.split('.')[0]}: pip install {package}"
         raise TargetError(msg) from error
     except SystemExit as error:
-        msg = f"{name} exits while it is imported (SystemExit: {error.code}); guard it with if __name__ == '__main__'"
+        code = printable(error)
+        msg = f"{name} exits while it is imported (SystemExit: {code}); guard it with if __name__ == '__main__'"
         raise TargetError(msg) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise TargetError(_failure(name, error)) from error
 
 
-def _failure(name: str, error: Exception) -> str:
+_LINES, _LONGEST = 20, 1000
+"""Of a traceback, the lines that are shown, and the characters of a part."""
+
+
+def _failure(name: str, error: BaseException) -> str:
     """The last lines of the traceback, without the frames of this package and of the import machinery."""
-    shown = traceback.TracebackException.from_exception(error, limit=-3)
+    try:
+        shown = traceback.TracebackException.from_exception(error, limit=-3)
+    # The text and the attributes of an exception are code of others.
+    except Exception:
+        return f"{name} cannot be imported: {reason(error)}"
     own = str(Path(__file__).parent)
     kept = [f for f in shown.stack if not f.filename.startswith((own, "<frozen"))]
     shown.stack[:] = kept
-    lines = "".join(shown.format(chain=False)).rstrip()
+    text = "".join(part[:_LONGEST] for part in shown.format(chain=False))
+    lines = "\n".join(harmless(text).rstrip().splitlines()[:_LINES])
     hint = ""
-    if "relative import" in str(error):
+    if "relative import" in printable(error):
         hint = "\nThe file belongs to a package: name it package.module:name, from the folder that holds the package."
     return f"{name} cannot be imported:\n{lines}{hint}"
 

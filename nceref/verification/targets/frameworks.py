@@ -6,6 +6,7 @@
 
 import importlib
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError, UnavailableError
-from nceref.output.text import printable
+from nceref.output.text import class_name, printable, shown
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
 from nceref.verification.targets.target import ResolvedTarget
@@ -184,7 +185,7 @@ def _with_reasons(
     failed: Exception | None,
 ) -> Answer:
     """The answer with the reasons for what could not be computed, and without gradients that mean nothing."""
-    why = f"{type(failed).__name__}: {short(failed or '', 120)}"
+    why = f"{class_name(failed)}: {short(failed or '', 120)}"
     refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
     missing = (floats & request.scalars if gradients else request.differentiable) - frozenset(result.grads)
     reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
@@ -223,15 +224,30 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
     if isinstance(returned, Mapping) and "loss" in returned:
         return returned["loss"]
     if not isinstance(returned, Mapping | tuple | list):
-        msg = f"returns a {type(returned).__name__}, {short(repr(returned), 60)}, instead of a number"
+        msg = f"returns a {class_name(returned)}, {short(shown(returned), 60)}, instead of a number"
         raise Trouble(msg, "not-a-number-type")
     entries = list(returned.values()) if isinstance(returned, Mapping) else list(returned)
     fits = [x for x in entries if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
     if len(fits) == 1:
         return fits[0]
-    shapes = ", ".join(str(tuple(x.shape)) if is_array(x) else type(x).__name__ for x in entries)
-    msg = f'returns a {type(returned).__name__} of {shapes}; say which is the loss: --call "f(...)[0]"'
+    shapes = short(", ".join(str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]), 120)
+    msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "f(...)[0]"'
     raise Trouble(msg, "wrong-shape")
+
+
+def _numbers(array: Any, what: str, kinds: str) -> Any:
+    """An array of real numbers, not yet in float64: its shape may be any."""
+    numbers = np.asarray(array)
+    # NumPy has no bfloat16: that of JAX is a type of its own, known by its name only.
+    if numbers.dtype.kind not in kinds and numbers.dtype.name != "bfloat16":
+        msg = f"{what} entries of type {short(numbers.dtype, 60)} instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    # A masked array has imported its module, which is slow.
+    masked: Any = sys.modules.get("numpy.ma")
+    if masked is not None and issubclass(type(array), masked.MaskedArray) and masked.is_masked(array):
+        msg = f"{what} masked entries instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    return numbers
 
 
 def value_of(array: Any, request: CallRequest) -> Any:
@@ -252,16 +268,12 @@ def value_of(array: Any, request: CallRequest) -> Any:
     Trouble
         For entries that are no real numbers, and for another shape.
     """
-    value = np.asarray(array)
-    # NumPy has no bfloat16: that of JAX is a type of its own, known by its name only.
-    if value.dtype.kind not in "fiub" and value.dtype.name != "bfloat16":
-        msg = f"returns entries of type {value.dtype} instead of real numbers"
-        raise Trouble(msg, "not-a-number-type")
-    value = value.astype(np.float64)
+    value = _numbers(array, "returns", "fiub")
+    # The shape comes first: a few bytes may look like an array that no memory can hold.
     if request.reduction != "none" and value.shape in ((), (1,)):
-        return float(value.reshape(()))
+        return float(value.astype(np.float64).reshape(()))
     if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
-        return value
+        return value.astype(np.float64)
     required = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
     hint = "; choose rows with --set reduction=none" if value.ndim and request.reduction != "none" else ""
     msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
@@ -288,10 +300,7 @@ def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
     Trouble
         For entries that are no real numbers, and for another shape.
     """
-    grad, shape = np.asarray(array), np.shape(request.inputs[name])
-    if grad.dtype.kind not in "fiu" and grad.dtype.name != "bfloat16":
-        msg = f"the gradient of `{name}` has entries of type {grad.dtype} instead of real numbers"
-        raise Trouble(msg, "not-a-number-type")
+    grad, shape = _numbers(array, f"the gradient of `{name}` has", "fiu"), np.shape(request.inputs[name])
     if grad.shape != shape and not (shape == () and grad.shape == (1,)):
         msg = f"the gradient of `{name}` has shape {grad.shape}, but the input has {shape}"
         raise Trouble(msg, "wrong-shape")

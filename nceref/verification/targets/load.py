@@ -5,7 +5,8 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nceref.errors import TargetError
+from nceref.errors import NcerefError, TargetError
+from nceref.output.text import class_name, printable, reason
 from nceref.spec import Loss, Scalar
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.aliases import match_input
@@ -57,13 +58,32 @@ def resolve_target(
     InputError
         If an argument of this function is wrong.
     """
+    try:
+        return _resolved(thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats)
+    except (NcerefError, KeyboardInterrupt):
+        raise
+    # An attribute of somebody else's object may raise anything.
+    except BaseException as error:
+        name = thing if issubclass(type(thing), str) else f"an object of type {class_name(thing)}"
+        msg = f"{name} cannot be examined: {reason(error)}"
+        raise TargetError(msg) from error
+
+
+def _resolved(
+    thing: Any,
+    loss: Loss,
+    call: str | None,
+    init: Mapping[str, Any],
+    framework: str | None,
+    settings: Mapping[str, Any],
+    floats: Iterable[str],
+) -> ResolvedTarget:
     resolved = find_object(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
     if not (callable(resolved) or hasattr(resolved, "forward")):
         kind = type(resolved).__name__
         msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
         raise TargetError(msg)
-    settings, init = dict(settings or {}), dict(init or {})
     written = expression(call, [p.name for p in loss.parameters]) if call else None
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.
@@ -89,7 +109,7 @@ def resolve_target(
 
 def _name(thing: Any) -> str:
     shown = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{shown.__module__}.{shown.__qualname__}"
+    return printable(f"{shown.__module__}.{shown.__qualname__}")
 
 
 def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[str, Any]) -> dict[str, float]:

@@ -122,20 +122,24 @@ def _names(code: Any) -> Iterator[str]:
 def _around(thing: Any) -> set[str]:
     roots = set()
     for function in _functions(thing):
-        roots |= {_root(value) for value in function.__globals__.values() if isinstance(value, ModuleType)}
+        roots |= {_root(value) for value in function.__globals__.values() if issubclass(type(value), ModuleType)}
     module = getattr(thing, "__module__", None) or type(thing).__module__
     return roots or {str(module).split(".")[0]}
 
 
 def _functions(thing: Any) -> list[FunctionType]:
     """The Python functions of a target: itself, what it wraps, or the methods of its class."""
+    try:
+        return _functions_inside(thing)
+    # Wrappers in a cycle raise, and so may any attribute of an object that happens to be near the target.
+    except Exception:
+        return []
+
+
+def _functions_inside(thing: Any) -> list[FunctionType]:
     while isinstance(thing, partial):
         thing = thing.func
-    try:
-        # Wrappers in a cycle raise.
-        thing = inspect.unwrap(thing)
-    except ValueError:
-        return []
+    thing = inspect.unwrap(thing)
     if inspect.ismethod(thing):
         thing = thing.__func__
     if isinstance(thing, FunctionType):
@@ -147,5 +151,9 @@ def _functions(thing: Any) -> list[FunctionType]:
 
 
 def _root(value: Any) -> str:
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(name or type(value).__module__).split(".")[0]
+    try:
+        name = value.__name__ if issubclass(type(value), ModuleType) else getattr(value, "__module__", None)
+        return str(name or type(value).__module__).split(".")[0]
+    # An attribute of an object may raise.
+    except Exception:
+        return ""

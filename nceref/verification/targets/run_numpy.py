@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
+from nceref.output.text import class_name
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
     Answer,
@@ -14,6 +15,7 @@ from nceref.verification.targets.frameworks import (
     gradient_of,
     loss_of,
     modified,
+    short,
     value_of,
 )
 from nceref.verification.targets.target import Program, ResolvedTarget
@@ -84,21 +86,32 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
     if grads is None:
         return {}
     if isinstance(grads, Mapping):
-        by_name = {target.names.get(k) or match_input(str(k), request.differentiable): g for k, g in grads.items()}
-        if None in by_name:
-            unknown = [k for k in grads if not (target.names.get(k) or match_input(str(k), request.differentiable))]
-            msg = f"returns a gradient named {unknown[0]!r}; the inputs are {', '.join(sorted(request.differentiable))}"
-            raise Trouble(msg, "wrong-shape")
-        return {str(n): g for n, g in by_name.items() if n in request.differentiable and g is not None}
+        by_name = {}
+        for key, grad in grads.items():
+            name = _input_of(key, target, request)
+            if name in request.differentiable and grad is not None:
+                by_name[name] = grad
+        return by_name
     order = [n for n in dict.fromkeys(target.names.values()) if n in request.differentiable]
     entries = list(grads) if isinstance(grads, list | tuple) else [grads]
     if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
-        msg = f"returns a pair whose second part, a {type(grads).__name__}, is no mapping of gradients by input"
+        msg = f"returns a pair whose second part, a {class_name(grads)}, is no mapping of gradients by input"
         raise Trouble(msg, "wrong-shape")
     if len(entries) > len(order):
         msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"
         raise Trouble(msg, "wrong-shape")
     return {name: g for name, g in zip(order, entries, strict=False) if g is not None}
+
+
+def _input_of(key: Any, target: ResolvedTarget, request: CallRequest) -> str:
+    """The input that a gradient is named after."""
+    text = key if type(key) is str else short(key)
+    name = target.names.get(text) or match_input(text, request.differentiable)
+    if name is None:
+        inputs = ", ".join(sorted(request.differentiable))
+        msg = f"returns a gradient named {short(text, 60)!r}; the inputs are {inputs}"
+        raise Trouble(msg, "wrong-shape")
+    return name
 
 
 def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:

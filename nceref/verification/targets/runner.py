@@ -10,6 +10,7 @@ from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.global_state import kept_surroundings
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 
@@ -47,10 +48,11 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
     ------
     Runner
     """
-    if not isinstance(thing, ResolvedTarget):
-        assert loss is not None
-        thing = load.resolve_target(thing, loss, **options)
-    yield Runner(thing, device)
+    with kept_surroundings():
+        if not issubclass(type(thing), ResolvedTarget):
+            assert loss is not None
+            thing = load.resolve_target(thing, loss, **options)
+        yield Runner(thing, device)
 
 
 @contextlib.contextmanager

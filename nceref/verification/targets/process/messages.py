@@ -26,7 +26,14 @@ _ERRORS: dict[str, type[NcerefError]] = {e.__name__: e for e in (InputError, Tar
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
 _TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
 """Those that a child reports; that it hangs or dies is the parent's to say."""
-_REMARKS = ("prints", "modifies-inputs", "not-deterministic", "python-float", "not-differentiable")
+_REMARKS = (
+    "prints",
+    "modifies-inputs",
+    "not-deterministic",
+    "python-float",
+    "not-differentiable",
+    "replaces-numpy",
+)
 _UNUSED: dict[str, Any] = {
     **dict.fromkeys(("summary", "text", "latex", "gradient"), ""),
     "sources": (),
