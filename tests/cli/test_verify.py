@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from nceref.cli import nceref as cli
+from nceref.cli.options import pairs
 from nceref.verification.targets import runner
 
 PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
@@ -126,3 +127,7 @@ def test_a_file_of_expected_failures_needs_reasons(tmp_path):
     outcome = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
     assert outcome.exit_code == 2
     assert "'no-reason' has no reason" in unwrapped(outcome)
+
+
+def test_what_is_no_literal_is_a_word():
+    assert pairs("--set", ["a={[]: 1}", "b=(", "c=given"]) == {"a": "{[]: 1}", "b": "(", "c": ...}
