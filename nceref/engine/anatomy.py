@@ -61,7 +61,7 @@ def anatomy(plan: Plan) -> Anatomy:
             raise InputError(msg)
     evaluation = evaluate(plan, "mean")
     slopes = evaluation.slopes()
-    views = [_dense(comparison, evaluation.stats, slopes) for comparison in plan.comparisons[: plan.shown]]
+    views = [_dense(comparison, slopes) for comparison in plan.comparisons[: plan.shown]]
     xp = array_namespace(evaluation.rows)
     s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
     for x, what in ((s, "a logit"), (g, "the slope of a logit")):
@@ -109,14 +109,22 @@ def _covered(terms: Sequence[Term | FittedTerm], s: Array) -> Array:
     return part
 
 
-def _dense(comparison: Comparison, stats: dict[str, Array], slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
+def _dense(comparison: Comparison, slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
     """Logits, d value / d logits, and which pairs take part."""
     rows, columns = (slice(0, size) for size in comparison.logits.shape)
     s = comparison.logits.block(rows, columns)
     # No logits are within a bound of -inf: the statistics with maxima, which hold for any.
     terms, _ = comparison.fitted(-math.inf)
     active = {name: term for name, term in terms.items() if name in slopes}
-    prepared = {name: term.statistic.prepare(slopes[name], stats[name]) for name, term in active.items()}
     # The one tile has all pairs in both directions, also where the passes would mirror.
-    g = tile_slopes(Tile(s, rows, columns), active, prepared, mirrored=False)
+    tile = Tile(s, rows, columns)
+    prepared = {name: term.statistic.prepare(slopes[name], _folded(term, tile)) for name, term in active.items()}
+    g = tile_slopes(tile, active, prepared, mirrored=False)
     return s, array_namespace(s).zeros_like(s) if g is None else g, _covered(list(active.values()), s)
+
+
+def _folded(term: FittedTerm, tile: Tile) -> Array:
+    """The statistic of the tile itself: in that of the passes, logits may be rounded another way."""
+    view, statistic = View(tile, term.along == "columns"), term.statistic
+    zeros = array_namespace(tile.s).zeros(view.s.shape[0], dtype=tile.s.dtype, device=device(tile.s))
+    return statistic.finish(statistic.fold(statistic.start(zeros), view, term.pattern))

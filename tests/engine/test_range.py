@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nceref import losses
+from nceref import config, losses
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.tolerance import bounds
@@ -144,3 +144,13 @@ def test_paco_keeps_the_digits_that_a_tiny_alpha_leaves():
 def test_what_cannot_be_computed_is_blamed_on_an_argument(call, culprit):
     with pytest.raises(InputError, match=f"leaves the range of float64: .* farthest from 1 is {culprit}"):
         call()
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "supcon_in"])
+def test_the_anatomy_of_logits_without_a_digit_after_the_point_has_shares(name):
+    """Slopes of a row are shares minus shares, and add up to 0; blocks round the logits another way."""
+    z = np.random.default_rng(0).standard_normal((2, 80, 7))
+    given = {"z1": z[0], "z2": z[1]} if name == "nt_xent" else {"embeddings": z[0], "labels": np.arange(80) % 3}
+    with config(block=16):
+        slopes = get_loss(name).anatomy(**given, temperature=1e-17).slopes
+    assert np.max(np.abs(slopes)) <= 2 / len(slopes)
