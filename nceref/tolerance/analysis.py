@@ -236,11 +236,13 @@ class Analysis:
         plan = self.plan
         w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
         w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
-        if self.reduction != "mean" or plan.divisor is not None:
-            return w if self.reduction != "mean" else w / plan.divisor
+        if self.reduction != "mean":
+            return w
+        if plan.divisor is not None:
+            return w / plan.divisor
         # In units of the largest, no sum of weights leaves the range.
-        unit: Any = power_of_two(np.max(w))
-        return w / unit / np.sum(w / unit)
+        shares = w / power_of_two(np.max(w))
+        return shares / np.sum(shares)
 
     def vjp(self) -> None:
         """Slopes of the logits of every comparison, and their errors."""
