@@ -87,7 +87,7 @@ generate: $(VENV)/installed
 	$(BIN)/python -m tools.stubs
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures
-	$(BIN)/nceref tables conventions --format markdown > docs/conventions.md
+	$(BIN)/nceref tables conventions --format markdown --out docs
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.
 bench: $(VENV)/installed

@@ -27,6 +27,7 @@ from nceref import exact, get_loss, registry
 from nceref.checks import run
 from nceref.checks.cases import GEOMETRIES, SIZES, cases
 from nceref.losses import differentiable
+from nceref.output import files
 from nceref.tolerance import close
 
 FILE = Path(__file__).parents[1] / "data" / "references.npz"
@@ -202,7 +203,7 @@ def write():
     sums = {key: checksum(*case) for key, case in all_cases().items()}
     kept = {key: x for key, (c, x) in entries().items() if c == sums.get(key)}
     fresh = dict(in_parallel([key for key in sums if key not in kept]))
-    FILE.write_bytes(packed({key: (c, kept[key] if key in kept else fresh[key]) for key, c in sums.items()}))
+    files.replace(FILE, packed({key: (c, kept[key] if key in kept else fresh[key]) for key, c in sums.items()}))
     return len(fresh)
 
 

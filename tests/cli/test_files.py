@@ -3,7 +3,11 @@
 import os
 from pathlib import Path
 
+import click
 import pytest
+
+from nceref.cli import options
+from nceref.errors import FileError
 
 
 def test_files_are_replaced_and_links_stay_links(run, tmp_path):
@@ -60,3 +64,23 @@ def test_what_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkey
     assert (status, out) == (2, "")
     assert message in err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.py", "raise SystemExit('it runs')")]
+
+
+@pytest.mark.parametrize(
+    "text", ["nt/*/value: twice the mean\n# more\nx/y/grad  off by π\n", '{"nt/*/value": "π", "x": "y"}']
+)
+def test_damaged_expected_failures_are_refused_by_name_or_reasons_by_id(tmp_path, text):
+    path, content = tmp_path / "known.txt", text.encode()
+    masks = [(i, mask) for i in range(len(content)) for mask in (1, 32, 128, 255)]
+    flipped = (content[:i] + bytes([content[i] ^ mask]) + content[i + 1 :] for i, mask in masks)
+    refused = 0
+    for damaged in (*flipped, *(content[:i] for i in range(len(content)))):
+        path.write_bytes(damaged)
+        try:
+            reasons = options.failures(str(path))
+        except (click.UsageError, FileError) as error:
+            refused += 1
+            assert str(path) in str(error)  # noqa: PT017
+        else:
+            assert all(isinstance(reason, str) and reason for reason in reasons.values())
+    assert refused > len(content) / 2

@@ -352,6 +352,43 @@ def test_a_missing_or_broken_manifest_is_an_error_that_says_what_to_do(folder):
         figure_files.check(out=folder)
 
 
+def test_two_runs_at_once_in_one_folder_keep_both_figures(tmp_path, monkeypatch):
+    declare(monkeypatch, sample(), sample(name="other"))
+    monkeypatch.setattr(figure_files, "render", lambda figure, data, suffix: f"{figure.name} {suffix}".encode())
+    runs = [figure_files.draw([name], tmp_path) for name in ("sample", "other")]
+    # In turns: each has written its pictures before the other writes the manifest.
+    for _ in range(4):
+        for each in runs:
+            next(each)
+    assert list(json.loads((tmp_path / "manifest.json").read_text())) == ["other", "sample"]
+    assert findings(tmp_path) == []
+
+
+def test_every_flipped_byte_of_a_manifest_or_an_index_is_noticed(folder, monkeypatch):
+    pictures = {suffix: (folder / f"sample.{suffix}").read_bytes() for suffix in ("svg", "png")}
+    tools = figure_files.tools()
+    monkeypatch.setattr(figure_files, "render", lambda figure, data, suffix: pictures[suffix])
+    monkeypatch.setattr(figure_files, "tools", lambda: tools)
+    data = figure_files.fingerprint(sample().data())
+    monkeypatch.setattr(figure_files, "fingerprint", lambda _: data)
+    refused = 0
+    for name in ("manifest.json", "README.md"):
+        content = (folder / name).read_bytes()
+        damaged = [content[:i] + bytes([x ^ (1, 4, 32, 128)[i % 4]]) + content[i + 1 :] for i, x in enumerate(content)]
+        for each in (*damaged, *(content[:i] for i in range(len(content)))):
+            (folder / name).write_bytes(each)
+            try:
+                checked = figure_files.check(out=folder)
+            except InputError as error:
+                refused += 1
+                assert "manifest.json" in str(error)  # noqa: PT017
+            else:
+                same = name == "manifest.json" and json.loads(each) == json.loads(content)
+                assert same or any(one.findings or one.note for one in checked), each
+        (folder / name).write_bytes(content)
+    assert refused > 100
+
+
 def test_an_unknown_name_suggests_near_ones(tmp_path):
     with pytest.raises(InputError, match="no figure named 'limit_zero'; did you mean 'limit-zero'"):
         figure_files.check(["limit_zero"], tmp_path)

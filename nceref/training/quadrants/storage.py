@@ -6,6 +6,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, fields
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -107,14 +108,17 @@ def _arrays(content: bytes) -> dict[str, Any]:
             raise zipfile.BadZipFile
         if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in names):
             raise KeyError
-    # A pickle could run any code, and the file may be anybody's.
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {name: archive[name] for name in names}
+        # A pickle could run any code, and the file may be anybody's.
+        read = partial(np.lib.format.read_array, allow_pickle=False)
+        return {name: read(io.BytesIO(archive.read(f"{name}.npy"))) for name in names}
 
 
 def _checked(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> tuple[Setup, State]:
     """Setup and state, if they belong together; else a KeyError, a TypeError or an `InputError`."""
     given = {field.name: header[field.name] for field in fields(Setup)}
+    if not isinstance(given["confounder"], bool):
+        msg = f"confounder must be true or false, got {given['confounder']!r}"
+        raise InputError(msg)
     setup = Setup(**given | {name: tuple(given[name]) for name in ("seeds", "temperatures")})
     state = State(done=integer("`done`", header["done"], 0, setup.steps), **arrays)
     runs = len(setup.seeds) * len(setup.temperatures)

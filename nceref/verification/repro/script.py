@@ -140,7 +140,7 @@ def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
         DOCSTRING.format(title=_title(target, probe), inputs=_described(probe)),
         "\n".join(sorted(imports, key=lambda line: (not line.startswith(STANDARD), line))),
         dialect.setup.get(probe.dtype, ""),
-        f"# The target, loaded as it was given.\n{loading}",
+        f"# The target, loaded as it was given: run this in the folder from which nceref was run.\n{loading}",
         f"# The input.\n{_inputs(target, probe, dialect)}",
         _called(target, probe, outcome, [name for name in wrong if name != VALUE]),
         "\n".join(["differ = False", *(_comparison(target, probe, name) for name in wrong)]),
@@ -187,6 +187,9 @@ def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
     partial = ["import functools"] if target.init or _constructor(target) else []
     if address.endswith(".py"):
         path = Path(address).absolute()
+        # A script with paths of this machine could not be handed on.
+        if path.is_relative_to(Path.cwd()):
+            path = path.relative_to(Path.cwd())
         lines = FROM_FILE.format(path=str(path), folder=str(path.parent), stem=path.stem, name=name)
         return lines, ["import importlib.util", *partial]
     if address:

@@ -1,6 +1,8 @@
 """Saved runs go on where they were, damaged files are told, and a record has every number."""
 
 import json
+import zipfile
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -42,12 +44,6 @@ def rewritten(path, **changes):
     np.savez(path, **arrays | {"header": np.array(json.dumps(header))} | changes)
 
 
-def flipped(path, at):
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0xA1
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -73,23 +69,95 @@ def test_a_file_that_is_no_saved_run_is_refused(tmp_path, spoil, message):
         storage.load(path)
 
 
-def test_no_single_flipped_byte_is_loaded_as_something_else(tmp_path):
-    path = saved(tmp_path / "run.npz")
+def test_every_flipped_or_missing_byte_is_refused_or_changes_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    replay.run(temperatures=(0.5,), steps=1, save=path)
     setup, state = storage.load(path)
     content = path.read_bytes()
-    loaded = 0
-    for at in range(0, len(content), 41):
-        path.write_bytes(content)
-        flipped(path, at)
+    masks = zip(range(len(content)), cycle((1, 32, 128, 255)), strict=False)
+    flipped = (content[:i] + bytes([content[i] ^ mask]) + content[i + 1 :] for i, mask in masks)
+    loaded = []
+    for damaged in (*flipped, *(content[:size] for size in range(0, len(content), 5))):
+        monkeypatch.setattr(storage.files, "read", lambda path, damaged=damaged: damaged)
         try:
-            result, again = storage.load(path)
-        except InputError:
-            continue
-        # Times and attributes of the archive do not matter.
-        loaded += 1
-        assert result == setup
-        np.testing.assert_array_equal(again.weights, state.weights)
-    assert loaded < 20
+            loaded.append(storage.load(path))
+        except InputError as error:
+            assert str(error).startswith(f"{path} is no saved run: ")  # noqa: PT017
+    # Times and attributes of the archive do not matter.
+    assert 0 < len(loaded) < len(content) / 5
+    for result, again in loaded:
+        assert (result, again.done) == (setup, state.done)
+        for name in ("weights", "checkpoint", "losses", "hits", "growth", "stopped"):
+            assert getattr(again, name).tobytes() == getattr(state, name).tobytes()
+
+
+def forged(path, **changes):
+    """The file with other entries of the header or other arrays, and a digest that fits."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name not in ("header", "digest")}
+    header = json.loads(str(np.load(path)["header"]))
+    header = json.dumps({k: v for k, v in (header | changes.pop("header", {})).items() if v != "left out"})
+    arrays |= changes
+    np.savez(path, header=np.array(header), digest=np.array(storage._digest(header, arrays)), **arrays)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"header": {"seeds": "left out"}}, "says what no run does ('seeds')"),
+        ({"header": {"done": "left out"}}, "says what no run does ('done')"),
+        ({"header": {"seeds": 5}}, "says what no run does"),
+        ({"header": {"seeds": ["0"]}}, "`seed` must be an integer"),
+        ({"header": {"temperatures": ["0.5"]}}, "says what no run does"),
+        ({"header": {"temperatures": [float("nan")]}}, "`temperatures` must be > 0"),
+        ({"header": {"steps": 10**7}}, "losses of shape (20, 1)"),
+        ({"header": {"steps": 1e1}}, "`steps` must be an integer"),
+        ({"header": {"seeds": [*range(9999)]}}, "losses of shape (20, 1)"),
+        ({"header": {"done": 21}}, "`done` must be an integer from 0 to 20, got 21"),
+        ({"header": {"done": -1}}, "`done` must be an integer from 0 to 20, got -1"),
+        ({"header": {"dtype": "float16"}}, "`dtype` must be 'float32' or 'float64'"),
+        ({"header": {"dtype": "float64"}}, "weights of dtype float32"),
+        ({"header": {"confounder": "yes"}}, "confounder must be true or false"),
+        ({"weights": np.zeros((2, 2, 10, 2))}, "weights of dtype float64"),
+        ({"weights": np.full((2, 2, 10, 2), np.nan, np.float32)}, "weights or steps out of their range"),
+        ({"weights": np.zeros((2, 2, 10, 3), np.float32)}, "weights of dtype float32 and shape (2, 2, 10, 3)"),
+        ({"losses": np.array(1.0)}, "losses of shape ()"),
+        ({"hits": np.zeros((20, 1))}, "hits of dtype float64"),
+        ({"stopped": np.array([-5, 0])}, "weights or steps out of their range"),
+        ({"stopped": np.array([21, 0])}, "weights or steps out of their range"),
+        ({"growth": np.zeros((1, 1), ">f8")}, "growth of dtype >f8"),
+        ({"more": np.zeros(1)}, "damaged, or not an .npz file of a run"),
+    ],
+)
+def test_a_file_that_says_what_no_run_does_is_refused_though_its_digest_fits(tmp_path, changes, message):
+    path = saved(tmp_path / "run.npz")
+    forged(path, **changes)
+    with pytest.raises(InputError) as caught:
+        replay.resume(path)
+    assert message in str(caught.value)
+
+
+def test_a_packed_file_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    path = saved(tmp_path / "run.npz")
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    np.savez_compressed(path, **arrays | {"losses": np.zeros((10**7, 1), np.float32)})
+    assert path.stat().st_size < 10**5
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("it is unpacked"))
+    with pytest.raises(InputError, match=r"damaged, or not an \.npz file"):
+        storage.load(path)
+
+
+class Loud:
+    def __reduce__(self):
+        return (pytest.fail, ("code of the file runs",))
+
+
+def test_a_pickle_is_not_read(tmp_path):
+    path = saved(tmp_path / "run.npz")
+    rewritten(path, losses=np.array([Loud()], dtype=object))
+    with pytest.raises(InputError, match=r"damaged, or not an \.npz file"):
+        storage.load(path)
 
 
 def test_seeds_may_be_numpy_s(tmp_path):

@@ -164,7 +164,7 @@ def write_script(folder, text, name, **options):
     loss = get_loss(name).declaration
     with runner.in_process(text, loss, **options) as run:
         known = failing(loss, run, **run.target.fixed)
-        source = script(run.target.described(), *smallest(loss, run.target.fixed, run, first=known))
+        source = script(run.target, *smallest(loss, run.target.fixed, run, first=known))
     (folder / "repro.py").write_text(source)
     return source
 
@@ -188,6 +188,8 @@ def test_a_script_prints_both_numbers_and_fails_until_they_agree(tmp_path, monke
     source = write_script(tmp_path, f"ours.py:{name}", loss, **options)
     assert "import nceref" not in source
     assert "from nceref" not in source
+    # No path of this machine, so that it can be handed on.
+    assert str(tmp_path) not in source
     shown = execute(tmp_path)
     assert shown.returncode == 1, shown.stderr
     assert yours in shown.stdout
