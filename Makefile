@@ -9,7 +9,7 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers references references-check lint types prove score mutate generate check bench peers audit experiments clean
+.PHONY: help tables test test-peers references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make check     check every loss against its formula and declared properties"
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make score     measure the verifier on the catalogue of known bugs"
+	@echo "make environments  run every example of a command in every odd environment, and count the findings"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
@@ -44,6 +45,10 @@ score: $(VENV)/installed
 mutate: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet $(PINNED) coverage
 	$(BIN)/python -m benchmarks.mutation
+
+# Half an hour on two cores.
+environments: $(VENV)/installed-test
+	cd tests && PYTHONPATH=.. ../$(BIN)/python -m commands.environments
 
 check: $(VENV)/installed
 	$(BIN)/nceref check
