@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nceref.engine.arguments import converted
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.verification.report import BROKEN_CHECKER, DIFFERS, TARGET_FAILED
 from nceref.verification.verifier import corpus_of, verify
 
@@ -56,6 +58,14 @@ class Target:
     name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        words: dict[str, Any] = {"loss": self.loss, "name": self.name}
+        for name, value in words.items():
+            if not isinstance(value, str):
+                msg = f"`{name}` of a Target must be text, got {shown(value)}"
+                raise InputError(msg)
+        _check_mapping("options", self.options)
+
     def __str__(self) -> str:
         return self.name or getattr(self.function, "__name__", str(self.function))
 
@@ -93,6 +103,10 @@ def checks(target: Target, suite: str = "standard") -> Iterator[Check]:
     Check
         In the order of the corpus; the whole run comes last.
     """
+    given: Any = target
+    if not isinstance(given, Target):
+        msg = f"`target` must be a Target, got {shown(given)}"
+        raise InputError(msg)
     settings = {"suite": suite, **target.options}
     for probe in corpus_of(target.function, target.loss, **settings):
         if not probe.skip:
@@ -131,9 +145,11 @@ def parametrize_with_checks(
     """
     import pytest
 
-    reasons = dict(expected_failures or {})
+    expected: Any = {} if expected_failures is None else expected_failures
+    _check_mapping("expected_failures", expected)
+    reasons = dict(expected)
     parameters = []
-    for target in (t if isinstance(t, Target) else Target(*t) for t in targets):
+    for target in map(_target, converted("targets", targets, tuple, targets)):
         for check in checks(target, suite):
             name = f"{target}-{check}"
             # What is left over at the end names no check.
@@ -141,7 +157,22 @@ def parametrize_with_checks(
             marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
             parameters.append(pytest.param(target, check, id=name, marks=marks))
     if reasons:
-        msg = f"`expected_failures` names no check: {', '.join(map(repr, reasons))}; see `pytest --collect-only`"
+        msg = f"`expected_failures` names no check: {', '.join(map(shown, reasons))}; see `pytest --collect-only`"
         raise InputError(msg)
     decorator: Callable[[Any], Any] = pytest.mark.parametrize(("target", "check"), parameters)
     return decorator
+
+
+def _target(given: Any) -> Target:
+    if isinstance(given, Target):
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return Target(*given)
+    msg = f"`targets` must be Target, or pairs of a callable and the name of a loss, got {shown(given)}"
+    raise InputError(msg)
+
+
+def _check_mapping(name: str, given: Any) -> None:
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        msg = f"`{name}` must map names to values, got {shown(given)}"
+        raise InputError(msg)

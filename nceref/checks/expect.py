@@ -7,9 +7,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from nceref.checks.situations import Sizes
-from nceref.engine.arguments import domain, integer
+from nceref.engine.arguments import checked_number, domain, integer, one_of
+from nceref.engine.entry_point import entry_point
+from nceref.engine.parameters import TEMPERATURE
 from nceref.errors import InputError
 from nceref.losses import get_loss
+from nceref.output.text import printable, shown
 from nceref.spec import Array, Choice, Expectation, Loss, Scalar
 
 # Sizes that are no parameter of any loss: the least value, what they count, and an example.
@@ -21,6 +24,8 @@ COUNTS = {
     "queue": (0, "rows in the queue", 65536),
     "positives": (0, "positives of an anchor", 8),
 }
+MOST = 10**15
+"""Of everything that is counted: larger integers are no floats any more."""
 _DEFAULTS = {"dim": None, "classes": 10, "views": 1}
 
 # A number of features for which the integrals are quick.
@@ -72,6 +77,7 @@ class ExpectedReadings:
         return _UNIT_ROWS in self.conventions
 
 
+@entry_point
 def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     """Evaluate every expectation of a loss.
 
@@ -94,6 +100,9 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
         For an unknown name, a value outside its domain, a value that is missing, or one that changes nothing.
     """
     loss = get_loss(name).declaration
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        msg = f"`given` must map sizes and scalars to numbers, got {shown(given)}"
+        raise InputError(msg)
     checked = {key: _checked(loss, key, value) for key, value in _one_scale(loss, given).items()}
     sizes = Sizes({**_defaults(loss), **checked}, scaled=any(p.name == "logit_scale" for p in loss.parameters))
     known = sizes.values["dim"] is not None
@@ -141,11 +150,7 @@ def _one_scale(loss: Loss, given: Mapping[str, Any]) -> dict[str, Any]:
         if "logit_scale" in out:
             msg = f"{loss.name} takes `temperature` = 1 / `logit_scale`; give one of them"
             raise InputError(msg)
-        temperature = _number("temperature", out.pop("temperature"))
-        if not 0 < temperature < math.inf:
-            msg = f"`temperature` must be > 0, got {temperature}"
-            raise InputError(msg)
-        out["logit_scale"] = 1 / temperature
+        out["logit_scale"] = 1 / _number(TEMPERATURE, out.pop("temperature"))
     return out
 
 
@@ -163,48 +168,42 @@ def _checked(loss: Loss, name: str, value: Any) -> Any:
         known = [*parameters, *COUNTS]
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(f'`{k}`' for k in known)}"
-        msg = f"{loss.name} has no size or scalar `{name}`; {hint}"
+        msg = f"{loss.name} has no size or scalar `{printable(name)}`; {hint}"
         raise InputError(msg)
     parameter = parameters[name]
-    return _choice(parameter, value) if isinstance(parameter, Choice) else _scalar(parameter, value)
+    return _choice(parameter, value) if isinstance(parameter, Choice) else _number(parameter, value)
 
 
 def _count(name: str, value: Any) -> int:
     least, meaning, _ = COUNTS[name]
-    number = _number(name, value)
-    return integer(f"`{name}`, the number of {meaning},", int(number) if number.is_integer() else number, least)
-
-
-def _scalar(parameter: Scalar, value: Any) -> float:
-    number = _number(parameter.name, value)
-    above = number >= parameter.low if parameter.low_closed else number > parameter.low
-    below = number <= parameter.high if parameter.high_closed else number < parameter.high
-    if not (math.isfinite(number) and above and below):
-        msg = f"`{parameter.name}` must be {domain(parameter)}, got {value}"
-        raise InputError(msg)
-    return number
+    number = _number(Scalar(name, "", ""), value)
+    return integer(f"`{name}`, the number of {meaning},", int(number) if number.is_integer() else number, least, MOST)
 
 
 def _choice(parameter: Choice, value: Any) -> Any:
-    for known in parameter.options:
-        if str(value) == str(known):
-            return known
-    msg = f"`{parameter.name}` must be one of {', '.join(map(repr, parameter.options))}, got {value!r}"
-    raise InputError(msg)
+    words = {str(option): option for option in parameter.options}
+    return words[value] if isinstance(value, str) and value in words else one_of(parameter.name, value, words.values())
 
 
-def _number(name: str, value: Any) -> float:
+def _number(parameter: Scalar, value: Any) -> float:
+    """A number of the parameter's domain, given as one or as text."""
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        msg = f"`{name}` must be a number, got {value!r}"
-        raise InputError(msg) from None
+        return checked_number(parameter, float(value) if isinstance(value, str) else value)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+    msg = f"`{parameter.name}` must be a number, got {shown(value)}"
+    raise InputError(msg)
 
 
 def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     # A record of its own: what this reading looked up, and why it has no value.
     alone = Sizes(sizes.values, sizes.scaled)
-    value = expectation.at(alone)
+    try:
+        value = expectation.at(alone)
+    except OverflowError:
+        alone.absent("leaves the range of 64-bit floats")
+        value = None
     sizes.read.update(alone.read)
     if value is not None and not math.isfinite(value):
         alone.absent("needs a negative: there is none to compare with")

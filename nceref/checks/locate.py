@@ -9,6 +9,7 @@ from typing import Any
 
 from nceref.checks.expect import ExpectedReadings, Reading
 from nceref.errors import InputError
+from nceref.output.text import printable, shown
 
 ADVICE = {
     "chance": "independent random rows read this: nothing is learned yet, or the pairs do not belong together",
@@ -85,12 +86,12 @@ def shared_digits(x: Decimal, value: float) -> int:
 
 def _decimal(value: str) -> Decimal:
     try:
-        x = Decimal(str(value).strip())
-    except InvalidOperation:
-        msg = f"`value` must be a number, got {value!r}"
+        x = Decimal(str(value).strip() if isinstance(value, str | int | float) else "")
+    except (InvalidOperation, ValueError):
+        msg = f"`value` must be a number, got {shown(value)}"
         raise InputError(msg) from None
-    if not x.is_finite():
-        msg = f"`value` must be finite, got {value}; no loss reads that: look for a log of 0 or an overflow"
+    if not math.isfinite(float(x)):
+        msg = f"`value` must be finite, got {printable(value)}; no loss reads that: look for a log of 0 or an overflow"
         raise InputError(msg)
     return x
 

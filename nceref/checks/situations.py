@@ -206,6 +206,9 @@ def log_0f1(b: float, z: float) -> float:
     """Log of the confluent hypergeometric limit function 0F1(; b; z)."""
     import mpmath
 
+    if math.isinf(z):
+        msg = "the exponents leave the range of 64-bit floats"
+        raise OverflowError(msg)
     return float(mpmath.log(mpmath.hyp0f1(b, z)))
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nceref.engine.arguments import bind, declared, integer, one_of, refuse_other_libraries
+from nceref.engine.arguments import bind, converted, declared, integer, one_of, refuse_other_libraries
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
@@ -338,7 +338,8 @@ class Symbolic:
         self.name, self.numbers = loss.name, Symbols()
         self.point, self.symbols = self.numbers.point, {}
         given = arguments(loss, self.numbers, bind(loss, arrays, named))
-        for name in by:
+        known = [p.name for p in loss.parameters if isinstance(p, Array | Scalar) and given[p.name] is not None]
+        for name in dict.fromkeys(one_of("by", name, known) for name in converted("by", by, tuple, by)):
             given[name] = self.symbols[name] = self._named(name, given[name])
         self._value = reduce_rows(loss, loss.formula(self.numbers, **given), given, "mean")
 

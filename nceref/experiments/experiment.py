@@ -16,6 +16,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from nceref.engine.arguments import integer
+from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.theory.table import Table
 
 FIRST_SEED = 1000
@@ -238,9 +240,14 @@ def run(
     InputError
         If there is no seed.
     """
-    count = experiment.seeds if seeds is None else seeds
-    integer("`seeds`", count, least=1)
-    integer("`first`", first, least=0)
+    of_kind = {"an Experiment": isinstance(experiment, Experiment), "a function": callable(on_progress)}
+    for (what, right), name in zip(of_kind.items(), ("experiment", "on_progress"), strict=True):
+        if not right:
+            msg = f"`{name}` must be {what}, got {shown(experiment if name == 'experiment' else on_progress)}"
+            raise InputError(msg)
+    count = integer("`seeds`", experiment.seeds if seeds is None else seeds, least=1)
+    first = integer("`first`", first, least=0)
+    processes = integer("`processes`", processes, least=1)
     chosen = range(first, first + count)
     if min(processes, count) == 1:
         return _joined([_one(experiment.run, on_progress, seed) for seed in chosen])

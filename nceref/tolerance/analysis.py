@@ -21,11 +21,20 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import bind, converted, declared, one_of, real_array, refuse_other_libraries
+from nceref.engine.arguments import (
+    bind,
+    checked_number,
+    converted,
+    declared,
+    one_of,
+    real_array,
+    refuse_other_libraries,
+)
 from nceref.engine.entry_point import entry_point
 from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import power_of_two
+from nceref.spec import Scalar
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
 
@@ -52,11 +61,21 @@ def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float
     bool
         False for other shapes, and for what is infinite or NaN.
     """
+    scale = 0.0 if scale is None else checked_number(_SCALE, scale)
+    ulps, info = checked_number(_ULPS, ulps), converted("dtype", dtype, _format, dtype)
     a, b = (real_array(name, x).astype(float) for name, x in (("actual", actual), ("expected", expected)))
     if a.shape != b.shape or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
         return False
-    unit = np.finfo(dtype).eps * np.maximum(np.abs(b), 0.0 if scale is None else scale)
-    return bool(np.all(np.abs(a - b) <= ulps * unit + np.finfo(dtype).tiny))
+    unit = info.eps * np.maximum(np.abs(b), scale)
+    return bool(np.all(np.abs(a - b) <= ulps * unit + info.tiny))
+
+
+_SCALE, _ULPS = (Scalar(name, "", "", low=0.0, low_closed=True) for name in ("scale", "ulps"))
+
+
+def _format(dtype: Any) -> Any:
+    """What is known of a floating format; None would be float64 for NumPy."""
+    return np.finfo(one_of("dtype", dtype, ()) if dtype is None else dtype)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nceref.engine.arguments import integer
+from nceref.engine.arguments import checked_number, integer, real_array
+from nceref.engine.parameters import TEMPERATURE
 from nceref.errors import InputError
+from nceref.output.text import shown
 
 Array = npt.NDArray[Any]
 
@@ -36,24 +38,37 @@ class Batch:
         if not isinstance(self.views, tuple | list) or not self.views:
             msg = f"`views` must be a tuple of at least one array (N, F), got {type(self.views).__name__}"
             raise InputError(msg)
-        for number, view in enumerate(self.views):
-            if np.ndim(view) != 2 or not np.size(view):
-                msg = f"`views` must be arrays (N, F) with N, F >= 1, got shape {np.shape(view)} for view {number}"
-                raise InputError(msg)
-            if np.asarray(view).dtype.kind not in "fiub":
-                msg = f"`views` must be real numbers, got {np.asarray(view).dtype} for view {number}; convert it first"
-                raise InputError(msg)
-            if not (sound := np.isfinite(view).all(axis=1)).all():
-                msg = f"`views` must be finite, row {sound.argmin()} of view {number} is not; clean the data"
-                raise InputError(msg)
-        if self.labels is not None and np.shape(self.labels) != (len(self.views[0]),):
-            msg = f"`labels` must be of shape ({len(self.views[0])},), like the views, got {np.shape(self.labels)}"
+        views = tuple(_checked_view(number, view) for number, view in enumerate(self.views))
+        object.__setattr__(self, "views", views)
+        if self.labels is not None:
+            object.__setattr__(self, "labels", _checked_labels(self.labels, len(views[0])))
+        if not isinstance(self.given, Mapping) or not all(isinstance(name, str) for name in self.given):
+            msg = f"`given` must map names of arguments to arrays or numbers, got {shown(self.given)}"
             raise InputError(msg)
 
     @property
     def shapes(self) -> tuple[Any, ...]:
         """Of views and labels."""
         return (*map(np.shape, self.views), np.shape(self.labels) if self.labels is not None else "no labels")
+
+
+def _checked_view(number: int, view: Any) -> Array:
+    x: Array = real_array(f"views[{number}]", view)
+    if x.ndim != 2 or not x.size:
+        msg = f"`views` must be arrays (N, F) with N, F >= 1, got shape {x.shape} for view {number}"
+        raise InputError(msg)
+    if not (sound := np.isfinite(x).all(axis=1)).all():
+        msg = f"`views` must be finite, row {sound.argmin()} of view {number} is not; clean the data"
+        raise InputError(msg)
+    return x
+
+
+def _checked_labels(labels: Any, samples: int) -> Array:
+    x: Array = real_array("labels", labels)
+    if x.dtype.kind not in "iu" or x.shape != (samples,):
+        msg = f"`labels` must be integers of shape ({samples},), like the views, got {x.dtype} of shape {x.shape}"
+        raise InputError(msg)
+    return x
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,6 @@ class Member:
     temperature: float | None = None
 
     def __post_init__(self) -> None:
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            msg = f"`temperature` must be > 0 and finite, got {self.temperature!r}"
-            raise InputError(msg)
-        integer("`seed`", self.seed, least=0)
+        if self.temperature is not None:
+            object.__setattr__(self, "temperature", checked_number(TEMPERATURE, self.temperature))
+        object.__setattr__(self, "seed", integer("`seed`", self.seed, least=0))

@@ -12,13 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nceref.engine.arguments import integer
+from nceref.engine.arguments import integer, one_of, real_array
 from nceref.errors import InputError
+from nceref.output.text import shown
 
 Array = npt.NDArray[Any]
 Parameters = tuple[Array, ...]
 LayerVjp = Callable[[Array], tuple[Array, Parameters]]
 """From the gradient by the value to those by the rows and by the parameters."""
+MOST_FEATURES = 1 << 24
+"""Of the rows of one layer: what is beyond does not fit into the memory of one machine."""
 
 
 class Layer(Protocol):
@@ -52,6 +55,11 @@ class Linear:
     inputs: int
     outputs: int
     bias: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs"):
+            object.__setattr__(self, name, integer(f"`{name}`", getattr(self, name), 1, MOST_FEATURES))
+        one_of("bias", self.bias, (True, False))
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -130,6 +138,13 @@ class Network:
 
     layers: tuple[Layer, ...]
 
+    def __post_init__(self) -> None:
+        layers = self.layers if isinstance(self.layers, tuple | list) else ()
+        if not layers or not all(callable(x) and isinstance(getattr(x, "shapes", None), tuple) for x in layers):
+            msg = f"`layers` must be one or more layers, such as (Linear(8, 4), Tanh()), got {shown(self.layers)}"
+            raise InputError(msg)
+        object.__setattr__(self, "layers", tuple(layers))
+
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the parameters of one member."""
@@ -137,6 +152,8 @@ class Network:
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """The value of the last layer; `vjp` goes through all of them, last to first."""
+        x = _checked_rows(x)
+        _check_parameters(self.shapes, parameters)
         vjps, start = [], 0
         for layer in self.layers:
             stop = start + len(layer.shapes)
@@ -152,6 +169,23 @@ class Network:
             return g, by_parameters
 
         return x, vjp
+
+
+def _checked_rows(x: Any) -> Array:
+    # Complex rows as well, as complex steps need.
+    rows: Array = x if type(x) is np.ndarray and x.dtype.kind in "fc" else real_array("x", x)
+    if rows.ndim < 2:
+        msg = f"`x` must be rows of shape (..., N, F), got {rows.shape}"
+        raise InputError(msg)
+    return rows
+
+
+def _check_parameters(shapes: Sequence[tuple[int, ...]], parameters: Parameters) -> None:
+    """Raise unless there is one array for each shape, with any leading axes."""
+    given = [w.shape if isinstance(w, np.ndarray) and w.dtype.kind in "fc" else shown(w) for w in parameters]
+    if len(given) != len(shapes) or any(own[-len(shape) :] != shape for own, shape in zip(given, shapes, strict=True)):
+        msg = f"`parameters` must be arrays of floats of the shapes {list(shapes)}, with axes of members, got {given}"
+        raise InputError(msg)
 
 
 def mlp(
@@ -178,14 +212,15 @@ def mlp(
     InputError
         For fewer than two sizes, a size below 1, or another activation.
     """
-    if len(sizes) < 2:
-        msg = f"`sizes` must name at least 2 layers, got {tuple(sizes)}"
+    given: Any = sizes
+    if not (isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim == 1)) or len(given) < 2:
+        msg = f"`sizes` must name at least 2 layers, such as (8, 32, 4), got {shown(given)}"
         raise InputError(msg)
-    for size in sizes:
-        integer("each of `sizes`", size, least=1)
-    if activation not in (Tanh, ReLU):
-        msg = f"`activation` must be Tanh or ReLU, the class, got {activation!r}"
+    sizes = [integer("each of `sizes`", size, 1, MOST_FEATURES) for size in sizes]
+    if activation is not Tanh and activation is not ReLU:
+        msg = f"`activation` must be Tanh or ReLU, the class, got {shown(activation)}"
         raise InputError(msg)
+    one_of("normalize", normalize, (True, False))
     layers: list[Layer] = [Linear(sizes[0], sizes[1], bias)]
     for inputs, outputs in pairwise(sizes[1:]):
         layers += [activation(), Linear(inputs, outputs, bias)]

@@ -6,7 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from nceref.engine.arguments import checked_number, real_array
 from nceref.errors import InputError
+from nceref.output.text import shown
+from nceref.spec import Scalar
 
 Array = npt.NDArray[Any]
 Parameters = tuple[Array, ...]
@@ -51,7 +54,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        _check_share("momentum", self.momentum)
+        _check(self, _share("momentum"))
 
     def start(self, parameters: Parameters) -> State:
         """No velocity yet."""
@@ -62,8 +65,7 @@ class SGD:
         """One step down the slope, or down the velocity."""
         velocity = gradients
         if self.momentum:
-            # A Python float: NumPy's own scalars would turn float32 into float64.
-            velocity = tuple(float(self.momentum) * v + g for v, g in zip(state[0], gradients, strict=True))
+            velocity = tuple(self.momentum * v + g for v, g in zip(state[0], gradients, strict=True))
             state = (velocity,)
         moved = (w - _shaped(self.rate, w) * v for w, v in zip(parameters, velocity, strict=True))
         return tuple(moved), state
@@ -90,11 +92,7 @@ class Adam:
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        _check_share("first", self.first)
-        _check_share("second", self.second)
-        if not self.epsilon > 0:
-            msg = f"`epsilon` must be > 0, got {self.epsilon!r}"
-            raise InputError(msg)
+        _check(self, _share("first"), _share("second"), Scalar("epsilon", "", "", low=0.0))
 
     def start(self, parameters: Parameters) -> State:
         """Both means are 0."""
@@ -103,8 +101,7 @@ class Adam:
 
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
         """One step of about the rate in every entry."""
-        # NumPy's own scalars would turn float32 into float64.
-        first, second, epsilon = float(self.first), float(self.second), float(self.epsilon)
+        first, second, epsilon = self.first, self.second, self.epsilon
         means = tuple(first * m + (1 - first) * g for m, g in zip(state[0], gradients, strict=True))
         squares = tuple(second * v + (1 - second) * g * g for v, g in zip(state[1], gradients, strict=True))
         # m / start and sqrt(v) / root are the corrected means; as two numbers they cost no pass over the arrays.
@@ -123,20 +120,24 @@ def _shaped(rate: Rate, w: Array) -> Array:
 
 
 def _check_rate(rate: Rate) -> None:
-    rates = np.atleast_1d(np.asarray(rate))
-    if rates.dtype.kind not in "iuf" or not rates.size or not np.all(np.isfinite(rates) & (rates > 0)):
-        msg = f"`rate` must be > 0 and finite, got {rate!r}; give one number, or one for each member"
+    rates = real_array("rate", rate)
+    if rates.dtype.kind == "b" or rates.ndim > 1 or not rates.size or not np.all(np.isfinite(rates) & (rates > 0)):
+        msg = f"`rate` must be > 0 and finite, got {shown(rate)}; give one number, or one for each member"
         raise InputError(msg)
 
 
 def _check_members(rate: Rate, parameters: Parameters) -> None:
     members = len(parameters[0])
     if np.ndim(rate) and np.shape(rate) != (members,):
-        msg = f"`rate` must be one number, or one for each of {members} members, got {rate!r}"
+        msg = f"`rate` must be one number, or one for each of {members} members, got {shown(rate)}"
         raise InputError(msg)
 
 
-def _check_share(name: str, value: float) -> None:
-    if not 0 <= value < 1:
-        msg = f"`{name}` must be >= 0 and < 1, got {value!r}"
-        raise InputError(msg)
+def _share(name: str) -> Scalar:
+    return Scalar(name, "", "", low=0.0, low_closed=True, high=1.0)
+
+
+def _check(optimizer: Any, *numbers: Scalar) -> None:
+    """Each of the attributes as a Python float in its domain: NumPy's own scalars would turn float32 into float64."""
+    for number in numbers:
+        object.__setattr__(optimizer, number.name, checked_number(number, getattr(optimizer, number.name)))

@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nceref.engine.arguments import integer
+from nceref.engine.arguments import checked_number, integer, one_of, real_array
+from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
+from nceref.output.text import shown
+from nceref.spec import Scalar
 from nceref.training.batch import Member
 from nceref.training.network import Network, Parameters
 from nceref.training.optimizers import Adam, Optimizer
 
 Array = npt.NDArray[Any]
+_COUNTS = {"steps": (1, 10**9), "classes": (0, 1 << 24), "queue": (0, 1 << 24)}
+"""The least and the largest value; arrays of more rows, or of more steps, fit into no memory."""
+_OPTIMIZER = ("start", "step")
+_MOMENTUM = Scalar("momentum", "", "", low=0.0, low_closed=True, high=1.0, high_closed=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +63,25 @@ class Recipe:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("classes", 0), ("queue", 0)):
-            integer(f"`{name}`", getattr(self, name), least)
-        if not hasattr(self.network, "layers"):
-            msg = f"`network` must be a Network, such as mlp((8, 32, 4)), got {self.network!r}"
+        for name, (least, most) in _COUNTS.items():
+            object.__setattr__(self, name, integer(f"`{name}`", getattr(self, name), least, most))
+        network: Any = self.network
+        if not isinstance(network, Network):
+            msg = f"`network` must be a Network, such as mlp((8, 32, 4)), got {shown(network)}"
             raise InputError(msg)
-        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "start"):
-            msg = f"`optimizer` must be one, such as Adam(1e-3), got {self.optimizer!r}"
+        if isinstance(self.optimizer, type) or not all(callable(getattr(self.optimizer, f, None)) for f in _OPTIMIZER):
+            msg = f"`optimizer` must be one, such as Adam(1e-3), got {shown(self.optimizer)}"
             raise InputError(msg)
-        if self.momentum is not None and not 0 <= self.momentum <= 1:
-            msg = f"`momentum` must be between 0 and 1, or None, got {self.momentum!r}"
+        if self.momentum is not None:
+            object.__setattr__(self, "momentum", checked_number(_MOMENTUM, self.momentum))
+        if not isinstance(self.learn, tuple | list) or not all(isinstance(name, str) for name in self.learn):
+            remedy = f"; write ({shown(self.learn)},)" if isinstance(self.learn, str) else ""
+            msg = f"`learn` must be a tuple of names, got {shown(self.learn)}{remedy}"
             raise InputError(msg)
-        if isinstance(self.learn, str):
-            msg = f"`learn` must be a tuple of names, got {self.learn!r}; write ({self.learn!r},)"
+        if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
+            msg = f"`settings` must map names of arguments to values, got {shown(self.settings)}"
             raise InputError(msg)
-        if self.dtype not in ("float32", "float64"):
-            msg = f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}"
-            raise InputError(msg)
+        object.__setattr__(self, "dtype", one_of("dtype", self.dtype, ("float32", "float64")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +120,14 @@ class Trained:
     losses: Array
     stopped: tuple[tuple[int, str] | None, ...]
 
+    @entry_point
     def features(self, x: Array) -> Array:
         """Features of samples (N, F) by every member, (E, N, D)."""
-        x = np.asarray(x, self.recipe.dtype)
+        x = real_array("x", x).astype(self.recipe.dtype)
         if x.ndim != 2:
             msg = f"`x` must be of shape (N, F), got {x.shape}"
+            raise InputError(msg)
+        if not np.isfinite(x).all():
+            msg = f"`x` must be finite in {self.recipe.dtype}; clean the data"
             raise InputError(msg)
         return self.recipe.network(np.broadcast_to(x, (len(self.members), *x.shape)), *self.parameters)[0]

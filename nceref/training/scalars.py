@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref import spec
+from nceref.engine.arguments import checked_number
 from nceref.errors import InputError
 from nceref.registry import pick
 from nceref.training.batch import Member
@@ -87,11 +88,10 @@ def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str
     InputError
         If there is no number to start from, or it is not positive as it must be.
     """
-    default = next(p.default for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
+    parameter = next(p for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
     # The later wins: settings over the member's temperature, that over the default.
-    value = {one.name: default, **temperature(loss, member, settings), **settings}[one.name]
-    if not isinstance(value, int | float | np.number) or not (value > 0 or not one.positive):
-        got = "nothing" if value in (..., None) else repr(value)
-        msg = f"`{one.name}` of {loss.name} needs a number to start from, got {got}; pass it in the settings"
+    value = {one.name: parameter.default, **temperature(loss, member, settings), **settings}[one.name]
+    if value is ... or value is None:
+        msg = f"`{one.name}` of {loss.name} needs a number to start from, got nothing; pass it in the settings"
         raise InputError(msg)
-    return one.weight(float(value))
+    return one.weight(checked_number(parameter, value))

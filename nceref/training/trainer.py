@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nceref import losses
+from nceref.engine.arguments import converted
+from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.training import scalars
 from nceref.training.batch import Batch, Member
 from nceref.training.encoders import Encoded, EncoderVjp, encoded, encoded_with_keys, momentum_update, views
@@ -21,6 +24,7 @@ Array = npt.NDArray[Any]
 Draw = Callable[[np.random.Generator], Batch]
 
 
+@entry_point
 def train(
     recipe: Recipe,
     members: Sequence[Member],
@@ -54,17 +58,24 @@ def train(
         If the loss cannot be supplied, or refuses a batch whatever the features are, or the first step of a member. A
         member that diverges later is stopped instead.
     """
-    run = _Run(recipe, tuple(members) if isinstance(members, Iterable) else (), draw, watch)
-    # Overflow is no warning: what is infinite or NaN in the results stops a member.
-    with np.errstate(all="ignore"):
-        for step in range(1, recipe.steps + 1):
-            run.step(step)
-            if on_progress is not None:
-                on_progress(step)
-            if all(run.stopped):
-                break
-        run.close()
+    _check_functions(draw=draw, **{k: f for k, f in (("on_progress", on_progress), ("watch", watch)) if f is not None})
+    listed = converted("members", members, tuple, members) if isinstance(members, Iterable) else ()
+    run = _Run(recipe, listed, draw, watch)
+    for step in range(1, recipe.steps + 1):
+        run.step(step)
+        if on_progress is not None:
+            on_progress(step)
+        if all(run.stopped):
+            break
+    run.close()
     return Trained(recipe, run.members, *run.split(run.good), run.losses, tuple(run.stopped))
+
+
+def _check_functions(**given: Any) -> None:
+    for name, function in given.items():
+        if not callable(function):
+            msg = f"`{name}` must be a function, got {shown(function)}"
+            raise InputError(msg)
 
 
 class _Run:
@@ -73,8 +84,12 @@ class _Run:
     def __init__(
         self, recipe: Recipe, members: tuple[Member, ...], draw: Draw, watch: Callable[[Moment], Any] | None
     ) -> None:
+        given: Any = recipe
+        if not isinstance(given, Recipe):
+            msg = f"`recipe` must be a Recipe, got {shown(recipe)}"
+            raise InputError(msg)
         if not members or not all(isinstance(member, Member) for member in members):
-            msg = f"`members` must be one or more of Member, such as [Member(0, 0.1)], got {members!r}"
+            msg = f"`members` must be one or more of Member, such as [Member(0, 0.1)], got {shown(members)}"
             raise InputError(msg)
         self.recipe, self.members, self.draw, self.watch = recipe, members, draw, watch
         self.loss = losses.get_loss(recipe.loss)

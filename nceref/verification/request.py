@@ -1,19 +1,21 @@
 """The arguments of `verify`, checked and sorted: the loss, the conventions intended, and how to judge."""
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
 from nceref import __version__
-from nceref.engine.arguments import integer
+from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.output.text import class_name, printable
+from nceref.output.text import class_name, printable, shown
 from nceref.registry import choose, pick
-from nceref.spec import Choice, Loss, Scalar
+from nceref.spec import Array, Choice, Loss, Parameter, Scalar
+from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.peers import peer
 from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.process.isolation import isolation
@@ -100,32 +102,30 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     """
     # By its type: an object may say of itself what it likes.
     by_text = issubclass(type(thing), str)
-    name = thing if by_text else _name(thing)
+    thing = str.__str__(thing) if by_text else thing
+    name = printable(thing) if by_text else converted("target", thing, _name, thing)
     known = peer.find(thing) if by_text else None
-    own = dict(options)
+    own = _checked_options(options)
     # A call expression or constructor arguments make it another target: what the package declares does not hold then.
     if known is not None and not (options.get("call") or options.get("init")):
         held, target = known
         held.require()
         if loss not in (None, target.loss):
-            msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {loss!r}; --call makes it another"
+            msg = (
+                f"`loss` must be {target.loss!r} for {name}, or be left out, got {shown(loss)}; --call makes it another"
+            )
             raise InputError(msg)
         loss, settings = target.loss, {**target.settings, **settings}
         thing = target.address
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
-    _check_numbers(options)
-    if not isinstance(options.get("isolate", False), bool):
-        msg = f"`isolate` must be True or False, got {options['isolate']!r}"
-        raise InputError(msg)
-    if options.get("isolate") and not isinstance(thing, str):
+    if own.get("isolate") and not isinstance(thing, str):
         msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
         raise InputError(msg)
     declaration = _loss(loss, name)
     intended = _intended(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
-    dtypes = _formats(own.pop("dtype", "float64"))
-    cases = own.pop("case", ())
+    dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
     return Request(
         thing,
         name,
@@ -134,26 +134,58 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
         intended,
         reduction,
         dtypes,
-        cases=(cases,) if isinstance(cases, str) else tuple(cases),
+        cases=cases,
         **own,
     )
 
 
-def _check_numbers(options: Mapping[str, Any]) -> None:
-    seed, timeout, failures = (options.get(name) for name in ("seed", "timeout", "expected_failures"))
-    if seed is not None:
-        integer("`seed`", seed, least=0)
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        msg = f"`timeout` must be a number of seconds > 0, got {timeout!r}"
+_TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
+
+
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given, each by the kind that it is of; words that only a framework or a target reads stay."""
+    readers: dict[str, Callable[[str, Any], Any]] = {
+        **dict.fromkeys(("suite", "algorithm"), lambda name, x: one_of(name, x, _WORDS[name])),
+        **dict.fromkeys(_FLAGS, lambda name, x: one_of(name, x, (True, False))),
+        **dict.fromkeys(("call", "device", "framework"), _text),
+        **dict.fromkeys(("init", "expected_failures"), _named_values),
+        "case": lambda name, x: _texts(name, x),
+        "dtype": lambda name, x: _formats(x),
+        "seed": lambda name, x: integer("`seed`", x, least=0),
+        "timeout": lambda name, x: checked_number(_TIMEOUT, x),
+    }
+    return {name: converted(name, x, readers[name], name, x) for name, x in options.items()}
+
+
+_FLAGS = ("explain", "isolate", "repro", "require_grad")
+_WORDS = {"suite": tuple(SUITES), "algorithm": ALGORITHMS}
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        msg = f"`{name}` must be text, got {shown(value)}"
         raise InputError(msg)
-    if failures is not None and not isinstance(failures, Mapping):
-        msg = f"`expected_failures` must map result ids to reasons, got {type(failures).__name__}"
+    return str.__str__(value)
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    return (_text(name, value),) if isinstance(value, str) else tuple(_text(name, x) for x in value)
+
+
+def _named_values(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        what = "map result ids to reasons" if name == "expected_failures" else "map names of arguments to values"
+        msg = f"`{name}` must {what}, got {shown(value)}"
         raise InputError(msg)
+    return value
 
 
 def _formats(given: Any) -> tuple[str, ...]:
     """Names of dtypes; those of NumPy, torch and jax are known by their last word."""
     listed = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
+    if not listed:
+        msg = "`dtype` must name at least one format, got none"
+        raise InputError(msg)
     names = [x if isinstance(x, str) else getattr(x, "__name__", None) or str(x).rpartition(".")[2] for x in listed]
     return tuple(dict.fromkeys(map(str, names)))
 
@@ -181,7 +213,7 @@ def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     own = {p.name for p in loss.parameters} | {"reduction"}
     by_axis = {a: value for a, value in settings.items() if a in AXES and a not in own and isinstance(value, str)}
     reduction = settings.get("reduction", "mean")
-    if reduction in CONVENTIONS:
+    if isinstance(reduction, str) and reduction in CONVENTIONS:
         by_axis["reduction"] = reduction
     for axis, value in by_axis.items():
         listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
@@ -192,20 +224,27 @@ def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
 def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with choices and scalars inside their domains."""
     parameters = {p.name: p for p in loss.parameters}
+    out: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in parameters:
             known = ", ".join(f"`{n}`" for n in [*parameters, "reduction"])
-            msg = f"`{name}` is no convention of {loss.name}; it has {known}, and the axes {', '.join(sorted(AXES))}"
+            has = f"it has {known}, and the axes {', '.join(sorted(AXES))}"
+            msg = f"`{printable(name)}` is no convention of {loss.name}; {has}"
             raise InputError(msg)
-        parameter = parameters[name]
-        if isinstance(parameter, Choice) and value not in parameter.options:
-            msg = f"`{name}` must be one of {', '.join(map(repr, parameter.options))}, got {value!r}"
-            raise InputError(msg)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if isinstance(parameter, Scalar) and value is not None and not number:
-            msg = f"`{name}` must be a number, got {value!r}"
-            raise InputError(msg)
-    return dict(settings)
+        out[name] = converted(name, value, _setting, parameters[name], value)
+    return out
+
+
+def _setting(parameter: Parameter, value: Any) -> Any:
+    if value is None:
+        return value
+    if isinstance(parameter, Choice):
+        return one_of(parameter.name, value, parameter.options)
+    if isinstance(parameter, Scalar):
+        return checked_number(parameter, value)
+    # An array of any kind asks for a generated one.
+    views = isinstance(parameter, Array) and parameter.alternative is not None
+    return one_of(parameter.name, value, ("views",) * views) if isinstance(value, str) else ...
 
 
 def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:

@@ -112,7 +112,7 @@ def test_initial_weights_depend_on_the_seed_alone_and_keep_their_range():
 
 
 def test_a_network_needs_two_sizes():
-    with pytest.raises(InputError, match=r"`sizes` must name at least 2 layers, got \(3,\)"):
+    with pytest.raises(InputError, match=r"`sizes` must name at least 2 layers, .* got \(3,\)"):
         mlp((3,))
 
 
@@ -168,7 +168,7 @@ def test_a_rate_for_each_member(optimizer):
     [
         (lambda: SGD(0.0), "`rate` must be > 0 and finite, got 0.0"),
         (lambda: SGD(()), r"`rate` must be > 0 and finite, got \(\)"),
-        (lambda: SGD("0.1"), "`rate` must be > 0 and finite, got '0.1'"),
+        (lambda: SGD("0.1"), "`rate` must be real numbers, got <U3"),
         (lambda: Adam((0.1, 0.2)).start((np.zeros((3, 2)),)), r"for each of 3 members, got \(0.1, 0.2\)"),
         (lambda: SGD((0.1, float("nan"))), "`rate` must be > 0"),
         (lambda: SGD(momentum=1.0), "`momentum` must be >= 0 and < 1, got 1.0"),

@@ -22,7 +22,7 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
         ({"margin": 0.2}, "`margin` is no convention of info_nce"),
         ({"factor": "outer-factor-3"}, "no convention of the axis factor"),
         ({"reduction": "median"}, "`reduction`"),
-        ({"temperature": "cold"}, "`temperature` must be a number"),
+        ({"temperature": "cold"}, "`temperature` must be one number, > 0, got 'cold'"),
         ({"dtype": "bfloat16"}, "bfloat16"),
         ({"framework": "keras"}, "`framework` must be one of"),
         ({"seed": -1}, "`seed` must be"),

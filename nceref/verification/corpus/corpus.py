@@ -18,6 +18,7 @@ from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
 from nceref.losses import LossFunction, input_gradients
+from nceref.output.text import shown
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
@@ -103,10 +104,10 @@ def _sorted(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 def _check(loss: Loss, settings: Any, suite: str, dtype: str, reduction: str, fixed: Mapping[str, float]) -> None:
     if suite not in SUITES:
-        msg = f"`suite` must be one of {', '.join(map(repr, SUITES))}, got {suite!r}"
+        msg = f"`suite` must be one of {', '.join(map(repr, SUITES))}, got {shown(suite)}"
         raise InputError(msg)
     if dtype not in FORMATS:
-        msg = f"`dtype` must be one of {', '.join(map(repr, FORMATS))}, got {dtype!r}"
+        msg = f"`dtype` must be one of {', '.join(map(repr, FORMATS))}, got {shown(dtype)}"
         raise InputError(msg)
     choose_reduction(loss, reduction)
     scalars = [p.name for p in loss.parameters if isinstance(p, Scalar)]

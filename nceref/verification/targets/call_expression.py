@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Any
 
 from nceref.errors import InputError, UnavailableError
+from nceref.output.text import printable, shown
 
 MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
            "jnp": "jax.numpy", "math": "math"}  # fmt: skip
@@ -59,8 +60,9 @@ def expression(text: str, known: Iterable[str]) -> Expression:
     """
     try:
         tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {text!r}: {error.msg}"
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # Besides errors of syntax: text that is no UTF-8, and parentheses that are too deep for the parser.
+        msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {shown(text)}: {printable(error)}"
         raise InputError(msg) from error
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
     # Names that comprehensions, lambdas and := bind inside the expression are no inputs.
@@ -69,10 +71,10 @@ def expression(text: str, known: Iterable[str]) -> Expression:
     names = frozenset(n.id for n in nodes) - own
     unknown = sorted(names - {*known, *MODULES, *_BUILTIN, "f", "reduction"})
     if unknown:
-        msg = f"`call` names {unknown[0]!r}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
+        msg = f"`call` names {shown(unknown[0])}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
         raise InputError(msg)
     if "f" not in names:
-        msg = f"`call` must call the target by the name f, such as 'f(z1, z2)', got {text!r}"
+        msg = f"`call` must call the target by the name f, such as 'f(z1, z2)', got {shown(text)}"
         raise InputError(msg)
     for name in sorted(names & MODULES.keys() - {*known}):
         if importlib.util.find_spec(package := MODULES[name].split(".")[0]) is None:

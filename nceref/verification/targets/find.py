@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from nceref.errors import InputError, TargetError
-from nceref.output.text import harmless, printable, reason
+from nceref.output.text import harmless, printable, reason, shown
 
 
 def find_object(text: str) -> Any:
@@ -68,13 +68,13 @@ def _without_name(text: str) -> InputError:
     if path.suffix == ".py" and path.is_file():
         offers = _offers(_file(path)) or ["NAME"]
         return InputError(f"say what to verify in {path}: " + ", ".join(f"{path}:{n}" for n in offers[:10]))
-    return InputError(f"TARGET must be file.py:name or package.module:name, got {text!r}")
+    return InputError(f"TARGET must be file.py:name or package.module:name, got {shown(text)}")
 
 
 def _file(path: Path) -> ModuleType:
     if not path.is_file():
         near = sorted(p.name for p in path.resolve().parent.glob("*.py")) if path.resolve().parent.is_dir() else []
-        msg = f"no file {str(path)!r}{_meant(path.name, near)}"
+        msg = f"no file {printable(repr(str(path)))}{_meant(path.name, near)}"
         raise TargetError(msg)
     # A file must not replace a module of the same name that is loaded already, such as torch.
     name = path.stem if path.stem not in sys.modules else f"target_{path.stem}"
@@ -105,7 +105,7 @@ def _module(name: str, text: str) -> ModuleType:
             there = name.split(".")[0] in sys.modules
         if not there:
             package = name.split(".")[0]
-            msg = f"target {text!r} needs the package {package}: pip install {package.replace('_', '-')}"
+            msg = f"target {shown(text)} needs the package {package}: pip install {package.replace('_', '-')}"
             raise TargetError(msg)
         return _imported(lambda: importlib.import_module(name), name)  # type: ignore[no-any-return]
 

@@ -105,7 +105,7 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
 def module(framework: str) -> ModuleType:
     """The module of a framework."""
     if framework not in NAMES:
-        msg = f"`framework` must be one of {', '.join(NAMES)}, got {framework!r}"
+        msg = f"`framework` must be one of {', '.join(NAMES)}, got {shown(framework)}"
         raise InputError(msg)
     return importlib.import_module(f"nceref.verification.targets.run_{framework}")
 

@@ -109,7 +109,8 @@ def _resolved(
 
 def _name(thing: Any) -> str:
     shown = thing if hasattr(thing, "__qualname__") else type(thing)
-    return printable(f"{shown.__module__}.{shown.__qualname__}")
+    # A generator has a qualified name, but no module.
+    return printable(f"{getattr(shown, '__module__', type(thing).__module__)}.{shown.__qualname__}")
 
 
 def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[str, Any]) -> dict[str, float]:

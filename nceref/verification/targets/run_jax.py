@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.verification.targets.frameworks import Answer, CallRequest, gradient_of, loss_of, value_of
 from nceref.verification.targets.target import Program, ResolvedTarget
 
@@ -18,7 +19,7 @@ def check(request: CallRequest) -> None:
     try:
         jax.devices(request.device)
     except RuntimeError as error:
-        msg = f"`device` is {request.device!r}, which jax cannot use here: {str(error).splitlines()[0]}"
+        msg = f"`device` is {shown(request.device)}, which jax cannot use here: {str(error).splitlines()[0]}"
         raise InputError(msg) from error
 
 

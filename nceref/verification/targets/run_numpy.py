@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.output.text import class_name
+from nceref.output.text import class_name, shown
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
     Answer,
@@ -27,7 +27,7 @@ def check(request: CallRequest) -> None:
         msg = "`dtype` is 'bfloat16', which NumPy does not have; verify a NumPy target in float16, float32 or float64"
         raise InputError(msg)
     if request.device != "cpu":
-        msg = f"`device` is {request.device!r}, but a NumPy target runs on the cpu"
+        msg = f"`device` is {shown(request.device)}, but a NumPy target runs on the cpu"
         raise InputError(msg)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.verification.targets.frameworks import (
     Answer,
     CallRequest,
@@ -25,7 +26,7 @@ def check(request: CallRequest) -> None:
     try:
         torch.zeros(1, device=request.device)
     except (RuntimeError, AssertionError) as error:
-        msg = f"`device` is {request.device!r}, which torch cannot use here: {str(error).splitlines()[0]}"
+        msg = f"`device` is {shown(request.device)}, which torch cannot use here: {str(error).splitlines()[0]}"
         raise InputError(msg) from error
 
 
