@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.namespaces import array_namespace, device
-from nceref.engine.scaling import far_exponent, power_of_two, times_power
+from nceref.engine.scaling import excess_exponent, power_of_two, times_power
 from nceref.errors import InputError
 
 Array = Any
@@ -78,7 +78,7 @@ class Rows:
     @cached_property
     def balanced(self) -> tuple[Array, int]:
         """The rows divided by a power of two, and its exponent: 0 where products of rows cannot leave the range."""
-        exponent = 0 if all(part.length is not None for part in self.parts) else far_exponent(self.values)
+        exponent = 0 if all(part.length is not None for part in self.parts) else excess_exponent(self.values)
         return times_power(self.values, -exponent), exponent
 
     def vjp(self, g: Array) -> Gradients:

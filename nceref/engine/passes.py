@@ -22,7 +22,7 @@ from nceref.engine.arrays import all_finite
 from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.scaling import far_exponent, power_of_two, times_power
+from nceref.engine.scaling import exponent_range, power_of_two, times_power
 from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
@@ -389,7 +389,8 @@ class Evaluation:
             return self.slopes(), 0
         by, exponent = 1.0, 0
         for x in (self.weights,) if cotangent is None else (self.weights, cotangent):
-            own = min(0, far_exponent(x, self.rows.dtype))
+            own, quarter = exponent_range(x, self.rows.dtype)
+            own = own if own < -quarter else 0
             by, exponent = by * times_power(x, -own), exponent + own
         slopes: dict[str, Any] = self.head_vjp(by)
         return slopes, exponent

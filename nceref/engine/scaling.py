@@ -38,20 +38,24 @@ def shifted(x: float, exponent: int) -> float:
         return math.copysign(math.inf, x)
 
 
-def far_exponent(x: Array, dtype: Any = None) -> int:
-    """The exponent of the largest entry, or 0 where products of two such entries stay far inside the range.
+def exponent_range(x: Array, dtype: Any = None) -> tuple[int, int]:
+    """The exponent of the largest entry, and a quarter of those of the dtype, by default that of the array.
 
-    Parameters
-    ----------
-    x : array
-    dtype : dtype, optional
-        The format whose range is meant; default: that of the array.
+    Products of two numbers within a quarter of the range stay far inside of it.
     """
     xp = array_namespace(x)
     largest = float(xp.max(xp.abs(x)))
-    exponent = exponent_of(largest) if largest > 0 else 0
-    exponents = exponent_of(number_format(xp, x.dtype if dtype is None else dtype).largest)
-    return exponent if abs(exponent) > exponents // 4 else 0
+    most = exponent_of(number_format(xp, x.dtype if dtype is None else dtype).largest)
+    return exponent_of(largest) if largest > 0 else 0, most // 4
+
+
+def excess_exponent(x: Array) -> int:
+    """How far the exponent of the largest entry is beyond a quarter of the range; 0 within it.
+
+    No more than that is scaled away, so that entries which are much smaller than the largest keep their digits.
+    """
+    exponent, quarter = exponent_range(x)
+    return max(exponent - quarter, 0) + min(exponent + quarter, 0)
 
 
 def times_power(x: Any, exponent: int) -> Any:

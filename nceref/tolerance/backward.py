@@ -63,10 +63,15 @@ def block_slopes(
 def _share(
     k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: RoundingFormat
 ) -> Any:
-    """W exp(k s - out) and its relative error."""
+    """W exp(k s - out) and its relative error.
+
+    It is at most 1, and a program without cancellation keeps it there, however far its logits are rounded.
+    """
     out = finite(out)[:, None]
     relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(out) + np.abs(k * s - out) + 6)
-    return weight * np.exp(np.where(mask, k * s - out, -np.inf)), np.expm1(np.minimum(relative, LARGE))
+    share = weight * np.exp(np.where(mask, k * s - out, -np.inf))
+    relative = np.expm1(np.minimum(relative, LARGE))
+    return share, relative if fmt.textbook else np.minimum(relative, 1 / np.maximum(share, fmt.tiny))
 
 
 def _vjp_error(
@@ -95,8 +100,7 @@ def _positive_error(
     share, relative = _share(1.0, s, ds, out[:, 0], dout[:, 0], mask, mask * 1.0, fmt)
     mass = np.where(out[:, 2:] > 0, out[:, 2:], 1.0)
     if stat.inside:
-        target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight, fmt)
-        target = target / mass
+        target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight / mass, fmt)
     else:
         target, far = weight / mass, fmt.gamma(fmt.ratio * s.shape[1] + 3)
     # One positive: share and target are both 1, and a program may subtract neither.

@@ -44,6 +44,16 @@ def test_bound_is_a_few_roundings_of_the_logits_however_large_they_are(size):
     assert bounds(losses.nce, x, -x, **noise).value < 1e-13 * size
 
 
+@pytest.mark.parametrize("name", ["nt_xent", "supcon_in"])
+def test_bound_of_a_gradient_is_no_larger_than_shares_allow(name):
+    """A share is between 0 and 1 even where the rounding of the logits hides it: so is what its error can be."""
+    z, temperature = pairs()[0], 1e-30
+    given = {"z1": z, "z2": z[::-1].copy()} if name == "nt_xent" else {"embeddings": z, "labels": [0, 0, 0, 1, 1, 1]}
+    allowed = bounds(get_loss(name), **given, temperature=temperature)
+    for key in set(given) - {"labels"}:
+        assert np.max(allowed.grads[key] * temperature * np.linalg.norm(z, axis=1).min()) < 4 * len(z)
+
+
 def test_bound_grows_as_the_temperature_falls():
     z1, z2 = pairs()
     sizes = [bounds(losses.nt_xent, z1, z2, temperature=t).value for t in (1.0, 0.1, 0.01, 0.001)]
