@@ -40,7 +40,9 @@ def shown(value: object) -> str:
     """
     try:
         text = _ABBREVIATED.repr(value)
-    except (Exception, SystemExit):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         # An integer has one that raises, too, if it has more digits than Python writes.
         text = f"a value of type {class_name(value)}"
     return printable(text)
@@ -80,5 +82,7 @@ def _text(thing: object) -> str:
     # The method of an exception is code of others too: it may raise, and its text may be of a class of its own.
     try:
         return str.__str__(str(thing))
-    except (Exception, SystemExit):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return f"({class_name(thing)} without a text)"

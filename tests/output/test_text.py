@@ -5,9 +5,13 @@ import pytest
 from nceref.output.text import harmless, printable, reason, shown
 
 
+class OwnError(BaseException):
+    """No subclass of Exception, and nothing that ends a program."""
+
+
 class SilentError(Exception):
     def __str__(self):
-        raise SystemExit(3)
+        raise OwnError
 
 
 class Wrong(str):

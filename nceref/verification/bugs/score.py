@@ -14,6 +14,7 @@ from typing import Any
 from nceref.errors import InputError
 from nceref.registry import choose
 from nceref.verification.bugs.bug import DTYPES, Program, bugs, correct_programs, target
+from nceref.verification.conventions import CONVENTIONS
 
 GROUPS = ("tuning", "held-out", "pairs")
 """Known bugs: those the search was built with, those it was not, and two at once."""
@@ -147,7 +148,13 @@ def programs() -> Mapping[str, Program]:
 
 def chosen(ids: Sequence[str]) -> list[Program]:
     """The programs with these ids, or all if none is given."""
-    return choose("mutant", ids, programs(), "nceref mutants")
+    known = programs()
+    # A diagnosis names conventions, and they are listed elsewhere.
+    named = next((one for one in ids if one in CONVENTIONS and one not in known), None)
+    if named is not None:
+        msg = f"no mutant named {named!r}; that is a convention. See `nceref verify --conventions`"
+        raise InputError(msg)
+    return choose("mutant", ids, known, "nceref mutants")
 
 
 def jobs(ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> tuple[Job, ...]:
