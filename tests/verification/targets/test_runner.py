@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from nceref.errors import InputError, TargetError
 from nceref.verification.targets import child, runner
 
 SOURCE = """
-    import ctypes, os, sys
+    import ctypes, os, signal, sys
 
     VALUE, Z1_GRAD, Z2_GRAD, TEMPERATURE_GRAD = ANSWER
 
@@ -33,7 +34,8 @@ SOURCE = """
         # Opening a FIFO for writing waits for its reader: who reads to the end has seen this target run.
         with open(os.path.join(os.path.dirname(__file__), "gate"), "w") as gate:
             gate.write(str(other))
-        return hangs_when_cold(z1, z2, temperature)
+        # It cannot notice by itself that its parent is gone.
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     def ends(z1, z2, temperature):
         os._exit(7) if temperature < 0.2 else None
@@ -93,6 +95,12 @@ def shared(path):
         yield run
 
 
+def open_descriptors():
+    """How many there are, where the system shows them."""
+    listed = Path("/proc/self/fd")
+    return len(list(listed.iterdir())) if listed.exists() else None
+
+
 @pytest.fixture
 def same_child(path, shared):
     def load(name, **options):
@@ -118,7 +126,7 @@ def test_a_child_answers_like_this_process(same_child):
 def test_a_hang_is_one_case_and_the_others_still_run(path):
     with child_of(path, "hangs_when_cold") as run:
         assert agrees(run(probe_of()))
-        first = run._process.pid
+        first, thread, descriptors = run._process.pid, run._exchange.thread, open_descriptors()
         run._timeout = 0.05
         outcome = run(probe_of(**COLD))
         assert outcome.trouble == "hangs"
@@ -126,6 +134,8 @@ def test_a_hang_is_one_case_and_the_others_still_run(path):
         run._timeout = PATIENT
         assert agrees(run(probe_of()))
         assert run._process.pid != first
+        thread.join(PATIENT)
+        assert (thread.is_alive(), open_descriptors()) == (False, descriptors), "nothing accumulates"
 
 
 def test_after_some_hangs_in_a_row_the_rest_is_not_waited_for(path, monkeypatch):

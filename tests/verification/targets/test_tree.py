@@ -81,24 +81,30 @@ def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
 SOURCE = """
     import os, signal, subprocess, sys, time
 
-    def leave():
+    def leave(environment):
         # A daemon that holds every descriptor of this process, the pipe included.
         if (child := os.fork()) == 0:
             os.setsid()
             if (daemon := os.fork()) == 0:
-                time.sleep(600)
+                for descriptor in os.listdir("/proc/self/fd"):
+                    try:
+                        os.set_inheritable(int(descriptor), True)
+                    except OSError:
+                        pass
+                os.execvpe("sleep", ["sleep", "600"], environment)
             with open(os.path.join(os.path.dirname(__file__), "daemon"), "w") as file:
                 file.write(str(daemon))
             os._exit(0)
         os.waitpid(child, 0)
 
     def kills_the_guard(z1, z2, temperature):
-        leave()
+        leave(os.environ)
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(600)
 
     def stops_the_guard(z1, z2, temperature):
-        leave()
+        # Without the mark: it is seen as a descendant of the guard only.
+        leave({"PATH": os.environ["PATH"]})
         os.kill(os.getppid(), signal.SIGSTOP)
         os._exit(7)
 """

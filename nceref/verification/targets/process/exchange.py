@@ -24,14 +24,15 @@ class Exchange:
     Parameters
     ----------
     requests, replies : unbuffered binary streams
-        Closed by the thread, once both ends are done with them.
+        Closed by `thread`, once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
         self._jobs: queue.Queue[tuple[bytes, int, Limits] | None] = queue.Queue()
         self._answers: queue.Queue[Frame | Exception] = queue.Queue()
         self._number = 0
-        threading.Thread(target=self._serve, args=(requests, replies), daemon=True).start()
+        self.thread = threading.Thread(target=self._serve, args=(requests, replies), daemon=True)
+        self.thread.start()
 
     def send(self, content: Any, limits: Limits) -> None:
         """Send a request, whose answer may be that large; raises `WireError` for what is no plain data."""
