@@ -9,12 +9,13 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
+.PHONY: help tables test test-peers fuzz references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
 	@echo "make test      run the test suite"
+	@echo "make fuzz      try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)"
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
@@ -55,6 +56,13 @@ check: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+INPUTS ?= 100000
+SEED := $(or $(SEED),$(shell date +%s))
+
+# `make test` tries 2,000, always the same ones. Takes about ten minutes on two cores.
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m pytest tests/fuzz/test_losses.py -n 2 --inputs $(INPUTS) --fuzz-seed $(SEED)
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers

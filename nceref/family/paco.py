@@ -6,6 +6,8 @@
 The sum form is as source 004 prints it; the normalized form divides by 1 + alpha |P(i)|, as the authors' code does.
 """
 
+import math
+
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows, sigmoid, softplus, softplus_and_sigmoid
@@ -74,9 +76,9 @@ def plan(
     logits = Dot(embed("none", **named), embed("none", centers=centers), offset=_offset(class_prior, center_bias))
     own = (Index(labels),)
     terms = {"center_negatives": Term(LogSumExp(), Except(own)), "center_positive": Term(Sum(), Only(own))}
-    return Plan(
-        (contrast, Comparison(logits, terms)), lambda stats: _head(stats, alpha, form), constant=alpha * labels.shape[0]
-    )
+    # The head adds the logarithm of 1 + alpha |P(i)|, which is below this.
+    constant = math.log1p(alpha) + math.log(contrast.logits.shape[1])
+    return Plan((contrast, Comparison(logits, terms)), lambda stats: _head(stats, alpha, form), constant=constant)
 
 
 def _contrast(embeddings, labels, queue, queue_labels, temperature, normalize):

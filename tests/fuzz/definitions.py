@@ -278,7 +278,7 @@ def uniformity(a, scale):
                 terms.append(-a.t * square)
     scale.logits([terms])
     longest = largest(rows_of(a.x, a).lengths())
-    scale.logit = max(scale.logit, 4 * float(a.t) * longest**2)
+    scale.logit = max(scale.logit, 4 * float(value(a.t)) * longest * longest)
     return Reduced([log_sum_exp(terms) - arb(len(terms)).log()])
 
 
@@ -355,7 +355,8 @@ def paco(a, scale):
         pulls = (minus_log_softmax(contrast[i][p], own + without(contrast[i], i, p)) for p in positives)
         row = row + a.alpha * sum(pulls, arb(0))
         mass = 1 + a.alpha * len(positives)
-        scale.amplified(float(mass))
+        # Bounds take every row for a possible positive.
+        scale.amplified(float(1 + a.alpha * len(everyone)))
         out.append(row / mass if a.form == "normalized" else row)
     return Reduced(out)
 
