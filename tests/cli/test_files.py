@@ -8,6 +8,8 @@ import pytest
 
 from nceref.cli import options
 from nceref.errors import FileError
+from nceref.verification import verifier
+from nceref.verification.report import Report
 
 
 def test_files_are_replaced_and_links_stay_links(run, tmp_path):
@@ -84,3 +86,18 @@ def test_damaged_expected_failures_are_refused_by_name_or_reasons_by_id(tmp_path
         else:
             assert all(isinstance(reason, str) and reason for reason in reasons.values())
     assert refused > len(content) / 2
+
+
+def test_a_report_is_shown_also_if_its_file_cannot_be_written(run, tmp_path, monkeypatch):
+    report = Report("a.py:f", "dcl", "differs", 1, "twice the mean", repro="print()")
+    monkeypatch.setattr(verifier, "verify_with", lambda *target, **options: report)
+    path = tmp_path / "made.json"
+    status, out, err = run(
+        "verify", "a.py:f", "--json", str(path), "--junit", "/dev/full", "--repro", str(path) + ".py"
+    )
+    assert status == 2
+    assert "twice the mean" in out
+    assert err.splitlines() == [
+        f"wrote {path}",
+        "Error: cannot write --junit /dev/full: no space left on device; free some space, or choose another place",
+    ]
