@@ -9,13 +9,15 @@ FROM := pyproject.toml constraints.txt
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-peers fuzz references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
+.PHONY: help tables test test-oldest test-newest test-peers fuzz references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
 	@echo "make test      run the test suite"
 	@echo "make fuzz      try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)"
+	@echo "make test-oldest  run it with the oldest dependencies that are declared"
+	@echo "make test-newest  run it with the newest ones that there are"
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
@@ -64,6 +66,18 @@ SEED := $(or $(SEED),$(shell date +%s))
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/fuzz/test_losses.py -n 2 --inputs $(INPUTS) --fuzz-seed $(SEED)
 
+# Old releases warn of what newer packages around them deprecate.
+test-oldest:
+	$(PYTHON) -m venv --clear .venv-oldest
+	$(PYTHON) -m tools.oldest > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt --editable ".[test]"
+	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning
+
+test-newest:
+	$(PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --editable ".[test]"
+	.venv-newest/bin/python -m pytest -n 2 --dist loadfile
+
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/test_readme.py tests/training/quadrants
@@ -111,7 +125,7 @@ peers: $(VENV)/installed
 	$(BIN)/python -m pip install $(PINNED) --no-build-isolation --editable ".[torch]"
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache
 	find nceref tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The installation is editable: a changed source takes effect at once. It is repeated when the metadata change.

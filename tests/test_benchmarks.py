@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from benchmarks import RefusedError, device, machine, place, quadrants, report, scaling
 from benchmarks.__main__ import FORMAT, ON_THE_CPU, main
@@ -308,14 +307,16 @@ def no_gpu(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2():
+def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2(capsys):
     with pytest.raises(RefusedError, match=r"^no CUDA device: .*$"):
         place.cuda()
-    done = CliRunner().invoke(main, ["device"])
-    assert done.exit_code == 2
-    assert not done.stdout
-    assert done.stderr.startswith("Error: no CUDA device")
-    assert done.stderr.count("\n") == 1
+    with pytest.raises(SystemExit) as ended:
+        main(["device"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith("Error: no CUDA device")
+    assert said.err.count("\n") == 1
 
 
 def test_the_toy_is_timed_only_if_both_programs_end_alike():

@@ -325,7 +325,8 @@ def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
     """
     # Below the range, so that the check that follows refuses it.
     number = least - 1
-    if not isinstance(value, bool):
+    # A Boolean of NumPy was an index, with a warning, before NumPy 2.3.
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         try:
             number = operator.index(value)
         except TypeError:

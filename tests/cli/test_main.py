@@ -89,8 +89,8 @@ def test_every_command_is_listed_with_its_own_short_help():
         (("mutants", "outer-factor-2"), "that is a convention. See `nceref verify --conventions`"),
         (("losses", "x\x1b[31m\udcff"), r"no loss named 'x\x1b[31m\udcff'"),
         (("losses", "a" * 5000), "aaa...aaa"),
-        (("--set\x9b",), r"No such option '--set\x9b'"),
-        (("--nothing",), "No such option '--nothing'"),
+        (("--set\x9b",), r"--set\x9b"),
+        (("--nothing",), "--nothing"),
     ],
 )
 def test_wrong_input_is_one_message_and_status_2(run, arguments, message):

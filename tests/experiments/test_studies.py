@@ -38,12 +38,21 @@ def test_the_published_columns_are_those_of_wang_and_liu():
     assert rows["ImageNet-100", "uniformity"]["hard Simple"] == "3.917"
 
 
+def without_last_bits(content):
+    """SciPy's quantile of Student's t, a factor of each interval, has another last bit in another release."""
+    if isinstance(content, dict):
+        return {key: without_last_bits(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_last_bits(value) for value in content]
+    return float(f"{content:.14g}") if isinstance(content, float) else content
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_the_results_that_are_kept_are_those_of_these_experiments(name):
     content = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
     results = experiment_page.recorded(content)
     assert results.seeds == tuple(range(FIRST_SEED, FIRST_SEED + ALL[name].seeds))
-    assert content == experiment_page.record(ALL[name], results)
+    assert without_last_bits(content) == without_last_bits(experiment_page.record(ALL[name], results))
     assert (KEPT / f"{name}.txt").read_text(encoding="utf-8") == experiment_page.page_of(ALL[name], results).text()
     manifest = json.loads((KEPT.parents[1] / "figures" / "manifest.json").read_text(encoding="utf-8"))
     # Other tools make other bytes.

@@ -1,8 +1,12 @@
 """Columns where they fit, lines where not; nothing is cut off."""
 
+from importlib.metadata import version
+
 import pytest
 
 from nceref.output import pages
+
+RICH = tuple(map(int, version("rich").split(".")[:2]))
 
 
 def laid_out(lines, *widths, width):
@@ -53,6 +57,7 @@ def test_text_of_others_is_escaped_wherever_it_stands_on_a_page():
         assert text.replace("\n", "").isprintable()
 
 
+@pytest.mark.skipif(RICH < (14, 3), reason="before 14.3, Rich made the last column wider by the gap after it")
 def test_a_table_is_as_wide_as_its_entries_and_no_entry_is_cut():
     page = pages.Page()
     page.table([("dcl", "1"), ("info_nce", "12")], header=[("loss", "cases")], right=(False, True), indent=2)
