@@ -313,10 +313,10 @@ def test_without_a_gpu_the_device_is_refused_in_one_line_and_exits_with_2(capsys
     with pytest.raises(SystemExit) as ended:
         main(["device"])
     assert ended.value.code == 2
-    said = capsys.readouterr()
-    assert not said.out
-    assert said.err.startswith("Error: no CUDA device")
-    assert said.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.startswith("Error: no CUDA device")
+    assert captured.err.count("\n") == 1
 
 
 def test_the_toy_is_timed_only_if_both_programs_end_alike():
