@@ -162,8 +162,9 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array,
         raise InputError(msg)
     # In units of their largest entry, neither rows of 1e200 nor of 1e-200 leave the range.
     scale = power_of_two(peak)
-    rows, length, _ = unit(x / scale, name)
-    return rows, length, scale
+    rows = x / scale
+    length = xp.sqrt(xp.vecdot(rows, rows, axis=-1)[:, None])
+    return rows / length, length, scale
 
 
 def _flat(x: Array, first_view: bool) -> Array:

@@ -8,6 +8,7 @@ meanwhile.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
 from threading import Event, Lock
@@ -70,7 +71,8 @@ def _keep_freed_blocks() -> None:
     glibc hands memory back to the system above a threshold, and every new block would be mapped and zeroed page by
     page. The threshold follows the largest array that was freed, up to 32 MiB; this one is never touched.
     """
-    np.empty(31 << 20, dtype=np.uint8)
+    with suppress(MemoryError):
+        np.empty(31 << 20, dtype=np.uint8)
 
 
 def share(work: Callable[[Iterable[Any]], T], strips: Sequence[slice], threads: int) -> list[T]:

@@ -12,6 +12,7 @@ from engine.odd_values import NO_NUMBER, RECORD, Raising, refused, strict
 
 from nceref import InputError, exact, get_loss, losses, tolerance
 from nceref.checks.cases import cases
+from nceref.engine import arrays
 from nceref.engine.arguments import checked_number
 from nceref.engine.entry_point import entry_point
 from nceref.spec import Array, Scalar
@@ -248,6 +249,14 @@ def test_labels_that_change_during_a_call_are_those_of_its_start():
     bound = losses.bound_loss(losses.supcon_out.declaration, (X, labels), {"temperature": 0.5})
     labels[:] = 7
     assert bound.evaluate("mean").value("mean") == losses.supcon_out(X, LABELS, temperature=0.5)
+
+
+def test_rows_that_become_no_numbers_after_they_were_checked_end_in_a_refusal(monkeypatch):
+    """As another thread may write them: here nothing looks at the entries before the rows are normalized."""
+    monkeypatch.setattr(arrays, "all_finite", lambda x: True)
+    for bad in (np.nan, np.inf):
+        with strict(), pytest.raises(InputError, match="leaves the range of float64"):
+            losses.nt_xent.value_and_grad(np.full((4, 3), bad), X, temperature=0.5)
 
 
 def test_memory_that_runs_out_is_a_message_with_sizes_and_leaves_nothing_behind():
