@@ -97,10 +97,13 @@ def _head(margin, scale, fallback, missing) -> Head:
 
 def _check_lengths(logits):
     """Without normalization the rows must not be longer than 1, or their products are no cosines."""
-    eps = array_namespace(logits.like).finfo(logits.like.dtype).eps
+    xp = array_namespace(logits.like)
     for side in (logits.anchors, logits.candidates):
+        # Numbers of float32 are as near to length 1 as that format comes, in whatever format they are given.
+        single = xp.astype(xp.astype(side.values, xp.float32), side.values.dtype)
+        resolution = xp.finfo(xp.float32 if bool(xp.all(single == side.values)) else side.values.dtype).eps
         longest = shifted(side.longest, side.balanced[1])
-        if longest > 1 + 64 * eps:
+        if longest > 1 + 64 * resolution:
             name = side.parts[0].name
             msg = f"rows of `{name}` must have length 1 with normalize='none', got {longest!r}; pass normalize='l2'"
             raise InputError(msg)

@@ -1,3 +1,4 @@
+from functools import partial
 from math import cos, exp, log, log1p, pi, sin, sqrt
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from nceref.errors import InputError
 from nceref.losses import arcface
-from nceref.tolerance import close
+from nceref.tolerance import bounds, close
 
 M, S = 0.5, 2.0
 X, TARGET = np.array([[1.0, 0.0]]), np.array([0])
@@ -110,3 +111,14 @@ def test_cotangent_weighs_the_rows_and_sum_adds_them():
 def test_cosines_beyond_one_are_refused_without_normalization():
     with pytest.raises(InputError, match=r"rows of `embeddings` must have length 1 with normalize='none', got 2\.0"):
         arcface(2 * X, np.eye(2), TARGET, normalize="none")
+
+
+def test_rows_of_float32_are_as_long_as_float32_can_say():
+    """What is taken in float32 has a bound, which is computed in float64; a longer row is refused in both."""
+    x = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    assert np.max(np.linalg.norm(x.astype(np.float64), axis=1)) > 1 + 64 * np.finfo(np.float64).eps
+    value, allowed = (f(x, x, range(9), normalize="none") for f in (arcface, partial(bounds, arcface)))
+    assert abs(value - arcface(x.astype(np.float64), x, range(9), normalize="none")) <= allowed.value < 1
+    with pytest.raises(InputError, match="rows of `embeddings`"):
+        arcface((1 + 1e-9) * x.astype(np.float64), x, range(9), normalize="none")
