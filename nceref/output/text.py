@@ -1,5 +1,6 @@
 """Text that others wrote, made printable: messages of exceptions, names, paths, what a program prints."""
 
+import codecs
 import reprlib
 
 LONGEST = 300
@@ -75,7 +76,8 @@ def class_name(thing: object) -> str:
 
 
 def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    # Not `encode`, which looks the codec up with an import that a target may have replaced.
+    return codecs.unicode_escape_encode(character)[0].decode("ascii")
 
 
 def _text(thing: object) -> str:

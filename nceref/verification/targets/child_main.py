@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from nceref.errors import NcerefError, TargetError
 from nceref.verification.records import Outcome
@@ -28,6 +28,14 @@ def main() -> None:
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     # The parent's import path is no argument of the target.
     sys.argv[1:] = []
+    try:
+        _serve(inbox, replies)
+    except BaseException:
+        # A thread of the target may keep a process that has failed.
+        _fail()
+
+
+def _serve(inbox: "queue.Queue[Frame]", replies: int) -> None:
     own, answer = os.getpid(), _Answers()
     while True:
         frame = inbox.get()
@@ -36,6 +44,15 @@ def main() -> None:
         if os.getpid() != own:
             os._exit(0)
         _write(replies, packed(frame.number, reply))
+
+
+def _fail() -> NoReturn:
+    """Leave the last words, for the parent to show."""
+    try:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
 
 
 class _Answers:
@@ -91,10 +108,8 @@ def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
     except EOFError:
         os._exit(0)
     except Exception:
-        # Its last words, for the parent to show: what was sent cannot be read here.
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
+        # What was sent cannot be read here.
+        _fail()
 
 
 def _write(replies: int, content: bytes) -> None:

@@ -60,7 +60,13 @@ def folder_of(text: str) -> Path:
     Path
     """
     place = text.rpartition(":")[0]
-    return Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
+    if not place.endswith(".py"):
+        return Path.cwd()
+    try:
+        return Path(place).resolve().parent
+    # A link that leads to itself.
+    except (OSError, RuntimeError):
+        return Path(place).parent
 
 
 def _without_name(text: str) -> InputError:
@@ -73,7 +79,8 @@ def _without_name(text: str) -> InputError:
 
 def _file(path: Path) -> ModuleType:
     if not path.is_file():
-        near = sorted(p.name for p in path.resolve().parent.glob("*.py")) if path.resolve().parent.is_dir() else []
+        folder = folder_of(f"{path}:")
+        near = sorted({p.name for p in folder.glob("*.py")} - {path.name}) if folder.is_dir() else []
         msg = f"no file {printable(repr(str(path)))}{_meant(path.name, near)}"
         raise TargetError(msg)
     # A file must not replace a module of the same name that is loaded already, such as torch.

@@ -1,0 +1,1 @@
+raise type("Outside\x1b[2J", (BaseException,), {})("not an Exception")

@@ -1,0 +1,3 @@
+from nceref.errors import InputError
+
+raise InputError("`loss` is wrong")

@@ -1,0 +1,1 @@
+raise RuntimeError("line\n" * 10**5)

@@ -1,0 +1,5 @@
+def deeper():
+    deeper()
+
+
+deeper()

@@ -1,0 +1,1 @@
+raise SystemExit("\x1b[2J\ud800")

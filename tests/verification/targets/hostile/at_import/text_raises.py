@@ -1,0 +1,6 @@
+class TextRaises(Exception):
+    def __str__(self):
+        raise RuntimeError("no text either")
+
+
+raise TextRaises
