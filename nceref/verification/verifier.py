@@ -36,8 +36,10 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
     ----------
     target : str or callable
         ``file.py:name``, ``package.module:name``, the name of a known target, or a function, class or module object.
-        Text is run in a child process, so that nothing that it does can harm the caller. An object is run in this
-        process: SystemExit is caught, but a call that hangs cannot be stopped.
+        Text is run in a process of its own, which may hang or die; it is no sandbox, see `isolate`. An object is run
+        in this process: what it raises is reported, and what it changes (``np.seterr``, functions of NumPy, the
+        working directory and the like) is put back after each call. One that hangs, crashes, ends the process or
+        starts another cannot be stopped. docs/verify.md has a table.
     loss : str, optional
         Name of the reference; known targets bring their own.
     call : str, optional

@@ -34,8 +34,9 @@ class Runner:
 def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Runner]:
     """Run a target here.
 
-    Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. A target that
-    hangs or that kills the process cannot be stopped here: that takes `in_child`.
+    Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. What it
+    changes in the process is put back, see `global_state`. A target that hangs or that kills the process cannot be
+    stopped here: that takes `in_child`.
 
     Parameters
     ----------
