@@ -9,6 +9,7 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
+from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.verifier import verify_with
 
@@ -58,7 +59,11 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     ------
     TargetError
         If the target fits no loss: the reason of the last one.
+    InputError
+        If `call` could be the call of no loss.
     """
+    if options.get("call"):
+        expression(options["call"], {p.name: None for one in all_losses().values() for p in one.parameters})
     tried: list[Candidate] = []
     reasons: list[str] = []
     with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:

@@ -1,0 +1,102 @@
+"""Every option with values that it cannot take: status 2, and one message with the option and the value, nothing else.
+
+The options are read from the commands, so a new one that takes any text needs a line here.
+"""
+
+import click
+import pytest
+from commands.examples import fill
+
+from nceref import cli
+
+REST = {
+    "expect": "--loss nt_xent --n 8 --temperature 0.1",
+    "experiment": "long-tail",
+    "identify": "targets.py:loss",
+    "mutants": "score nt-xent-own-logit-kept",
+    "quadrants": "--steps 1",
+    "derive": "paco-extra",
+    "verify": "targets.py:loss --loss cross_entropy --suite quick",
+}
+"""What a command needs beside the option; options of their own are left out."""
+EVIL = "x\x1b[31m\udcff[red]"
+NOWHERE = "/proc/none/made"
+NUMBERS = ("", "abc", "1.5.5", EVIL)
+BY_TYPE = {
+    click.types.IntParamType: (*NUMBERS, "nan", "1e3"),
+    click.types.FloatParamType: NUMBERS,
+    click.Choice: ("", "abc", EVIL),
+}
+FREE = {
+    "claims --source": ("007", EVIL),
+    "claims --verdict": ("right", EVIL),
+    "derive --out": (NOWHERE,),
+    "expect --dim": (*NUMBERS, "-1", "nan"),
+    "expect --loss": ("nothing", EVIL),
+    "expect --n": (*NUMBERS, "-1", "nan"),
+    "expect --set": ("classes", "=3", EVIL),
+    "expect --temperature": (*NUMBERS, "-1", "nan"),
+    "expect --value": (*NUMBERS,),
+    "experiment --json": (NOWHERE,),
+    "experiment --out": (NOWHERE,),
+    "figures --out": (NOWHERE,),
+    "identify --call": ("f(", EVIL),
+    "identify --init": ("factor", "=3", EVIL),
+    "identify --set": ("factor", "=3", EVIL),
+    "plot-limits --out": (NOWHERE,),
+    "quadrants --json": (NOWHERE,),
+    "quadrants --out": (NOWHERE,),
+    "quadrants --resume": (NOWHERE, "targets.py"),
+    "quadrants --save": (NOWHERE,),
+    "tables --out": (NOWHERE,),
+    "verify --call": ("f(", EVIL),
+    "verify --case": ("nothing", EVIL),
+    "verify --checkout": (),
+    "verify --device": ("nothing", EVIL),
+    "verify --expected-failures": (NOWHERE, "targets.py", EVIL),
+    "verify --init": ("factor", "=3", EVIL),
+    "verify --json": (".",),
+    "verify --junit": (".",),
+    "verify --loss": ("nothing", EVIL),
+    "verify --repro": (".",),
+    "verify --set": ("factor", "=3", EVIL),
+}
+NAMED_BY_FILE = {"--resume", "--out"}
+"""Options whose message has the file alone."""
+
+
+def options():
+    for name in sorted(cli.COMMANDS):
+        command = cli.nceref.get_command(click.Context(cli.nceref), name)
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                yield name, option
+
+
+def calls():
+    for name, option in options():
+        words = f"{name} {option.opts[0]}"
+        for value in (*BY_TYPE.get(type(option.type), ()), *FREE.get(words, ())):
+            yield name, option.opts[0], value
+
+
+def test_every_option_is_tried():
+    tried = {f"{name} {option}" for name, option, _ in calls()} | {"verify --checkout"}
+    assert {f"{name} {option.opts[0]}" for name, option in options()} == tried
+    assert FREE.keys() <= tried
+
+
+@pytest.mark.parametrize(("name", "option", "value"), list(calls()), ids=lambda word: ascii(word)[1:-1])
+def test_it_is_refused_by_name(run, tmp_path, monkeypatch, name, option, value):
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    # What is resumed goes without the other options.
+    rest = REST.get(name, "").split() if option != "--resume" else []
+    if option in rest:
+        del rest[rest.index(option) : rest.index(option) + 2]
+    status, out, err = run(name, *rest, option, value)
+    assert (status, out) == (2, ""), err
+    assert option in NAMED_BY_FILE or option.strip("-") in err
+    assert value.encode("unicode_escape").decode()[:60] in err.replace("\\\\", "\\")
+    assert err.replace("\n", "").isprintable()
+    assert "Traceback" not in err
