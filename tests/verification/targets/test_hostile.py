@@ -1,11 +1,14 @@
 """Hostile targets in a process of their own: each is named in a report that can be shown."""
 
+import sys
+
 import pytest
 from verification.targets.containment import AGREES, ANY, CALLED, FOLDER, HANGS, PATIENT, RIGHT, check, kinds_in
 
 from nceref.losses import get_loss
 from nceref.verification.targets import runner
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="some targets need /proc and signals")
 LASTING = {"changed.py:modules", "changed.py:all_modules", "changed.py:open_files", "printed.py:steals_requests"}
 """What these change in their process is still so for the next target."""
 

@@ -17,6 +17,7 @@ import nceref
 from nceref.verification import verifier
 from nceref.verification.targets.find import find_object
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="some targets need signals")
 NOT_HERE = {
     # They end or interrupt the process, or never return.
     *(
