@@ -11,6 +11,8 @@ from nceref.verification.targets.frameworks import NAMES
 
 _ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
           "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip
+_OF_ANY = ("array_api_compat",)
+"""What works on arrays of every framework names them all."""
 _FOREIGN = ("builtins", "torch.nn.modules.module")
 """Bases whose methods are no evidence about a target."""
 
@@ -88,7 +90,7 @@ def _used(thing: Any) -> set[str]:
             value = outer.get(name)
             # An import inside a function is among its names as well.
             roots |= {_root(value), name.split(".")[0]}
-            if value is not None and _root(value) not in _ROOTS and callable(value):
+            if value is not None and _root(value) not in (*_ROOTS, *_OF_ANY) and callable(value):
                 waiting += _functions(value)
     return roots
 

@@ -81,6 +81,17 @@ def test_two_frameworks_at_once_are_refused(torch, jax):
         recognize_framework(both)
 
 
+def test_a_library_for_all_frameworks_is_no_evidence_of_one():
+    def is_array_of_others(x):
+        import jax
+        import torch
+
+        return isinstance(x, jax.Array | torch.Tensor)
+
+    is_array_of_others.__module__ = "array_api_compat.common"
+    assert recognize_framework(lambda x: is_array_of_others(x)) == "numpy"
+
+
 # Value and gradients.
 
 
