@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nceref.output import streams
 from nceref.output.text import harmless
 
 if TYPE_CHECKING:
@@ -37,7 +38,21 @@ def echo_json(content: Any) -> None:
     """Print JSON."""
     from nceref.output.files import json_text
 
-    click.echo(json_text(content), nl=False)
+    echo_json_text(json_text(content))
+
+
+def echo_json_text(text: str) -> None:
+    """Print what is JSON already, so that it is the same data in every encoding."""
+    import json
+    import re
+
+    plain = text if streams.is_utf8() else re.sub(r"[^\x00-\x7f]", lambda one: json.dumps(one[0])[1:-1], text)
+    click.echo(plain, nl=False)
+
+
+def echo_xml(text: str) -> None:
+    """Print XML."""
+    click.echo(text if streams.is_utf8() else text.encode("ascii", "xmlcharrefreplace").decode(), nl=False)
 
 
 def echo_error(message: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo, echo_json, show
+from nceref.cli.common import echo, echo_json, echo_json_text, show
 
 
 @click.command(short_help="Recompute the published tables and compare.")
@@ -34,8 +34,9 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
-        # Printable already, and in the colors of a terminal.
-        click.echo(opening + between.join(table_formats.render(table, form) for table in chosen) + closing, nl=False)
+        text = opening + between.join(table_formats.render(table, form) for table in chosen) + closing
+        # Text is printable already, and has the colors of a terminal.
+        echo_json_text(text) if form == "json" else click.echo(text, nl=False)
         if form == "text" and len(chosen) > 1:
             echo("\n")
             show(table_formats.summary(chosen))

@@ -5,7 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import echo, echo_json, output_file, show, wrote
+from nceref.cli.common import echo, echo_json, echo_xml, output_file, show, wrote
 
 _EXITS = """\b
 Exit status
@@ -136,7 +136,7 @@ def _verify(target: str | None, given: dict[str, Any]) -> int:
         if given["json_file"] == "-":
             echo_json(report.record())
         elif given["junit_file"] == "-":
-            echo(report.to_junit(), nl=False)
+            echo_xml(report.to_junit())
         else:
             show(page_of(report))
     return report.exit_code

@@ -66,6 +66,11 @@ def encodes(text: str) -> bool:
     return True
 
 
+def is_utf8() -> bool:
+    """Whether standard output is UTF-8, as JSON and XML are unless they hold ASCII alone."""
+    return codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name == "utf-8"
+
+
 def discard() -> None:
     """Drop what still stands in the buffers: it would fail again when Python ends, with a message of its own."""
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -1,10 +1,13 @@
 """Standard output and error: characters that the encoding lacks, a full disk, a closed pipe, a closed stream."""
 
 import io
+import json
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from nceref.cli import common
 from nceref.output import streams
 
 
@@ -19,12 +22,12 @@ class Failing(io.StringIO):
         raise self.error
 
 
-def bytes_written(text, encoding, name="stdout"):
+def bytes_written(write, encoding, name="stdout"):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, name, stream)
         with streams.guarded():
-            getattr(sys, name).write(text)
+            write()
             getattr(sys, name).flush()
     return stream.buffer.getvalue()
 
@@ -39,7 +42,16 @@ def bytes_written(text, encoding, name="stdout"):
 )
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_a_character_that_is_not_there_is_replaced(text, encoding, written, name):
-    assert bytes_written(text, encoding, name) == written
+    assert bytes_written(lambda: getattr(sys, name).write(text), encoding, name) == written
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii", "cp1252"])
+def test_data_stay_what_they_are_in_every_encoding(encoding):
+    text = "τ é ± 猫 \udcff"
+    written = bytes_written(lambda: common.echo_json([text]), encoding)
+    assert json.loads(written) == [text]
+    written = bytes_written(lambda: common.echo_xml("<x>τ é ± 猫</x>"), encoding)
+    assert ET.fromstring(written).text == "τ é ± 猫"
 
 
 @pytest.mark.parametrize(
