@@ -36,7 +36,7 @@ def plan(data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ra
     n = data_logits.shape[0]
     return Plan(
         (Comparison(data, {"positive": positive}), Comparison(noise, {"negatives": negatives})),
-        lambda stats: _head(stats, noise_ratio * n / noise_logits.shape[0]),
+        lambda stats: _head(stats, noise_ratio, n / noise_logits.shape[0]),
         divisor=n,
         stack=0,
     )
@@ -48,14 +48,14 @@ def _odds(name, logits, log_noise):
     return Rows(source.values - log_noise[:, None], source.parts)
 
 
-def _head(stats, share) -> HeadRows:
-    """Data rows, then noise rows with their share."""
+def _head(stats, ratio, size) -> HeadRows:
+    """Data rows, then noise rows times nu N / M, which may be subnormal by itself."""
     n = stats["positive"].shape[0]
 
     def vjp(c):
-        return {"positive": c[:n], "negatives": share * c[n:]}
+        return {"positive": c[:n], "negatives": ratio * (size * c[n:])}
 
-    return array_namespace(stats["positive"]).concat([stats["positive"], share * stats["negatives"]]), vjp
+    return array_namespace(stats["positive"]).concat([stats["positive"], ratio * (size * stats["negatives"])]), vjp
 
 
 def _shifted(losses, rng):

@@ -88,9 +88,10 @@ def _vjp_error(
         )
     part = slope[:, None] * derivative
     error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(derivative)
-    if fmt.textbook and not isinstance(stat, LogSumExp) and not linear(stat, s):
-        # 1 - sigmoid, where a sigmoid is all there is.
-        error = error + 4 * fmt.u * np.abs(slope)[:, None] * weight
+    if not isinstance(stat, LogSumExp) and not linear(stat, s):
+        # An exponential below the range is lost; of a textbook program, 1 - sigmoid where a sigmoid is all there is.
+        lost = fmt.tiny + (4 * fmt.u if fmt.textbook else 0.0)
+        error = error + lost * np.abs(slope)[:, None] * weight
     return part, error, np.abs(part)
 
 

@@ -284,6 +284,9 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     # No f is steeper than 1.
     entry = np.minimum(slope * ds * np.exp(np.minimum(ds, LARGE)), ds) + 4 * fmt.u * np.abs(f)
+    if not linear(statistic, s):
+        # An exponential below the range is lost, whatever it is multiplied by later.
+        entry = entry + fmt.tiny
     if fmt.textbook and not linear(statistic, s):
         # log(1 + exp(s)), or the logarithm of a sigmoid.
         entry = entry + 4 * fmt.u * (1 + np.abs(s))

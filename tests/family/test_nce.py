@@ -3,7 +3,7 @@ from math import exp, log
 import numpy as np
 
 from nceref.losses import nce
-from nceref.tolerance import close
+from nceref.tolerance import bounds, close
 
 NU = 2.0
 # Two data points with log-odds 1 - log(nu) and -log(nu), and one noise point with -log(nu).
@@ -39,3 +39,14 @@ def test_cotangent_weighs_the_rows():
 def test_sure_and_right_costs_nothing():
     args = {"data_log_noise": np.array([0.0]), "noise_log_noise": np.array([0.0]), "noise_ratio": 1.0}
     assert close(nce(np.array([100.0]), np.array([-100.0]), **args), 2 * exp(-100))
+
+
+def test_a_subnormal_ratio_and_one_that_brings_back_what_underflowed():
+    """nu N / M alone would be 1e-323 for 8e-324; e^-893 is 0, and 1e269 times it is not."""
+    zeros = {"data_log_noise": np.zeros(5), "noise_log_noise": np.zeros(3)}
+    tiny = nce(np.zeros(5), np.full(3, 1e78), **zeros, noise_ratio=5e-324, reduction="none")
+    assert np.allclose(tiny[5:], 5e-324 * 1e78 * 5 / 3, rtol=1e-14, atol=0)
+    huge = {**zeros, "noise_log_noise": np.full(3, 273.0), "noise_ratio": 1e269}
+    lost = np.exp(-273.0) * 5 / 3
+    assert nce(np.zeros(5), np.zeros(3), **huge, reduction="none")[5] == 0
+    assert bounds(nce, np.zeros(5), np.zeros(3), **huge).value > 3 * lost / 5
