@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nceref import __version__
+from nceref.output.text import printable
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
@@ -164,7 +165,9 @@ def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
 
 
 def _title(target: ResolvedTarget, probe: Probe) -> str:
-    return f"A case on which {target.name} differs from the loss {probe.loss.name} of nceref {__version__}:"
+    # Within a docstring: a name of others must not end it, and a backslash would begin an escape.
+    name = printable(target.name).replace("\\", "\\\\").replace('"', "'")
+    return f"A case on which {name} differs from the loss {probe.loss.name} of nceref {__version__}:"
 
 
 def _described(probe: Probe) -> str:
@@ -201,7 +204,7 @@ def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
     # Names such as <lambda> and f.<locals>.g cannot be imported.
     if module and module != "__main__" and "<" not in name and _importable(module):
         return FROM_MODULE.format(module=module, name=name), ["import importlib", *partial]
-    return TO_FILL_IN.format(name=target.name), partial
+    return TO_FILL_IN.format(name=printable(target.name)), partial
 
 
 def _importable(module: str) -> bool:

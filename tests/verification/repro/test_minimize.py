@@ -1,8 +1,10 @@
 """The smallest failing input is small for every loss, and the script that holds it runs without nceref."""
 
+import ast
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -238,3 +240,15 @@ def test_an_object_that_no_import_leads_to_leaves_a_line_to_fill_in():
         source = script(run.target, probe, run(probe))
         assert "==> PASTE OR IMPORT IT HERE" in source
         compile(source, "repro.py", "exec")
+
+
+def test_a_name_of_others_stays_a_name_in_the_script():
+    loss = get_loss("nt_xent").declaration
+    observation = failing(loss, doubled, 1)[0]
+    with runner.in_process(lambda z1, z2, temperature: 1.0, loss) as run:
+        target = replace(run.target, name='"""; raise SystemExit(7)\n\\u\x1b[31m\udcff')
+    source = script(target, observation.probe, observation.outcome)
+    assert source.replace("\n", "").isprintable()
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree).startswith(r"A case on which '''; raise SystemExit(7) \u\x1b[31m\udcff differs")
+    assert not any(isinstance(node, ast.Raise) for node in ast.walk(tree))
