@@ -317,11 +317,11 @@ def supcon_out(a, scale):
         if a.form == "mean":
             row = row / total
         else:
-            scale.amplified(1 + float(total))
+            scale.amplified((1 + float(total)) * longer)
         return row if a.base_temperature is None else row * a.temperature / a.base_temperature
 
-    if a.base_temperature is not None:
-        scale.amplified(1 + float(value(a.temperature) / a.base_temperature))
+    longer = 1.0 if a.base_temperature is None else 1 + float(value(a.temperature) / a.base_temperature)
+    scale.amplified(longer)
     return labelled(a, scale, row_of)
 
 
