@@ -36,7 +36,7 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
     type=output_file,
     help="Print the runs as JSON; with FILE, write them beside the page.",
 )
-@click.option("--save", metavar="FILE", help="Save the state, also when interrupted (.npz).")
+@click.option("--save", metavar="FILE", help="Save the state, also on Ctrl-C (.npz).")
 @click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
 @click.pass_context
 def quadrants(

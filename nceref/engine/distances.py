@@ -50,7 +50,7 @@ class SquaredDistance:
         a, b = self.centered[rows, :], self.centered[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
-        return -self.scale * xp.clip(squares - 2 * (a @ b.T), min=0.0)
+        return -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.points.balanced[1])
 
     def gradient(self, mirrored: bool) -> "_SquaredDistanceGradient":
         return _SquaredDistanceGradient(self, mirrored)
@@ -103,12 +103,22 @@ class PairedDistance:
         return self.x.values
 
     def block(self, rows: slice, columns: slice) -> Array:
+        peak, shrunk = self._differences(rows)
+        return peak * _lengths(shrunk)
+
+    @property
+    def directions(self) -> Array:
+        """(x_i - y_i) / |x_i - y_i|, and 0 where they meet."""
+        _, shrunk = self._differences(slice(None))
+        lengths = _lengths(shrunk)
+        return shrunk / array_namespace(lengths).where(lengths > 0, lengths, 1.0)
+
+    def _differences(self, rows: slice) -> tuple[Array, Array]:
+        """The largest entry of each difference, and the difference divided by it: squares stay in the range."""
         xp = array_namespace(self.like)
         difference = self.x.values[rows, :] - self.y.values[rows, :]
-        # Divided by the largest entry, squares neither overflow nor vanish.
         peak = xp.max(xp.abs(difference), axis=1, keepdims=True)
-        shrunk = difference / xp.where(peak > 0, peak, 1.0)
-        return peak * xp.sqrt(xp.sum(shrunk * shrunk, axis=1, keepdims=True))
+        return peak, difference / xp.where(peak > 0, peak, 1.0)
 
     def gradient(self, mirrored: bool) -> "_PairedDistanceGradient":
         return _PairedDistanceGradient(self)
@@ -126,8 +136,12 @@ class _PairedDistanceGradient(Accumulator):
 
     def finish(self) -> Gradients:
         x, y = self.logits.x, self.logits.y
-        distance = self.logits.block(slice(0, self.g.shape[0]), slice(0, 1))
-        apart = array_namespace(self.g).where(distance > 0, distance, 1.0)
-        by_x = self.g * ((x.values - y.values) / apart)
+        by_x = self.g * self.logits.directions
         by_y = -by_x
         return merge(x.vjp(by_x), y.vjp(by_y))
+
+
+def _lengths(x: Array) -> Array:
+    """Lengths of rows, as a column."""
+    xp = array_namespace(x)
+    return xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))

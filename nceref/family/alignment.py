@@ -11,6 +11,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Everyone
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.similarity import Factor
 from nceref.engine.statistics import Sum, Term
 from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
 
@@ -29,17 +30,18 @@ def plan(x, y, *, exponent, normalize) -> Plan:
 
 
 def _head(stats, exponent) -> HeadRows:
-    """d^a; its slope a d^(a - 1) is set to 0 where x = y."""
+    """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there."""
     xp = array_namespace(stats["distance"])
     # The error analysis evaluates both ends of an interval, which may lie on both sides of 0.
     distance = xp.clip(stats["distance"], min=0.0)
     apart = distance > 0
-    slope = xp.where(apart, exponent * xp.where(apart, distance, 1.0) ** (exponent - 1), 0.0)
+    some = xp.where(apart, distance, 1.0)
 
     def vjp(c):
-        return {"distance": c * slope}
+        # The exponent last: with a tiny one, the slope alone would lose its digits.
+        return {"distance": Factor(exponent).multiply(xp.where(apart, c * some ** (exponent - 1), 0.0), 0)}
 
-    return distance**exponent, vjp
+    return xp.where(apart, some**exponent, 0.0), vjp
 
 
 def _touching(inputs):

@@ -154,3 +154,24 @@ def test_the_anatomy_of_logits_without_a_digit_after_the_point_has_shares(name):
     with config(block=16):
         slopes = get_loss(name).anatomy(**given, temperature=1e-17).slopes
     assert np.max(np.abs(slopes)) <= 2 / len(slopes)
+
+
+def test_equal_rows_are_no_distance_apart_for_any_exponent():
+    """Float32 has no such exponent: a power that is rounded to 0 would give 1."""
+    x = np.float32([[-1.0], [1.0]])
+    values = get_loss("alignment")(x, -x[:1] * x * x, exponent=2.3e-308, normalize="none", reduction="none")
+    assert values.tolist() == [1.0, 0.0]
+    uniformity = get_loss("uniformity")
+    assert uniformity(np.zeros((4, 3), "f2"), t=1.7e308, include_diagonal=True, normalize="none") == 0.0
+
+
+def test_alignment_keeps_the_digits_of_tiny_exponents_and_tiny_distances():
+    """D = 1: the gradient is a d^(a - 1), times the sign of the difference."""
+    cotangent = np.array([3.97e198, -2e199])
+    given = {"x": np.array([[0.75], [0.5]]), "y": np.array([[0.25], [0.75]]), "exponent": 5e-324, "normalize": "none"}
+    _, grad = gradients("alignment", given, "none", cotangent=cotangent)
+    assert grad["x"][:, 0] == pytest.approx(cotangent * 5e-324 * [2.0, -4.0], rel=1e-14, abs=0)
+    # A distance of sqrt(5) smallest numbers is rounded to 2 of them; the direction has all its digits.
+    tiny = {"x": np.array([[2.0, 1.0]]) * 5e-324, "y": np.zeros((1, 2)), "exponent": 1.0, "normalize": "none"}
+    _, grad = gradients("alignment", tiny, "sum")
+    assert grad["x"][0] == pytest.approx(np.array([2.0, 1.0]) / math.sqrt(5), rel=1e-15)
