@@ -87,6 +87,14 @@ def token(monkeypatch):
     return token
 
 
+@pytest.fixture(autouse=True, scope="module")
+def signals():
+    """A run that outlives its terminal ignores this signal, and so would the targets that it starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("kind", SHARED)
 def test_the_end_is_named_and_the_next_target_is_judged(child, kind):
     child._timeout = 0.3 if ENDED[kind] in (ANY, HANGS) else PATIENT

@@ -147,5 +147,5 @@ def test_the_report_has_how_it_was_isolated(folder, monkeypatch):
 def test_an_object_cannot_be_isolated():
     with pytest.raises(InputError, match=r"`isolate` is for a target that is named by text"):
         verify(lambda x, y: 0.0, loss="alignment", isolate=True)
-    with pytest.raises(InputError, match=r"`isolate` must be True or False, got 'yes'"):
+    with pytest.raises(InputError, match=r"`isolate` must be one of True, False, got 'yes'"):
         verify("theirs.py:f", loss="alignment", isolate="yes")
