@@ -64,7 +64,7 @@ def anatomy(plan: Plan) -> Anatomy:
     views = [_dense(comparison, slopes) for comparison in plan.comparisons[: plan.shown]]
     xp = array_namespace(evaluation.rows)
     s, g, part = (xp.concat(list(arrays), axis=plan.stack) for arrays in zip(*views, strict=True))
-    for x, what in ((s, "a logit"), (g, "the slope of a logit")):
+    for x, what in ((evaluation.rows, "a row of the loss"), (s, "a logit"), (g, "the slope of a logit")):
         check_finite(x, what)
     exponent = xp.where(part, s, -xp.inf)
     top = xp.max(exponent, axis=1, keepdims=True)

@@ -77,9 +77,9 @@ class _SquaredDistanceGradient(Accumulator):
             return
         self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - g.T @ x[rows, :]
 
-    def finish(self) -> Gradients:
+    def finish(self, exponent: int) -> Gradients:
         points: Rows = self.logits.points
-        return points.vjp(self.logits.factor.multiply(-2 * self.x, points.balanced[1]))
+        return points.vjp(self.logits.factor.multiply(-2 * self.x, points.balanced[1]), exponent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +134,11 @@ class _PairedDistanceGradient(Accumulator):
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         self.g[rows, :] = g
 
-    def finish(self) -> Gradients:
+    def finish(self, exponent: int) -> Gradients:
         x, y = self.logits.x, self.logits.y
         by_x = self.g * self.logits.directions
         by_y = -by_x
-        return merge(x.vjp(by_x), y.vjp(by_y))
+        return merge(x.vjp(by_x, exponent), y.vjp(by_y, exponent))
 
 
 def _lengths(x: Array) -> Array:

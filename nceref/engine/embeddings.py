@@ -81,9 +81,10 @@ class Rows:
         exponent = 0 if all(part.length is not None for part in self.parts) else excess_exponent(self.values)
         return times_power(self.values, -exponent), exponent
 
-    def vjp(self, g: Array) -> Gradients:
+    def vjp(self, g: Array, exponent: int = 0) -> Gradients:
         """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
 
+        All are multiplied by 2^exponent, last: a division by tiny lengths may bring them back into the range.
         An input may take part twice, as anchor and as candidate.
         """
         xp = array_namespace(g)
@@ -98,7 +99,7 @@ class Rows:
                 z = values[part.span, :]
                 own -= xp.vecdot(own, z, axis=-1)[:, None] * z
                 own = part.per_length(own)
-            out[part.name] = restored(own, part.source)
+            out[part.name] = restored(times_power(own, exponent), part.source)
         return out
 
 

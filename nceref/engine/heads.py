@@ -151,7 +151,7 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     return head
 
 
-def positive_set(policy: str, form: str = "mean", unit: Array | None = None) -> Head:
+def positive_set(policy: str, form: str = "mean") -> Head:
     """Head over "negatives" and a `PositiveSet` named "positives".
 
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
@@ -163,8 +163,6 @@ def positive_set(policy: str, form: str = "mean", unit: Array | None = None) -> 
         With "error", a row without positives raises `InputError`; the others differ in the mean, not here.
     form : {"mean", "sum"}
         Whether a row is the mean over its positives or their sum.
-    unit : array, optional
-        What the mass of each row is measured in; default: 1.
 
     Returns
     -------
@@ -183,8 +181,7 @@ def positive_set(policy: str, form: str = "mean", unit: Array | None = None) -> 
             raise InputError(msg)
         # A row without positives has peak -inf, which times its weight of 0 would be NaN.
         peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
-        mass = positives[:, 2] if unit is None else positives[:, 2] * unit
-        outer = xp.where(has, mass if form == "sum" else xp.ones_like(peak), 0.0)
+        outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
         loss, missed = softplus_and_sigmoid(negatives - peak)
 
         def vjp(c: Array) -> dict[str, Any]:

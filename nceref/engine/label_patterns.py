@@ -94,8 +94,10 @@ class Weighted(Pattern):
 
     @cached_property
     def unit(self) -> Array:
-        """(N,), the largest power of two up to the largest weight of each row."""
-        return power_of_two(array_namespace(self.table).max(self.table, axis=1))
+        """(N,), the largest power of two up to the largest weight of each row; of an empty row, of the table."""
+        xp = array_namespace(self.table)
+        largest = xp.max(self.table, axis=1)
+        return power_of_two(xp.where(largest > 0, largest, xp.max(largest)))
 
     def weight(self, rows: slice, columns: slice) -> Array:
         """The block of the table, (rows, columns), in units."""

@@ -22,7 +22,7 @@ from nceref.engine.arrays import all_finite
 from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.scaling import exponent_range, power_of_two, times_power
+from nceref.engine.scaling import power_of_two, product, scaled_product, times_power
 from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
@@ -185,7 +185,7 @@ class Walk:
         zeros = xp.zeros(self.shape[axis], dtype=self.like.dtype, device=device(self.like))
         return {span.start: term.statistic.start(zeros[span]) for span in spans}
 
-    def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array]) -> Gradients:
+    def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array], exponent: int = 0) -> Gradients:
         """The second pass.
 
         Parameters
@@ -194,6 +194,8 @@ class Walk:
             What `fold` returned.
         slopes : mapping
             D value / d statistic by name, in the shape of the statistic; what is not in it gets no gradient.
+        exponent : int
+            Of the power of two that the slopes were divided by; gradients are multiplied by it.
 
         Returns
         -------
@@ -220,7 +222,7 @@ class Walk:
 
         for gradient in self.share(work):
             total.join(gradient)
-        grads: Gradients = total.finish()
+        grads: Gradients = total.finish(exponent)
         return grads
 
 
@@ -339,25 +341,38 @@ def check_finite(x: Any, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """One forward pass: row values, the weights of the rows under the reduction, and what the backward pass needs."""
+    """One forward pass: rows of the head, their weights under the reduction, and what the backward pass needs.
+
+    Units of the rows meet the weights before they meet anything else: either alone may be too small for its digits.
+    """
 
     plan: Plan
     walks: tuple[Walk, ...]
     stats: dict[str, Array]
-    rows: Array
+    measured: Array
     weights: Array
     head_vjp: Any
 
+    @property
+    def units(self) -> tuple[Array, ...]:
+        """What the rows are measured in, where that is not 1."""
+        return () if self.plan.row_unit is None else (self.plan.row_unit,)
+
+    @property
+    def rows(self) -> Array:
+        """Row values."""
+        return product(self.measured, *self.units)
+
     def value(self, reduction: str) -> Any:
         """The reduced value, a Python float for NumPy; the weighted rows for "none"."""
-        weighted = self.weights * self.rows
+        weighted = product(self.measured, self.weights, *self.units)
         value = weighted if reduction == "none" else as_scalar(array_namespace(weighted).sum(weighted))
         check_finite(value, "the value")
         return value
 
     def slopes(self) -> dict[str, Any]:
         """D value / d statistic, and / d scalar where the head reads one."""
-        slopes: dict[str, Any] = self.head_vjp(self.weights)
+        slopes: dict[str, Any] = self.head_vjp(product(self.weights, *self.units))
         return slopes
 
     def gradients(self, cotangent: Array | None = None) -> Gradients:
@@ -378,20 +393,16 @@ class Evaluation:
             slopes, exponent = self._magnified_slopes(cotangent)
             for walk in self.walks:
                 own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
-                merge(total, walk.vjp(self.stats, own))
+                merge(total, walk.vjp(self.stats, own, exponent))
             # What no comparison took are slopes by scalars that the head itself reads.
-            merge(total, slopes)
-            return {name: times_power(as_scalar(g), exponent) for name, g in total.items()}
+            merge(total, {name: times_power(slope, exponent) for name, slope in slopes.items()})
+            return {name: as_scalar(g) for name, g in total.items()}
 
     def _magnified_slopes(self, cotangent: Array | None) -> tuple[dict[str, Any], int]:
         """Slopes divided by a power of two, and its exponent: tiny slopes lose digits, and gradients are linear."""
-        if self.plan.anchor_weights is None and cotangent is None:
+        if self.plan.anchor_weights is None and cotangent is None and not self.units:
             return self.slopes(), 0
-        by, exponent = 1.0, 0
-        for x in (self.weights,) if cotangent is None else (self.weights, cotangent):
-            own, quarter = exponent_range(x, self.rows.dtype)
-            own = own if own < -quarter else 0
-            by, exponent = by * times_power(x, -own), exponent + own
+        by, exponent = scaled_product(self.weights, *self.units, *(() if cotangent is None else (cotangent,)))
         slopes: dict[str, Any] = self.head_vjp(by)
         return slopes, exponent
 

@@ -106,13 +106,15 @@ class Plan:
     comparisons : tuple of Comparison
         Statistic names are unique across comparisons.
     head : callable
-        Statistics to row values, with the backward pass (see `heads`).
+        Statistics to row values in units of `row_unit`, with the backward pass (see `heads`).
     anchor_weights : array or None
         Weight of each row in the mean and in the sum; None: all 1.
     counted : callable or None
         Statistics to a bool array: rows that take part in the mean; None: all.
     divisor : int or None
         What the mean divides by; None: the weights of the counted rows.
+    row_unit : array or None
+        Power of two that the head measures each row in; None: 1.
     constant : float
         The largest number that the head itself adds to a statistic: its rounding enters the tolerance.
     shown : int or None
@@ -126,6 +128,7 @@ class Plan:
     anchor_weights: Array | None = None
     counted: Callable[[dict[str, Array]], Array] | None = None
     divisor: int | None = None
+    row_unit: Array | None = None
     constant: float = 0.0
     shown: int | None = None
     stack: int = 1

@@ -5,6 +5,7 @@ they are taken of numbers near 1, and the power comes back with the result.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,41 @@ def power_of_two(x: Array) -> Array:
     exponent = xp.floor(xp.log2(xp.where(x > 0, x, 1.0)))
     # The logarithm of the largest number is rounded up.
     return xp.pow(xp.full_like(x, 2.0), xp.clip(exponent, max=exponent_of(number_format(xp, x.dtype).largest)))
+
+
+def product(*factors: Array) -> Array:
+    """The product entry by entry: it leaves the range, and loses digits, only where it is beyond the range itself."""
+    if len(factors) <= 2:
+        return math.prod(factors[1:], start=factors[0])
+    return _joined(*_split(factors))
+
+
+def scaled_product(*factors: Array) -> tuple[Array, int]:
+    """The product divided by a power of two, and its exponent: 0 unless the largest entry is tiny for the first one."""
+    mantissa, exponents = _split(factors)
+    xp = array_namespace(mantissa)
+    least = -(exponent_of(number_format(xp, factors[0].dtype).largest) // 4)
+    largest = float(xp.max(xp.where(mantissa == 0, -xp.inf, exponents)))
+    exponent = int(largest) if -math.inf < largest < least else 0
+    return _joined(mantissa, exponents - exponent), exponent
+
+
+def _split(factors: Sequence[Array]) -> tuple[Array, Array]:
+    """The product of numbers near 1, and the sum of the exponents that they lack."""
+    xp = array_namespace(*factors)
+    powers = [power_of_two(xp.abs(x)) for x in factors]
+    mantissas = (x / power for x, power in zip(factors, powers, strict=True))
+    return math.prod(mantissas), sum(xp.round(xp.log2(power)) for power in powers)
+
+
+def _joined(mantissa: Array, exponents: Array) -> Array:
+    """Mantissa times 2^exponents, in two steps that the format can hold."""
+    xp = array_namespace(mantissa)
+    most = exponent_of(number_format(xp, mantissa.dtype).largest)
+    # What is beyond twice the range is so for any mantissa; times 0 it would be NaN.
+    exponents = xp.clip(exponents, min=-2 * most, max=2 * most)
+    half, two = xp.floor(exponents / 2), xp.full_like(mantissa, 2.0)
+    return mantissa * xp.pow(two, half) * xp.pow(two, exponents - half)
 
 
 def exponent_of(x: float) -> int:

@@ -10,8 +10,9 @@ Every kind of logits, here and in `distances`, has these.
     gradient(mirrored)     -> accumulator       takes slopes block by block, returns gradients by input name
 
 An accumulator has `add(rows, columns, g)` for a block g = d value / d logits, `fork` and `join` for threads, and
-`finish`. Where blocks are `mirrored`, which only symmetric logits can be, each pair of blocks comes once, and g holds
-the slopes of block (columns, rows) as well, transposed; a block on the diagonal, too, comes with both.
+`finish(exponent)`, where 2^exponent is what all g were divided by: gradients are multiplied by it last. Where blocks
+are `mirrored`, which only symmetric logits can be, each pair of blocks comes once, and g holds the slopes of block
+(columns, rows) as well, transposed; a block on the diagonal, too, comes with both.
 """
 
 import math
@@ -151,13 +152,13 @@ class Accumulator:
             self.offset = xp.zeros(offset.value.shape, dtype=g.dtype, device=device(g))
         self.offset[columns] += xp.sum(g, axis=0)
 
-    def finish_scalars(self, by_factor: Any, exponent: int) -> Gradients:
-        """Gradients of the offset, and of the factor, by which d value is by_factor times 2^exponent."""
+    def finish_scalars(self, by_factor: Any, own: int, exponent: int) -> Gradients:
+        """Gradients of the offset, and of the factor, by which d g is by_factor times 2^own."""
         factor = self.logits.factor
-        grads = {} if factor.name is None else {factor.name: factor.gradient(as_scalar(by_factor), exponent)}
+        grads = {} if factor.name is None else {factor.name: factor.gradient(as_scalar(by_factor), own + exponent)}
         offset = self.logits.offset
         if offset is not None and offset.name is not None:
-            grads[offset.name] = self.offset
+            grads[offset.name] = times_power(self.offset, exponent)
         return grads
 
 
@@ -243,11 +244,11 @@ class _MirroredDotGradient(Accumulator):
         if rows != columns:
             self.x[columns, :] += g.T @ z[rows, :]
 
-    def finish(self) -> Gradients:
-        z, (exponent, _) = self.logits.anchors, self.logits.exponents
+    def finish(self, exponent: int) -> Gradients:
+        z, (own, _) = self.logits.anchors, self.logits.exponents
         # Before the factor goes into x: the derivative by the factor is without it.
-        scalars = self.finish_scalars(_inner(z.balanced[0], self.x) / 2, 2 * exponent)
-        return merge(scalars, z.vjp(self.logits.factor.multiply(self.x, exponent)))
+        scalars = self.finish_scalars(_inner(z.balanced[0], self.x) / 2, 2 * own, exponent)
+        return merge(scalars, z.vjp(self.logits.factor.multiply(self.x, own), exponent))
 
 
 class _DotGradient(Accumulator):
@@ -267,17 +268,17 @@ class _DotGradient(Accumulator):
         self.b[columns, :] += g.T @ self.logits.anchors.balanced[0][rows, :]
         self.add_offset(columns, g)
 
-    def finish(self) -> Gradients:
+    def finish(self, exponent: int) -> Gradients:
         a, b, factor = self.logits.anchors, self.logits.candidates, self.logits.factor
         of_a, of_b = self.logits.exponents
         # Before the factor goes into a: the derivative by the factor is without it.
-        scalars = self.finish_scalars(_inner(a.balanced[0], self.a), of_a + of_b)
+        scalars = self.finish_scalars(_inner(a.balanced[0], self.a), of_a + of_b, exponent)
         by_a, by_b = factor.multiply(self.a, of_b), factor.multiply(self.b, of_a)
         if a is b:
             # The way back through the normalization is linear: once for the sum.
             by_a += by_b
-            return merge(scalars, a.vjp(by_a))
-        return merge(merge(scalars, a.vjp(by_a)), b.vjp(by_b))
+            return merge(scalars, a.vjp(by_a, exponent))
+        return merge(merge(scalars, a.vjp(by_a, exponent)), b.vjp(by_b, exponent))
 
 
 def _inner(x: Array, y: Array) -> Any:
@@ -333,7 +334,7 @@ class _GivenGradient(Accumulator):
         self.g[rows, columns] = g
         self.add_offset(columns, g)
 
-    def finish(self) -> Gradients:
-        values, exponent = self.logits.source.balanced
-        grads = self.finish_scalars(_inner(values, self.g), exponent)
-        return merge(grads, self.logits.source.vjp(self.logits.factor.multiply(self.g, 0)))
+    def finish(self, exponent: int) -> Gradients:
+        values, own = self.logits.source.balanced
+        grads = self.finish_scalars(_inner(values, self.g), own, exponent)
+        return merge(grads, self.logits.source.vjp(self.logits.factor.multiply(self.g, 0), exponent))

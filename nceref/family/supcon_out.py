@@ -87,11 +87,12 @@ def plan(
         temperature=temperature,
         inside=False,
     )
-    unit = per_anchor(comparison.terms["positives"].pattern.unit, comparison)
-    head = positive_set(no_positive, form, unit)
+    unit = comparison.terms["positives"].pattern.unit if form == "sum" else None
+    head = positive_set(no_positive, form)
     if base_temperature is not None:
         head = _rescaled(head, temperature, base_temperature)
-    return Plan((comparison,), head, per_anchor(anchor_weights, comparison), counted_rows(no_positive))
+    weights, counted = per_anchor(anchor_weights, comparison), counted_rows(no_positive)
+    return Plan((comparison,), head, weights, counted, row_unit=per_anchor(unit, comparison))
 
 
 def _rescaled(inner, temperature, base) -> Head:

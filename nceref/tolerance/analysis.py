@@ -33,7 +33,7 @@ from nceref.engine.arguments import (
 from nceref.engine.entry_point import entry_point
 from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.scaling import power_of_two
+from nceref.engine.scaling import power_of_two, product
 from nceref.spec import Scalar
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
@@ -176,7 +176,7 @@ class Analysis:
     stats, errors : dict of array
         After `fold`: every statistic by the name of its term, and the bound on its error.
     rows, row_errors, slopes, slope_errors, weights : array, or dict of array by statistic
-        After `apply_head`: rows, d value / d statistic, their errors, and what each row is multiplied by.
+        After `apply_head`: rows of the head, d value / d statistic, their errors, and the weight of each row.
     moved : dict of array
         Part of `row_errors` that comes from each statistic.
     blocks : list of (array, array)
@@ -248,7 +248,15 @@ class Analysis:
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
         rows, vjp = self.plan.head(dict(stats))
-        return rows, vjp(self.row_weights(stats, rows))
+        return rows, vjp(self._in_units(self.row_weights(stats, rows)))
+
+    def weighted(self, x: Array) -> Array:
+        """Numbers by row of the head as parts of the value: times the weight, and times what rows are measured in."""
+        return self._in_units(x, self.weights)
+
+    def _in_units(self, *x: Array) -> Array:
+        unit = self.plan.row_unit
+        return product(*x) if unit is None else product(*x, unit)
 
     def row_weights(self, stats: Any, rows: Array) -> Array:
         """What each row is multiplied by before the rows are added up."""
@@ -283,8 +291,8 @@ class Analysis:
 
     def _value(self) -> None:
         self.terms = {
-            "rows": float(np.sum(self.weights * self.row_errors)),
-            "reduction": float(self.summing(self.rows.size) * np.sum(self.weights * np.abs(self.rows))),
+            "rows": float(np.sum(self.weighted(self.row_errors))),
+            "reduction": float(self.summing(self.rows.size) * np.sum(self.weighted(np.abs(self.rows)))),
             "underflow": 4 * self.fmt.tiny,
         }
         self.value = sum(self.terms.values())

@@ -11,6 +11,7 @@ import numpy as np
 
 from nceref.engine.distances import PairedDistance, SquaredDistance
 from nceref.engine.embeddings import Part, Rows
+from nceref.engine.scaling import scaled_product
 from nceref.engine.similarity import Dot
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.tolerance.forward import (
@@ -318,5 +319,7 @@ def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[fl
     else:
         raw, exponent = logits.source.balanced
         size, cost = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6)
-    inner, error = float(np.sum(raw * g)), float(np.sum(size * (dg + cost * np.abs(g))))
-    return logits.factor.gradient(inner, exponent), abs(logits.factor.gradient(error, exponent))
+    # Of tiny slopes, products with tiny rows would be lost before the factor.
+    (slopes, own), (errors, of_errors) = (scaled_product(x) for x in (g, dg + cost * np.abs(g)))
+    inner, error = float(np.sum(raw * slopes)), float(np.sum(size * errors))
+    return logits.factor.gradient(inner, exponent + own), abs(logits.factor.gradient(error, exponent + of_errors))

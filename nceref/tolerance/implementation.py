@@ -135,7 +135,8 @@ def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
             analysis.errors[name] = analysis.errors[name] + lost
     analysis.apply_head()
     # Where rows are not anchors, the largest weight is a bound for every anchor.
-    weights = analysis.weights if analysis.weights.shape == peak.shape else np.full_like(peak, np.max(analysis.weights))
+    weights = analysis.weighted(np.ones_like(analysis.rows))
+    weights = weights if weights.shape == peak.shape else np.full_like(peak, np.max(weights))
     sensitivity = _sensitivity(analysis, weights)
     lost = 4 * analysis.fmt.u * peak + analysis.fmt.gamma(analysis.fmt.ratio * count + 6)
     relative = np.expm1(np.minimum(2 * _spread(analysis, parts) + lost, LARGE))
@@ -213,20 +214,21 @@ def _like_rows(x: Array, rows: Array) -> Array:
 def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
     """What the bound of the value is made of; by row where there is no reduction."""
     whole = analysis.reduction != "none"
-    weights, size = analysis.weights, analysis.weights * np.abs(analysis.rows)
+    weighted, size = analysis.weighted, analysis.weighted(np.abs(analysis.rows))
+    weights = weighted(np.ones_like(analysis.rows))
     dots = np.zeros_like(analysis.rows)
     for name, share in _share_of_dots(analysis).items():
         dots = dots + share * analysis.moved[name]
     # What `Analysis.apply_head` counts for the head itself; the rest of the row errors came with the statistics.
     head = 8 * analysis.fmt.u * np.abs(analysis.rows)
     by_row = {
-        "dot products": weights * dots,
-        "statistics": weights * (analysis.row_errors - head - dots),
-        "shift": weights * shift,
-        "head": weights * head,
+        "dot products": weighted(dots),
+        "statistics": weighted(analysis.row_errors - head - dots),
+        "shift": weighted(shift),
+        "head": weighted(head),
         "reduction": (analysis.summing(analysis.rows.size) if whole else analysis.summing(0)) * size,
         "underflow": 4 * analysis.fmt.tiny * np.maximum(weights, 0 * weights + 1 / max(weights.size, 1)),
-        "reference": reference.weights * reference.row_errors + reference.summing(size.size) * size,
+        "reference": reference.weighted(reference.row_errors) + reference.summing(size.size) * size,
     }
     return {name: float(np.sum(x)) for name, x in by_row.items()} if whole else by_row
 
@@ -249,7 +251,7 @@ def _beyond(analysis: Analysis, largest: float) -> set[str]:
     logits = [
         (c.logits, np.max(np.abs(s))) for c, (s, _) in zip(analysis.plan.comparisons, analysis.logits, strict=True)
     ]
-    if max(max(peak for _, peak in logits), np.sum(analysis.weights * np.abs(analysis.rows))) > largest / 2:
+    if max(max(peak for _, peak in logits), np.sum(analysis.weighted(np.abs(analysis.rows)))) > largest / 2:
         return {""}
     scalars = [(x.factor.name, peak / x.factor.scalar) for x, peak in logits]
     steep = {name for name, slope in scalars if name is not None and slope > largest / 2}

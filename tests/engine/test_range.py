@@ -1,6 +1,7 @@
 """Numbers at the ends of the range: right, or refused with the name of the argument. Powers of two change no digit."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -175,3 +176,24 @@ def test_alignment_keeps_the_digits_of_tiny_exponents_and_tiny_distances():
     tiny = {"x": np.array([[2.0, 1.0]]) * 5e-324, "y": np.zeros((1, 2)), "exponent": 1.0, "normalize": "none"}
     _, grad = gradients("alignment", tiny, "sum")
     assert grad["x"][0] == pytest.approx(np.array([2.0, 1.0]) / math.sqrt(5), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("mask", "weight", "rows", "temperature"),
+    [(5e-324, 1e56, 1.0, 0.9), (3e-322, 1e209, 1.0, 0.9), (1e-293, 1.0, 1e-103, 2.3e-308), (5e-324, 1.0, 1e50, 1e61)],
+)
+def test_the_sum_form_multiplies_a_tiny_mask_by_what_brings_it_back(mask, weight, rows, temperature):
+    """Two samples x, each the other's positive, and 2 x, no anchor: L = 2 m w log(1 + e^(x x / T))."""
+    z = rows * np.array([[1.0], [1.0], [2.0]])
+    pairs = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    arguments = {"mask": mask * pairs, "anchor_weights": weight * np.ones(3), "temperature": temperature}
+    value, grad = gradients(
+        "supcon_out", {"embeddings": z, **arguments, "form": "sum", "normalize": "none", "no_positive": "zero"}, "sum"
+    )
+    gap = Fraction(rows) ** 2 / Fraction(temperature)
+    share = 1 / (1 + math.exp(-gap)) if gap < 700 else 1.0
+    loss = float(gap) + math.log1p(math.exp(-gap)) if gap < 700 else gap
+    factor = 2 * Fraction(mask) * Fraction(weight)
+    assert value == pytest.approx(float(factor * Fraction(loss)), rel=1e-14, abs=0)
+    by_temperature = float(-factor * Fraction(share) * gap / Fraction(temperature))
+    assert grad["temperature"] == pytest.approx(by_temperature, rel=1e-14, abs=0)

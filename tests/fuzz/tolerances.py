@@ -43,10 +43,11 @@ def bounds_of(case):
         grads = {name: b + _storage(stored.get(name), analysis.sizes[name]) for name, b in analysis.grads.items()}
         if case.reduction == "sum":
             return analysis.value, grads
-        w = np.ones_like(analysis.rows)
+        # The value has no cotangent in it.
+        analysis.weights = np.ones_like(analysis.rows)
         if case.door != "anatomy":
-            w = Analysis.row_weights(analysis, analysis.stats, analysis.rows)
-        value = w * analysis.row_errors + 4 * fmt.u * np.abs(w * analysis.rows) + 4 * fmt.tiny
+            analysis.weights = Analysis.row_weights(analysis, analysis.stats, analysis.rows)
+        value = analysis.weighted(analysis.row_errors + 4 * fmt.u * np.abs(analysis.rows)) + 4 * fmt.tiny
     return value, grads
 
 
