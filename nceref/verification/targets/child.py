@@ -35,8 +35,10 @@ GIVE_UP = 3
 _GARBLED = "closes or garbles the pipe to its parent"
 _PRINTED = 1 << 24
 """Bytes on standard error that are kept."""
-_FAREWELL = 5.0
-"""Seconds for the guard to collect what was ended."""
+_FAREWELL = 10.0
+"""Seconds for the guard to end and collect what the target has started."""
+_NAMED = 10
+"""Processes that are named where they could not be ended."""
 _LAST_WORDS = 2000
 """Bytes of what a process has printed that are read after its end."""
 
@@ -220,15 +222,35 @@ def _resume(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]", mark: str, born: int) -> None:
-    """End a process and all that it has started, as far as the system shows them."""
+    """End a process and all that it has started, as far as the system shows them; what is left is named."""
     _resume(process)
     if tree.AVAILABLE:
-        tree.end_tree(process.pid if process.returncode is None else 0, mark, born)
+        _end_tree(process, mark, born)
     elif hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-    # The guard ends by itself when nothing is left.
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_FAREWELL if tree.AVAILABLE else 0.0)
     process.kill()
     process.wait()
+
+
+def _end_tree(process: "subprocess.Popen[bytes]", mark: str, born: int) -> None:
+    def end() -> tuple[int, ...]:
+        return tree.end_tree(process.pid if process.poll() is None else 0, mark, born)
+
+    left = end()
+    # The guard ends by itself when nothing is left.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_FAREWELL)
+    if (left or process.returncode is None) and ((left := end()) or process.poll() is None):
+        _report(left)
+
+
+def _report(left: tuple[int, ...]) -> None:
+    """Name processes on standard error, or wherever the caller has warnings of `logging`."""
+    import logging
+
+    names = ", ".join(map(str, left[:_NAMED])) + ", ..." * (len(left) > _NAMED)
+    logging.getLogger("nceref").warning(
+        "processes of the target could not be ended%s: look for them, and verify such a target with --isolate",
+        f" ({names})" if left else "",
+    )

@@ -232,6 +232,8 @@ ENDED = {
     "fork_bomb": HANGS,
     "fork_that_answers_twice": AGREES,
     "fork_that_goes_on_alone": dies("exit code 7"),
+    "goes_on_in_new_processes": dies("exit code 0"),
+    "goes_on_in_new_processes_of_another_session": AGREES,
     "stopped_program": AGREES,
     "kills_the_parent": ANY,
     "terminates_the_parent": HANGS,

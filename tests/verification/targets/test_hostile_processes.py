@@ -34,6 +34,7 @@ STARTS_OTHERS = (
     "program",
     "daemon",
     "fork",
+    "goes_on",
     "stopped_program",
     "thread_that",
     "kills",

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from verification.targets.test_targets import NT_XENT, probe_of
 
-from nceref.verification.targets import runner
+from nceref.verification.targets import child, runner
 from nceref.verification.targets.process import tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
@@ -26,30 +27,35 @@ def start():
     """Start shell commands with a mark; those that are left are killed at the end."""
     groups = []
 
-    def started(command, mark=""):
+    def started(command, mark="", **options):
         environment = {**os.environ, tree.MARK: mark}
-        process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, env=environment, process_group=0)
+        command = ["sh", "-c", command] if isinstance(command, str) else command
+        process = subprocess.Popen(
+            command, bufsize=0, stdout=subprocess.PIPE, env=environment, process_group=0, **options
+        )
         groups.append(process)
         return process
 
     yield started
     for process in groups:
-        with contextlib.suppress(ProcessLookupError):
+        with process, contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
 
 
 def numbers(process, count):
     return [int(process.stdout.readline()) for _ in range(count)]
 
 
+def state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
 def is_there(pid):
     """Whether a process lives; one that has ended may still be waited for by its parent."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
+    return state(pid) not in "ZX"
 
 
 def test_all_below_a_process_are_ended_but_not_itself_nor_others(start):
@@ -60,7 +66,7 @@ def test_all_below_a_process_are_ended_but_not_itself_nor_others(start):
     own, *below = numbers(root, 4)
     (foreign,) = numbers(other, 1)
     assert [is_there(pid) for pid in (own, *below, foreign)] == [True] * 5
-    assert tree.end_tree(own, "nobody has this mark")
+    assert tree.end_tree(own, "nobody has this mark") == ()
     assert [is_there(pid) for pid in (own, *below, foreign)] == [True, False, False, False, True]
 
 
@@ -70,12 +76,66 @@ def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
     others.wait()
     ours, theirs = numbers(left, 2), numbers(others, 2)
     try:
-        assert tree.end_tree(0, "this", tree.birth(ours[1]) + 1), "older ones are nobody's"
+        assert tree.end_tree(0, "this", tree.birth(ours[1]) + 1) == (), "older ones are nobody's"
         assert is_there(ours[0])
-        assert tree.end_tree(0, "this", tree.birth(os.getpid()))
+        assert tree.end_tree(0, "this", tree.birth(os.getpid())) == ()
         assert [is_there(pid) for pid in (*ours, *theirs)] == [False, False, True, True]
     finally:
         tree.end_tree(0, "another")
+
+
+MOVES = """
+import os, sys
+while True:
+    os.write(1, b"%d\\n" % os.getpid())
+    if not os.read(0, 1) or os.fork():
+        os._exit(0)
+    getattr(os, sys.argv[1])()
+"""
+"""For each byte it goes on in a new process, and writes its number."""
+
+
+@pytest.fixture
+def moving(start, monkeypatch):
+    """A process that goes on in a new one after each look at the processes, before anything is done about it."""
+    look = tree._theirs
+
+    def begun(each_time):
+        process = start([sys.executable, "-ISc", MOVES, each_time], "moving", stdin=subprocess.PIPE)
+        pids = numbers(process, 1)
+
+        def looked(*arguments):
+            theirs = look(*arguments)
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(b"1")
+            # One that is stopped stays where it is; where all are gone, the pipe is at its end.
+            while state(pids[-1]) != "T":
+                if select.select([process.stdout], [], [], 0.01)[0]:
+                    pids.extend(map(int, process.stdout.readline().split()))
+                    break
+            return theirs
+
+        monkeypatch.setattr(tree, "_theirs", looked)
+        return process, pids
+
+    monkeypatch.setattr(tree, "_PASSES", 3)
+    return begun
+
+
+def test_what_goes_on_in_a_new_process_all_the_time_is_ended_with_its_group(moving):
+    _, pids = moving("getpid")
+    assert tree.end_tree(0, "moving") == ()
+    assert len(pids) > 1
+    assert not any(map(is_there, pids))
+
+
+@pytest.mark.parametrize("own", ["setsid", "setpgrp"])
+def test_what_could_not_be_ended_is_named(moving, caplog, own):
+    process, pids = moving(own)
+    child._end(process, "moving", 0)
+    (message,) = caplog.messages
+    assert message.startswith(f"processes of the target could not be ended ({pids[-2]}): ")
+    assert is_there(pids[-1])
 
 
 SOURCE = """

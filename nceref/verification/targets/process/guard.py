@@ -4,6 +4,7 @@ The guard is the reaper of the whole tree: a process that detaches itself become
 and ended. Nothing that takes long is imported before the split.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -58,11 +59,20 @@ def _isolate(plan: list[str]) -> None:
 
 
 def _status(process: int) -> int:
-    """How a process ends; others are taken away meanwhile."""
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == process:
-            return status
+    """How a process ends, and with it what else is in its group; others are taken away meanwhile."""
+    while (dead := _dead()) != process:
+        os.waitpid(dead, 0)
+    # Until it is taken away, its number is that of its group and nobody else's.
+    with contextlib.suppress(OSError):
+        os.killpg(process, signal.SIGKILL)
+    return os.waitpid(process, 0)[1]
+
+
+def _dead() -> int:
+    """A child that has ended, and is not taken away yet."""
+    child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert child is not None
+    return child.si_pid
 
 
 def _adopt() -> None:
@@ -94,19 +104,25 @@ def _watch() -> None:
     poll = select.poll()
     poll.register(0, 0)
     poll.poll()
-    _end()
-    os._exit(0)
+    # The target's process among it, which the main thread waits for.
+    _end_tree()
 
 
 def _end() -> None:
-    """End and collect what is left, if there is anything."""
-    try:
-        os.waitpid(-1, os.WNOHANG)
-        tree.end_tree(os.getpid(), os.environ.get(tree.MARK, ""), tree.birth(os.getpid()))
+    """End and collect what is left, if there is anything: who has no child here has no process below."""
+    with contextlib.suppress(ChildProcessError):
+        # Nothing is taken away yet: the dead show which groups there are.
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         while True:
-            os.waitpid(-1, 0)
-    except ChildProcessError:
-        pass
+            _end_tree()
+            # What a look has missed was forked by one that has ended since, and is looked for again.
+            _dead()
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _end_tree() -> None:
+    tree.end_tree(os.getpid(), os.environ.get(tree.MARK, ""), tree.birth(os.getpid()))
 
 
 def _end_as(status: int) -> None:

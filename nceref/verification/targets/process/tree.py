@@ -22,12 +22,16 @@ class _Entry(NamedTuple):
     """One line of the table of processes."""
 
     parent: int
+    group: int
     state: bytes
     born: int
 
 
-def end_tree(root: int, mark: str, born: int = 0) -> bool:
+def end_tree(root: int, mark: str, born: int = 0) -> tuple[int, ...]:
     """End all processes below a process, and all that have the mark; not the process itself.
+
+    A process that goes on in a new one all the time is gone when it is looked up. Its group is not: a signal reaches
+    all of a group at once, also what is forked meanwhile. What makes a new group each time may be missed.
 
     Parameters
     ----------
@@ -40,8 +44,8 @@ def end_tree(root: int, mark: str, born: int = 0) -> bool:
 
     Returns
     -------
-    bool
-        Whether none is left.
+    tuple of int
+        What still lives, as far as it is seen.
     """
     # Stopped first, all of them: one that is killed makes room for what the others fork.
     stopped: set[int] = set()
@@ -51,14 +55,14 @@ def end_tree(root: int, mark: str, born: int = 0) -> bool:
             break
         _signal(new, signal.SIGSTOP)
         stopped |= new
-    left = stopped
     for _ in range(_PASSES):
-        if not left:
-            break
-        _signal(left, signal.SIGKILL)
+        theirs = _theirs(root, mark, born)
+        _signal(theirs, signal.SIGKILL)
+        # Groups of the dead are there until somebody takes these away.
+        if not any(pid > 0 for pid in theirs):
+            return ()
         time.sleep(_PAUSE)
-        left = _theirs(root, mark, born)
-    return not left
+    return tuple(sorted(pid for pid in _theirs(root, mark, born) if pid > 0))
 
 
 def birth(pid: int) -> int:
@@ -67,14 +71,15 @@ def birth(pid: int) -> int:
     return 0 if entry is None else entry.born
 
 
-def _signal(pids: set[int], number: int) -> None:
-    for pid in pids:
+def _signal(theirs: set[int], number: int) -> None:
+    # A negative number is a group.
+    for pid in theirs:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
 
 
 def _theirs(root: int, mark: str, born: int) -> set[int]:
-    """The living processes below `root`, and those with the mark and what is below them."""
+    """The living processes below `root`, and those with the mark and what is below them; negative, their groups."""
     with os.scandir("/proc") as listed:
         pids = [int(each.name) for each in listed if each.name.isdecimal()]
     table = {pid: entry for pid in pids if (entry := _entry(pid))}
@@ -91,14 +96,17 @@ def _theirs(root: int, mark: str, born: int) -> set[int]:
         if pid not in theirs:
             theirs.add(pid)
             waiting += below.get(pid, [])
-    # A zombie is dead; whose child it is takes it away.
-    return {pid for pid in theirs - own if table[pid].state not in b"ZX"}
+    theirs -= own
+    # The target has begun a session, so that groups are theirs alone; but before that it is in the guard's.
+    groups = {table[pid].group for pid in theirs} - {table[pid].group for pid in own if pid in table} - {0}
+    # A zombie is dead, but others of its group may live.
+    return {pid for pid in theirs if table[pid].state not in b"ZX"} | {-group for group in groups}
 
 
 def _entry(pid: int) -> _Entry | None:
     # The name in parentheses may hold anything.
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return _Entry(int(fields[1]), fields[0], int(fields[19])) if fields else None
+    return _Entry(int(fields[1]), int(fields[2]), fields[0], int(fields[19])) if fields else None
 
 
 def _marked(pid: int, wanted: bytes) -> bool:

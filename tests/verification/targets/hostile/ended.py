@@ -239,6 +239,24 @@ def fork_that_goes_on_alone(x, y):
     return right(x, y)
 
 
+def _goes_on():
+    """In a new process all the time: who looks it up comes too late."""
+    while os.fork() == 0:
+        pass
+    os._exit(0)
+
+
+def goes_on_in_new_processes(x, y):
+    _goes_on()
+
+
+def goes_on_in_new_processes_of_another_session(x, y):
+    if os.fork() == 0:
+        os.setsid()
+        _goes_on()
+    return right(x, y)
+
+
 def stopped_program(x, y):
     process = subprocess.Popen(["/bin/sleep", LONG], start_new_session=True)
     os.kill(process.pid, signal.SIGSTOP)
