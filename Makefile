@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 PINNED := -c constraints.txt
 FROM := pyproject.toml constraints.txt
 
+# Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
@@ -82,7 +85,7 @@ test-newest:
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/test_readme.py tests/training/quadrants
 
-# What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes a twentieth.
+# What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes one of each loss.
 references-check: $(VENV)/installed-test
 	$(BIN)/python tests/checks/frozen_references.py check
 

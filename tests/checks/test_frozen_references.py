@@ -22,7 +22,6 @@ def test_sampled_reference_is_what_the_formula_gives(key):
 
 def test_every_loss_is_sampled():
     assert {key.split("/")[0] for key in sampled()} == set(registry.names("nceref.family"))
-    assert len(sampled()) == pytest.approx(frozen_references.SHARE * len(entries()), rel=0.1)
 
 
 def test_every_case_has_an_entry_and_every_entry_a_case():
