@@ -23,6 +23,7 @@ from nceref.tolerance.forward import (
     far_from,
     finite,
     linear,
+    log_share,
     oriented,
     pattern,
 )
@@ -64,31 +65,35 @@ def block_slopes(
 def _share(
     k: float, s: Array, ds: Array, out: Array, dout: Array, mask: Array, weight: Array, fmt: RoundingFormat
 ) -> Any:
-    """W exp(k s - out) and its relative error.
+    """W exp(k s - out) and the bound on its error.
 
-    It is at most 1, and a program without cancellation keeps it there, however far its logits are rounded.
+    A share p whose exponent moves by up to r is between p e^-r and p e^r. It is at most 1, and a program without
+    cancellation keeps it there, however far its logits are rounded.
     """
-    out = finite(out)[:, None]
-    relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(out) + np.abs(k * s - out) + 6)
-    share = weight * np.exp(np.where(mask, k * s - out, -np.inf))
-    relative = np.expm1(np.minimum(relative, LARGE))
-    return share, relative if fmt.textbook else np.minimum(relative, 1 / np.maximum(share, fmt.tiny))
+    exponent, level = np.where(mask, k * s, -np.inf), finite(out)[:, None]
+    relative = k * ds + dout[:, None] + fmt.u * (np.abs(k * s) + np.abs(level) + np.abs(k * s - level) + 6)
+    relative = np.minimum(relative, np.finfo(float).max)
+    # In the exponent, where nothing underflows: a share of 0 may be one that a rounded logit has hidden.
+    largest = np.exp(np.minimum(log_share(exponent, out, weight) + relative, LARGE if fmt.textbook else 0.0))
+    return weight * np.exp(exponent - level), -largest * np.expm1(-relative)
 
 
 def _vjp_error(
     stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
 ) -> Any:
     if isinstance(stat, LogSumExp):
-        derivative, relative = _share(stat.k, s, ds, out, dout, mask, weight, fmt)
-        derivative = stat.k * derivative
+        derivative, far = (stat.k * x for x in _share(stat.k, s, ds, out, dout, mask, weight, fmt))
     else:
         derivative = weight * stat.slope(s)
         # The slope of a sum of the logits themselves is 1, without an error of its own.
         relative = (
             4 * fmt.u if np.all(derivative == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
         )
+        far = np.abs(derivative) * relative
     part = slope[:, None] * derivative
-    error = np.abs(part) * (relative + 2 * fmt.u) + dslope[:, None] * np.abs(derivative)
+    # Where a rounded logit has hidden the largest share, the slope is wrong for all of it.
+    most = np.maximum(np.abs(derivative), far)
+    error = np.abs(slope)[:, None] * far + 2 * fmt.u * np.abs(part) + dslope[:, None] * most
     if not isinstance(stat, LogSumExp) and not linear(stat, s):
         # An exponential below the range is lost; of a textbook program, 1 - sigmoid where a sigmoid is all there is.
         lost = fmt.tiny + (4 * fmt.u if fmt.textbook else 0.0)
@@ -99,18 +104,21 @@ def _vjp_error(
 def _positive_error(
     stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
 ) -> Any:
-    share, relative = _share(1.0, s, ds, out[:, 0], dout[:, 0], mask, mask * 1.0, fmt)
+    share, share_error = _share(1.0, s, ds, out[:, 0], dout[:, 0], mask, mask * 1.0, fmt)
     mass = np.where(out[:, 2:] > 0, out[:, 2:], 1.0)
     if stat.inside:
-        target, far = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight / mass, fmt)
+        target, target_error = _share(1.0, s, ds, out[:, 1], dout[:, 1], mask, weight / mass, fmt)
     else:
-        target, far = weight / mass, fmt.gamma(fmt.ratio * s.shape[1] + 3)
+        target = weight / mass
+        target_error = target * fmt.gamma(fmt.ratio * s.shape[1] + 3)
     # One positive: share and target are both 1, and a program may subtract neither.
     alone = (np.sum(mask, axis=1) == 1)[:, None] & (not fmt.textbook)
-    gap = np.where(alone, 0.0, share * relative + target * far + 2 * fmt.u * (share + target))
+    gap = np.where(alone, 0.0, share_error + target_error + 2 * fmt.u * (share + target))
     part = slope[:, :1] * share + slope[:, 1:] * (share - target)
-    error = np.abs(slope[:, :1]) * share * (relative + 2 * fmt.u) + dslope[:, :1] * share
-    return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * np.abs(share - target), np.abs(part)
+    # As in `_vjp_error`.
+    most, most_apart = np.maximum(share, share_error), np.maximum(np.abs(share - target), gap)
+    error = np.abs(slope[:, :1]) * (share_error + 2 * fmt.u * share) + dslope[:, :1] * most
+    return part, error + np.abs(slope[:, 1:]) * gap + dslope[:, 1:] * most_apart, np.abs(part)
 
 
 def shifted_slopes(

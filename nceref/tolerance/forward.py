@@ -260,11 +260,40 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
     # The derivative by each entry: errors of entries without a share in the sum do not count.
     share = mass / np.where(some, total, 1.0)[:, None]
     entry = np.where(mask, k * ds + fmt.u * (np.abs(k * s) + np.abs(k * s - shift[:, None])), 0.0)
+    worst = np.max(entry, axis=1)
     # Terms of second order, see `analysis`.
-    growth = np.exp(np.minimum(2 * np.max(entry, axis=1), LARGE))
+    growth = np.exp(np.minimum(2 * worst, LARGE))
+    error = np.sum(growth[:, None] * share * entry, axis=1)
+    beyond = 2 * worst >= LARGE
+    if np.any(beyond):
+        # Shares that are 0 count there too: a rounded logit may have hidden the largest one.
+        error = np.where(beyond, _rise(x, out, weight, entry), error)
     # However large the errors are, the whole moves no further than the entry that moves most.
-    error = np.minimum(np.sum(growth[:, None] * share * entry, axis=1), np.max(entry, axis=1))
+    error = np.minimum(error, worst)
     return out, error + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+
+
+def _rise(x: Array, out: Array, weight: Array, entry: Array) -> Array:
+    """How far a log-sum-exp rises where every exponent does by `entry`; being convex, it falls by no more."""
+    raised = log_share(x, out, weight) + entry
+    top = finite(np.max(raised, axis=1))
+    total = np.sum(np.exp(raised - top[:, None]), axis=1)
+    return top + np.log(np.where(total > 0, total, 1.0))
+
+
+def log_share(x: Array, out: Array, weight: Array) -> Array:
+    """Logarithm of W exp(x - out), by entry of every row; it does not underflow.
+
+    Parameters
+    ----------
+    x : array of shape (rows, m)
+        Exponents, -inf for what is left out.
+    out : array of shape (rows,)
+        Their log-sum-exp.
+    weight : array of shape (rows, m)
+    """
+    some = weight > 0
+    return np.where(some, x - finite(out)[:, None] + np.log(np.where(some, weight, 1.0)), -np.inf)
 
 
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:

@@ -1,5 +1,7 @@
 """The derived bound: explained by its terms, sharp enough to see small errors, and growing where it must."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,25 @@ def test_bound_of_a_gradient_is_no_larger_than_shares_allow(name):
     allowed = bounds(get_loss(name), **given, temperature=temperature)
     for key in set(given) - {"labels"}:
         assert np.max(allowed.grads[key] * temperature * np.linalg.norm(z, axis=1).min()) < 4 * len(z)
+
+
+def test_a_logit_that_rounding_hides_is_in_the_bound():
+    """A negative of 2000 comes out as 0 where 2^80 and -2^80 are added around it; beside one of 1000 its share is 0."""
+    huge = 2.0**40
+    image = np.array([[huge, huge, 1.0], [0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])
+    text = np.array([[0.0, 0.0, 1000.0], [huge, -huge, 2000.0], [0.0, 0.0, 1000.0]])
+    # By hand, shares of e^-500 left out: the logits are [[1000, 2000, 1000], [500, 1000, 500], [500, 1000, 500]].
+    slopes = np.array([[-1.0, 2.0, 1.0], [0.0, -1.0, 0.0], [0.0, 1.0, -2.0]]) / 6
+    exact = {"image": slopes @ text, "text": slopes.T @ image}
+    # Which order hides it depends on how a library adds up.
+    for order in itertools.permutations(range(3)):
+        given = {"image": image[:, order], "text": text[:, order], "logit_scale": 1.0, "normalize": "none"}
+        value, grads = get_loss("clip").value_and_grad(**given)
+        allowed = bounds(losses.clip, **given)
+        assert abs(value - 500) <= allowed.value
+        for name, right in exact.items():
+            assert np.all(np.abs(grads[name] - right[:, order]) <= allowed.grads[name])
+            assert np.all(allowed.grads[name] <= 4 * huge)
 
 
 def test_bound_grows_as_the_temperature_falls():
