@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-oldest test-newest test-peers fuzz references references-check lint types prove score mutate environments generate check bench peers audit experiments clean
+.PHONY: help tables test test-oldest test-newest test-peers fuzz references references-check lint types latex prove score mutate environments generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make environments  run every example of a command in every odd environment, and count the findings"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
+	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
@@ -113,7 +114,15 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy nceref/losses.py
 	$(BIN)/python -m pytest tests/test_stubs.py
 
-generate: $(VENV)/installed
+# A TeX engine on the path compiles whole documents, text and all; KaTeX compiles the formulas.
+KATEX := 0.16.22
+
+latex: $(VENV)/installed-test
+	command -v pdflatex || command -v xelatex || command -v lualatex || \
+		npm install --silent --no-save --prefix $(VENV) katex@$(KATEX)
+	REQUIRE_LATEX=1 $(BIN)/python -m pytest tests/theory/test_latex.py
+
+generate: $(VENV)/installed latex
 	$(BIN)/python -m tools.stubs
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures

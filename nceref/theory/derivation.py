@@ -203,9 +203,19 @@ def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int)
 
 
 def _tex(expression: Any) -> str:
-    from sympy import latex
+    from sympy.printing.latex import LatexPrinter
 
-    return str(latex(expression, diff_operator="\\partial"))
+    class Printer(LatexPrinter):  # type: ignore[misc]
+        def _print_Derivative(self, x: Any) -> str:  # noqa: N802 - SymPy looks for this name
+            # Set for derivatives alone: SymPy glues the same word to the variable of an integral.
+            before = self._settings["diff_operator_latex"]
+            self._settings["diff_operator_latex"] = r"\partial"
+            try:
+                return str(super()._print_Derivative(x))
+            finally:
+                self._settings["diff_operator_latex"] = before
+
+    return str(Printer().doprint(expression))
 
 
 def _escaped(text: str) -> str:

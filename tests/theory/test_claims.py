@@ -249,28 +249,6 @@ def test_every_scenario_computes_what_it_names():
             assert set(found) == set(scenario.meaning), name
 
 
-COMMANDS = set(
-    re.findall(
-        r"\w+",
-        """
-        Delta Pr Rightarrow Vert Big alpha approx arg bar beta big bmod cdot chi cos coth delta dots ell epsilon eta
-        forall frac ge hat iff in inf infty kappa lVert lambda le left leftarrow lim ln log longrightarrow mapsto
-        mathrm max mid min nabla ne nu odot partial pi preceq propto psi qquad quad rVert rho right sigma simeq sin
-        sinh sqrt sum tanh tau text textstyle tfrac theta tilde to top
-        """,
-    )
-)
-
-
-@pytest.mark.parametrize("one", CLAIMS)
-def test_the_latex_of_a_claim_can_be_compiled(one):
-    """Balanced, and made of commands that exist: two strings glued together make one that does not."""
-    latex = CLAIMS[one].latex
-    assert set(re.findall(r"\\([A-Za-z]+)", latex)) <= COMMANDS
-    plain = re.sub(r"\\[{}]", "", latex)
-    assert plain.count("{") == plain.count("}")
-
-
 def test_control_totals_are_decimals():
     for claim in CLAIMS.values():
         if claim.total:

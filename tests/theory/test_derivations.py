@@ -77,31 +77,6 @@ def _letters(text):
     return "".join(re.findall(r"[A-Za-z0-9]+", text.replace("textasciicircum", "")))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.usefixtures("unproved")
-def test_latex_is_balanced(name):
-    source = render(get(name), "latex")
-    body = "\n".join(line for line in source.splitlines() if not line.startswith("%"))
-    assert body.isascii()
-    open_groups, environments = 0, []
-    for token in re.finditer(r"\\(begin|end)\{(\w+\*?)\}|\\left|\\right|\\.|[{}$&]", body):
-        kind, word = token[1], token[0]
-        if kind == "begin":
-            environments.append(token[2])
-        elif kind == "end":
-            assert environments.pop() == token[2]
-            assert open_groups == 0
-        open_groups += {"{": 1, "}": -1}.get(word, 0)
-        assert open_groups >= 0
-        assert word != "&" or environments[-1:] == ["align*"]
-    assert (environments, open_groups) == ([], 0)
-    assert body.count(r"\left") == body.count(r"\right")
-    assert all(line.count("$") % 2 == 0 for line in body.splitlines())
-    blocks = re.findall(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", body, re.DOTALL)
-    assert blocks
-    assert all(block.count("&") == 1 and "\n" not in block for block in blocks)
-
-
 def _changed(expression):
     """The expression with the sign of one of its terms changed, for every term of every sum in it."""
     for total in sp.ordered(expression.atoms(sp.Add)):
