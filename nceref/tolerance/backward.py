@@ -11,7 +11,7 @@ import numpy as np
 
 from nceref.engine.distances import PairedDistance, SquaredDistance
 from nceref.engine.embeddings import Part, Rows
-from nceref.engine.scaling import scaled_product
+from nceref.engine.scaling import scaled_product, shifted
 from nceref.engine.similarity import Dot
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.tolerance.forward import (
@@ -324,10 +324,17 @@ def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[fl
         raw, size, exponent = a @ b.T, np.abs(a) @ np.abs(b).T, i + j
         rows = float(np.max(entry_costs(logits.anchors, fmt)) + np.max(entry_costs(logits.candidates, fmt)))
         cost = fmt.gamma(fmt.ratio * (g.shape[1] + a.size) + 20 + rows)
+        reach = 2 * a.shape[1] * max(1.0, float(np.max(np.abs(a))), float(np.max(np.abs(b))))
     else:
         raw, exponent = logits.source.balanced
-        size, cost = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6)
+        size, cost, reach = np.abs(raw), fmt.gamma(fmt.ratio * g.size + 6), 1.0
     # Of tiny slopes, products with tiny rows would be lost before the factor.
     (slopes, own), (errors, of_errors) = (scaled_product(x) for x in (g, dg + cost * np.abs(g)))
     inner, error = float(np.sum(raw * slopes)), float(np.sum(size * errors))
-    return logits.factor.gradient(inner, exponent + own), abs(logits.factor.gradient(error, exponent + of_errors))
+    # A program loses what is below its range, at most a product as a whole. Sums in a wider format do not.
+    least = shifted(reach * 2 * fmt.u * fmt.tiny, -own) if fmt.ratio == 1 else 0.0
+    lost = float(np.sum(np.minimum(size * np.abs(slopes), least)))
+    exact, *parts = (
+        logits.factor.gradient(x, exponent + power) for x, power in ((inner, own), (error, of_errors), (lost, own))
+    )
+    return exact, sum(abs(part) for part in parts)

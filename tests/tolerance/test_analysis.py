@@ -123,3 +123,13 @@ def test_close_accepts_no_nan_and_no_infinity(wrong):
 def test_close_does_not_broadcast():
     assert not close(np.ones(3), 1.0)
     assert not close(np.ones((3, 1)), np.ones(3))
+
+
+def test_what_is_lost_below_the_range_is_in_the_bound_of_a_temperature():
+    """A product of 1e-49 is 0 in float32, though divided by T^2 it is a number of float32."""
+    z = np.float32([[0.0], [5e-42], [3e-8]])
+    given = {"labels": [0, 1, 1], "temperature": 6e-8, "normalize": "none", "no_positive": "zero"}
+    allowed = bounds(losses.supcon_out, z, **given).grads["temperature"]
+    grad = get_loss("supcon_out").value_and_grad(z, **given)[1]["temperature"]
+    right = get_loss("supcon_out").value_and_grad(z.astype(float), **given)[1]["temperature"]
+    assert abs(grad - right) <= allowed <= 4 * abs(right)
