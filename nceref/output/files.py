@@ -12,7 +12,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 from nceref.errors import FileError, InputError
-from nceref.output.text import harmless
+from nceref.output.text import COMMAND, harmless
 
 if sys.platform != "win32":
     import fcntl
@@ -214,7 +214,8 @@ def json_text(content: Any, indent: int | None = 2) -> str:
     # Not printable within text: what would change a terminal, and lone surrogates, which no file holds.
     if not text.isascii() or _DELETE in text:
         text = "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
-    return text + "\n"
+    # Of commands, those that need not begin a line.
+    return (COMMAND.sub(r"#\\u0023", text) if "##" in text else text) + "\n"
 
 
 _DELETE = "\x7f"

@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nceref.output.text import harmless
+from nceref.output.text import harmless, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +67,9 @@ class Page:
         options: Any = {"color_system": system, "force_terminal": color, "force_jupyter": False, **plain}
         self._put(Console(file=paper, **size, **options))
         # Rich fills columns with spaces up to the width of the page.
-        return "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
+        text = "".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines())
+        # A word that stood within a line may begin one now.
+        return without_commands(text)
 
     def print(self, *parts: str | tuple[str, str], style: str = "", wrap: bool = True) -> None:
         """Add a paragraph; nothing is an empty line.

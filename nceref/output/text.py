@@ -1,11 +1,14 @@
 """Text that others wrote, made printable: messages of exceptions, names, paths, what a program prints."""
 
 import codecs
+import re
 import reprlib
 
 LONGEST = 300
 """Characters of a message that are shown."""
 _MORE = "..."
+COMMAND = re.compile(r"^([ \t]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
+"""What systems that collect a log take for a command: ``::error::`` at the start of a line, ``##[error]`` anywhere."""
 _ABBREVIATED = reprlib.Repr()
 _ABBREVIATED.maxstring = _ABBREVIATED.maxother = _ABBREVIATED.maxlong = 80
 
@@ -58,15 +61,26 @@ def harmless(text: str) -> str:
     r"""The text with its lines and tabs, where every other character that is not printable is escaped.
 
     Escaped are control characters, what changes the direction of writing or has no width, spaces other than the
-    common one, lone surrogates and code points without a character.
+    common one, lone surrogates and code points without a character; and one character of each `COMMAND`.
 
     >>> harmless("a\x1b[31m\u202eb\udcff\n")
     'a\\x1b[31m\\u202eb\\udcff\n'
+    >>> harmless("::error::b"), harmless("##vso[task]")
+    ('\\x3a:error::b', '#\\x23vso[task]')
     """
     # Nearly always: the test is fast, the loop is not.
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+    return without_commands(text)
+
+
+def without_commands(text: str) -> str:
+    """The text, where one character of each `COMMAND` is escaped."""
+    return COMMAND.sub(_plain, text) if "::" in text or "##" in text else text
+
+
+def _plain(command: "re.Match[str]") -> str:
+    return f"{command[1]}\\x3a" if command[2] is None else "#\\x23"
 
 
 def class_name(thing: object) -> str:

@@ -282,10 +282,11 @@ def test_json_has_no_nan():
 
 
 def test_json_keeps_text_of_others_and_is_printable():
-    text = "é τ 猫\x1b\x7f\x9b\u202e\u2028\ufeff\udcff\U000e0001"
+    text = "é τ 猫\x1b\x7f\x9b\u202e\u2028\ufeff\udcff\U000e0001 ::a:: \n##[b] ##vso[c]"
     written = files.json_text({text: [text]})
     assert json.loads(written.encode()) == {text: [text]}
     assert written.replace("\n", "").isprintable()
+    assert "##" not in written
     assert "é τ 猫" in written
     assert files.json_text("\x7f") == '"\\u007f"\n'
 

@@ -57,6 +57,20 @@ def test_text_of_others_is_escaped_wherever_it_stands_on_a_page():
         assert text.replace("\n", "").isprintable()
 
 
+def test_no_line_of_others_is_a_command_of_what_collects_the_log():
+    page = pages.Page()
+    page.print("x" * 39, " ::error::a" * 9)
+    page.print("#", "#[error]", "#", ("#vso[b]", "bold"))
+    page.verbatim("a\n::b::\n")
+    page.grid([("", "::c::" * 40), ("d", "::e")], 4)
+    page.stack([("f", "::g")])
+    page.table([("", "::h")], header=[("", "::i")])
+    for text in (page.text(width=width, color=color) for width in range(40, 60) for color in (False, True)):
+        assert "##" not in text
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+        assert text.count("\\x3a:") > 6
+
+
 @pytest.mark.skipif(RICH < (14, 3), reason="before 14.3, Rich made the last column wider by the gap after it")
 def test_a_table_is_as_wide_as_its_entries_and_no_entry_is_cut():
     page = pages.Page()

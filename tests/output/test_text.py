@@ -38,6 +38,9 @@ class Wrong(str):
         (ValueError("[red]x[/]"), "[red]x[/]"),
         (SilentError(), "(SilentError without a text)"),
         (Wrong("a\x1bb"), r"a\x1bb"),
+        ("\n ::error file=a::b", r"\x3a:error file=a::b"),
+        ("a::b ##[c] ####vso[d] ##[e", r"a::b #\x23[c] ###\x23vso[d] #\x23[e"),
+        (": : ## [a] #[b] ##c.d[e]", ": : ## [a] #[b] ##c.d[e]"),
         ("", ""),
     ],
 )
@@ -62,6 +65,7 @@ def test_every_character_is_printable_or_escaped_and_lines_stay():
     assert {c for c in every if c.isprintable()} <= set(shown)
     assert shown.count("\\") == 1 + sum(not c.isprintable() and c not in "\n\t" for c in every)
     assert harmless("a\n\tb\n") == "a\n\tb\n"
+    assert harmless("::a\n \t::b::\nc ::d\n\x1b::e") == "\\x3a:a\n \t\\x3a:b::\nc ::d\n\\x1b::e"
     assert type(printable(Wrong("x"))) is str
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -37,6 +38,7 @@ RAISED = {
     "lone_surrogate": raises(r"RuntimeError: \udcff half a pair (raised.py, line "),
     "escape_sequences": raises(r"RuntimeError: \x1b[2J\x1b]0;title\x07\x9b31m red"),
     "markup": raises("RuntimeError: [red]warning[/red] [/] [link=http://example.org]here[/link]"),
+    "commands": raises(r"RuntimeError: ::error::a ::stop-commands::b ::add-mask::c"),
     "unprintable": raises(r"RuntimeError: NUL \x00, backspace \x08\x08\x08, bidi \u202eabc\u2066, line"),
     "hundred_megabytes": raises("RuntimeError: aaaaa"),
     "text_raises": raises("_TextRaises: (_TextRaises without a text)"),
@@ -293,7 +295,9 @@ def kinds_in(file):
 
 
 def is_printable(text, longest=20_000):
-    return len(text) < longest and all(c.isprintable() or c in "\n\t" for c in text)
+    """Also where a system collects it as a log, and takes some lines for commands."""
+    commands = re.search(r"^\s*::|##\w*\[", text, re.MULTILINE)
+    return not commands and len(text) < longest and all(c.isprintable() or c in "\n\t" for c in text)
 
 
 def check(target, expected, **options):

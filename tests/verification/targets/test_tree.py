@@ -84,6 +84,16 @@ def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
         tree.end_tree(0, "another")
 
 
+def test_a_group_of_another_namespace_gets_no_signal_and_never_everybody(start, monkeypatch):
+    (pid,) = numbers(start(f"echo $$; exec {SLEEP}", "this"), 1)
+    entry = tree._entry
+    for group, wanted in ((0, {pid}), (1, {pid}), (os.getpgrp(), {pid}), (pid, {pid, -pid})):
+        monkeypatch.setattr(
+            tree, "_entry", lambda x, g=group: (e := entry(x)) and (e._replace(group=g) if x == pid else e)
+        )
+        assert tree._theirs(0, "this", 0) == wanted
+
+
 MOVES = """
 import os, sys
 while True:

@@ -98,7 +98,9 @@ def _theirs(root: int, mark: str, born: int) -> set[int]:
             waiting += below.get(pid, [])
     theirs -= own
     # The target has begun a session, so that groups are theirs alone; but before that it is in the guard's.
-    groups = {table[pid].group for pid in theirs} - {table[pid].group for pid in own if pid in table} - {0}
+    groups = {table[pid].group for pid in theirs} - {table[pid].group for pid in own if pid in table}
+    # Of another namespace, and -1 would be everybody.
+    groups -= {0, 1}
     # A zombie is dead, but others of its group may live.
     return {pid for pid in theirs if table[pid].state not in b"ZX"} | {-group for group in groups}
 

@@ -23,6 +23,10 @@ def unprintable(x, y):
     raise RuntimeError("NUL \x00, backspace \b\b\b, bidi \u202eabc\u2066, line \u2028 separator, \r\n break")
 
 
+def commands(x, y):
+    raise RuntimeError("::error::a ::stop-commands::b ::add-mask::c ##[error]d ##vso[task.complete result=x]e " * 2)
+
+
 def hundred_megabytes(x, y):
     raise RuntimeError("a" * 10**8)
 
