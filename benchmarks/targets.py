@@ -76,7 +76,7 @@ def _memory(section: dict[str, Any]) -> Iterator[Judgment]:
 
 def _scaling(section: dict[str, Any]) -> Iterator[Judgment]:
     off = abs(section["exponent"] - scaling.EXPONENT)
-    wanted = f"{scaling.EXPONENT} +- {scaling.AWAY}"
+    wanted = f"{scaling.EXPONENT - scaling.AWAY:.1f} to {scaling.EXPONENT + scaling.AWAY:.1f}"
     verdict = MET if off <= scaling.AWAY else SHORT
     yield Judgment("exponent of time in M", wanted, f"{section['exponent']:.3f}", verdict)
     largest = section["largest"]

@@ -1,17 +1,22 @@
 """The README and the pages of docs are run: Python as doctests, commands as they stand; links must lead somewhere."""
 
 import doctest
+import json
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from nceref import cli
 from nceref.cli.losses_page import update_readme
+from nceref.family import info_nce
+from nceref.theory import prove
+from nceref.verification.corpus import corpus
 from nceref.verification.peers import peer
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +27,63 @@ FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", TEXT["README"], re.DOTAL
 CONSOLE = [block for text in TEXT.values() for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
 MEASURED = re.compile(r"\b\d(\.\d+)?e[+-]\d\d\b|\b0\.\d+\b|\b\d{1,2}$", re.MULTILINE)
 """Numbers that the last bit of a platform's exp may change: errors in units of a bound, and bits that are right."""
+
+
+IDENTIFIERS = r"[Ss]ource 00\d|\(00\d\)|[A-Z]{2}-\d|b?float16|Wang & Liu 2021|BSD-3|exit code 1|: 0 fine, 1 a|, 2 w"
+"""What has a digit and was not measured."""
+AUDIT = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+EXPECT = shlex.split(re.search(r"nceref (expect --loss .*)", TEXT["README"])[1])
+EXAMPLE = ("verify", "my_losses.py:nt_xent", "--loss", "nt_xent")
+
+
+def _printed(*arguments):
+    return json.loads(CliRunner().invoke(cli.nceref, [*arguments, "--json"], catch_exceptions=False).output)
+
+
+def _cases():
+    return len({result["case"] for result in _printed(*EXAMPLE)["results"] if "identity" not in result["quantity"]})
+
+
+def _verdicts():
+    rows = re.findall(r"^\| `[^|]+\| [^|]+ \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", AUDIT, re.MULTILINE)
+    given = [cell.split(",")[0] for row in rows for cell in row]
+    return given.count("agrees"), len(given), given.count("known")
+
+
+def _largest():
+    inputs = (x for probe in corpus.corpus(info_nce.LOSS, {}) for x in probe.inputs.values())
+    return tuple(map(max, zip(*(x.shape for x in inputs if np.ndim(x) == 2), strict=True)))
+
+
+def _collapse():
+    return next(each["formula"] for each in _printed(*EXPECT)["readings"] if each["situation"] == "collapse")
+
+
+# Each number in the text of the README, and what prints it.
+NUMBERS = {
+    "the properties of {} losses": lambda: len(_printed("losses")),
+    "{} of {} verdicts agree, {} differ": _verdicts,
+    "Every quantity of {} designed cases": _cases,
+    "The largest case has {} rows, the widest {} features": _largest,
+    "stuck at {}?": lambda: EXPECT[-1],
+    "It is at {}, the loss of embeddings that are all alike": _collapse,
+    "It is called with {}.": lambda: 1,
+    "a factor of {},": lambda: 2,
+}
+
+
+@pytest.mark.usefixtures("files")
+def test_every_number_of_the_readme_is_printed_by_a_command():
+    text = re.sub(
+        r"```.*?```|<!-- losses:begin.*losses:end -->|`[^`]*`|\]\([^)]*\)", "", TEXT["README"], flags=re.DOTALL
+    )
+    text = " ".join(text.split())
+    for sentence, numbers in NUMBERS.items():
+        values = numbers()
+        measured = sentence.format(*(values if isinstance(values, tuple) else (values,)))
+        assert measured in text, sentence
+        text = text.replace(measured, "")
+    assert re.findall(r".{30}\d.{10}", re.sub(IDENTIFIERS, "", text)) == []
 
 
 @pytest.fixture
@@ -75,6 +137,13 @@ def test_table_of_losses_is_up_to_date(tmp_path):
 def test_table_of_conventions_is_up_to_date():
     printed = CliRunner().invoke(cli.nceref, ["tables", "conventions", "--format", "markdown"]).output
     assert (ROOT / "docs" / "conventions.md").read_text(encoding="utf-8") == printed, "run `make generate`"
+
+
+def test_verdicts_of_the_toy_are_those_of_the_ledger():
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", TEXT["training"], re.MULTILINE)[2:]
+    claims = {claim.title: claim.expected for claim in prove.chosen(())}
+    assert len(rows) >= 3
+    assert [row for row in rows if claims[row[0]] != row[1]] == []
 
 
 def test_every_command_is_described():

@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from nceref.experiments.experiment import (
@@ -20,6 +20,7 @@ from nceref.experiments.experiment import (
     Finding,
     Measure,
     Results,
+    half_interval,
     judge,
 )
 from nceref.output import files
@@ -52,7 +53,7 @@ def command(experiment: Experiment, results: Results) -> str:
 
 
 def measured(experiment: Experiment, results: Results) -> list[Table]:
-    """The tables: mean and standard deviation over the seeds."""
+    """The tables: mean over the seeds, and half of its 95 % interval."""
     return [
         _table(experiment, results, title) for title in dict.fromkeys(m.table for m in experiment.measures if m.table)
     ]
@@ -67,8 +68,8 @@ def _table(experiment: Experiment, results: Results, title: str) -> Table:
             for name in experiment.settings
         ]
 
-    seeds = results.seeds
-    source = f"seeds {seeds[0]} to {seeds[-1]}, mean ± standard deviation" if seeds[1:] else f"seed {seeds[0]} alone"
+    first, *others = results.seeds
+    source = f"seeds {first} to {others[-1]}, mean ± half its 95 % interval" if others else f"seed {first} alone"
     source += f"; {command(experiment, results)}"
     return Table(title.partition(":")[0].lower(), title, source, ("loss", *(m.name for m in columns)), rows)
 
@@ -76,7 +77,7 @@ def _table(experiment: Experiment, results: Results, title: str) -> Table:
 def _with_spread(values: Sequence[float], measure: Measure) -> str:
     # The 0 that is added has a sign: no -0.00.
     mean = f"{round(fmean(values), measure.digits) + 0.0:.{measure.digits}f}"
-    return f"{mean}±{stdev(values):.{measure.digits}f}" if len(values) > 1 else mean
+    return f"{mean}±{half_interval(values):.{measure.digits}f}" if len(values) > 1 else mean
 
 
 def page_of(experiment: Experiment, results: Results) -> Page:

@@ -26,8 +26,8 @@ SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show
 UNDECIDED = "one seed: no spread, no verdict"
 LEVEL = 0.95
 RULE = (
-    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of its mean (Student's t), not a "
-    "standard deviation as in the tables. It stands if the interval lies above 0, and is reversed if it lies below. A "
+    "Rule: a contrast is taken seed by seed, and ± is half of the 95 % interval of a mean (Student's t), as in the "
+    "tables. It stands if the interval lies above 0, and is reversed if it lies below. A "
     "statement shows up if all its contrasts stand, in part if some do, and is reversed if all are. A statement of "
     "equality names a margin, and shows up if all intervals lie within it. Were there no differences at all, about "
     "{chance:.1g} of the {count} contrasts without a margin would stand or be reversed."

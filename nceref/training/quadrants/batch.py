@@ -23,7 +23,7 @@ STEPS, RATE = 10_000, 3e-4
 PER_TEMPERATURE = 0.006
 """Rate over temperature of the published runs at 0.05, which `confounder` holds fixed."""
 CHECKPOINT = 500
-"""The step after which even a chaotic run still agrees with the framework's."""
+"""The step after which `Run.weights_at_500` is kept: there the tests compare runs with the framework's."""
 BLOCK = 250
 """Steps from one check, and one call of `on_progress`, to the next; the checkpoint is the end of a block."""
 _MOST = 10_000_000
