@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from nceref.checks.random_rows import Estimate
 from nceref.checks.situations import Sizes
 from nceref.engine.arguments import checked_number, domain, integer, one_of
 from nceref.engine.entry_point import entry_point
@@ -41,6 +42,7 @@ class Reading:
     """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing.
 
     `because` names the derivation or claim; where a value is None for the sizes given, it has what that would need.
+    A value that had to be drawn is off by about `error`, and `because` says what that is.
     """
 
     situation: str
@@ -48,6 +50,7 @@ class Reading:
     formula: str
     because: str
     needs_dim: bool = False
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,12 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
         alone.absent("needs a negative: there is none to compare with")
         value = None
     needs_dim = value is None and not alone.reasons and "dim" in alone.read and sizes.values["dim"] is None
-    because = expectation.because
+    because, error = expectation.because, 0.0
+    if isinstance(value, Estimate):
+        because, error, value = f"{because}; {value.how}", value.error, float(value)
     if value is None and not needs_dim:
         because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
-    return Reading(expectation.situation, value, expectation.formula, because, needs_dim)
+    return Reading(expectation.situation, value, expectation.formula, because, needs_dim, error)
 
 
 def _refuse_missing(loss: Loss, missing: set[str]) -> None:

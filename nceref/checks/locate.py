@@ -18,7 +18,6 @@ ADVICE = {
     "lower bound": "no batch reads less",
     "upper bound": "no batch reads more",
 }
-_BOTH = "independent random rows read this, and no law of the rows does better in the mean"
 
 # A value is taken for a named one if so many digits agree (all, where it has fewer, but at least two), for a multiple
 # of one if more do.
@@ -103,9 +102,6 @@ def _precision(x: Decimal) -> int:
 def _equal(expected: ExpectedReadings, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
     yield f"{value} is {_named(same)}, {f'to {digits} digits' if digits >= _LEAST else 'exactly'}."
     situations = [r.situation for r in same]
-    if {"chance", "optimum"} <= set(situations):
-        yield f"chance and optimum: {_BOTH}."
-        situations = [s for s in situations if s not in ("chance", "optimum")]
     yield from (f"{situation}: {ADVICE[situation]}." for situation in situations)
     if {r.situation for r in same} >= _ORIGIN and _without_dim(expected):
         yield "In D dimensions random rows read more than equal ones: give --dim to separate chance from collapse."
@@ -133,7 +129,7 @@ def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
             cure = "another reduction, or rows that are not of length 1" if expected.normalized else "another reduction"
             return (f"{value} is {side} the {_named([reading])}: another loss, {cure}.", *_zero(value))
     optimum = values.get("optimum")
-    if optimum is not None and x < optimum - slack and values.get("chance") != optimum:
+    if optimum is not None and x < optimum - slack:
         meaning = "no batch reads that, only a single row; or there are fewer negatives than assumed"
         return (f"{value} {_where(value, known)}: {meaning}.", *_zero(value))
     return ()
@@ -169,23 +165,19 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
     below, above = ({s for s, v in values.items() if v < x}, {s for s, v in values.items() if v > x})
     meaning = ""
     if above & {"optimum", "lower bound"} and not below & _ORIGIN:
-        meaning = _near_the_optimum(values)
+        meaning = "as low as it gets, to the digits given"
     elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in expected.readings):
         meaning = "less than equal rows; what random rows read depends on --dim"
     elif above & _ORIGIN:
-        meaning = "between random rows and equal ones" if below & _ORIGIN else _LEARNED
+        learned = _LEARNED if "optimum" in values else _BETTER
+        meaning = "between random rows and equal ones" if below & _ORIGIN else learned
     elif below & _ORIGIN:
         meaning = _above_all(expected, x, values.get("chance"))
     return f"{value} {_where(value, known)}{f': {meaning}' if meaning else ''}."
 
 
 _LEARNED = "positives are told from negatives, and there is room for more"
-
-
-def _near_the_optimum(values: Mapping[str, float]) -> str:
-    if values.get("chance") == values.get("optimum"):
-        return "a finite batch may read a little less than the mean over all batches"
-    return "as low as it gets, to the digits given"
+_BETTER = "better than random rows and equal ones; the optimum is not known for these sizes"
 
 
 def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:

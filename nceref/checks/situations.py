@@ -6,11 +6,15 @@ Cosines are those of rows of length 1 (``normalize="l2"``); k counts the negativ
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nceref.checks.integrals import cosine_law, log_0f1, mean_log_sum, mean_softmax_cosine, sines
+from nceref.checks.random_rows import MOST_NEGATIVES, Estimate, mean_log_potential, mean_of_rows
+
 _COLDEST = 1e-4
+_MOST_CORNERS = 10**6
 
 # Stands in for a value that is missing, so that one evaluation finds all that are.
 _ANY = 2
@@ -96,6 +100,40 @@ class Sizes:
             return None
         return mean_log_sum(k + own, 1 / self.temperature, int(self.dim))
 
+    def sampled_chance(
+        self, k: int, exponents: Mapping[str, float], head: Callable[[Any], Any], hardest: int | None = None
+    ) -> Estimate | None:
+        """Mean of a head over log-sum-exps of k negatives, with D: see `mean_of_rows`."""
+        if k > MOST_NEGATIVES or self.temperature < _COLDEST:
+            self.absent(f"drawing takes too long for more than {MOST_NEGATIVES:,} negatives or T < {_COLDEST}")
+            return None
+        return mean_of_rows(k, 1 / self.temperature, int(self.dim), exponents, head, hardest)
+
+    def weighted_chance(self) -> float | None:
+        """Mean of DCLW: that of DCL, and 1 / T times that of sum_k s_k e^(s_k/sigma) / sum_k e^(s_k/sigma).
+
+        The mean of -w_i s_i is that of -2 s_i, which is 0, plus the one of s_i e^(s_i/sigma) over the batch mean.
+        """
+        if self.sigma < _COLDEST:
+            self.absent(f"the integral takes too long for sigma < {_COLDEST}")
+            return None
+        decoupled = self.chance(2 * self.n - 2, own=0)
+        if decoupled is None or not math.isfinite(decoupled):
+            return decoupled
+        return decoupled + mean_softmax_cosine(int(self.n), 1 / self.sigma, int(self.dim)) / float(self.temperature)
+
+    def paco_chance(self) -> float | None:
+        """(1 + a K) E log(C + sum of e^(s/T) over the other rows), K positives, all center logits 0."""
+        others, factor = self.views * self.n + self.queue - 1, 1 + self.alpha * self.positives
+        if self.dim is None or others < 1:
+            level = math.log(others + self.classes)
+        elif self.temperature < _COLDEST:
+            self.absent(f"the integral takes too long for T < {_COLDEST}")
+            return None
+        else:
+            level = mean_log_sum(int(others), 1 / self.temperature, int(self.dim), plus=float(self.classes))
+        return level if self.form == "normalized" else float(factor * level)
+
     def inside_chance(self) -> float | None:
         """The same with a mean over l - 1 positives inside the logarithm, for balanced classes of l rows."""
         everyone, same = self.chance(self.views * self.n - 1, own=0), self._class_size()
@@ -115,8 +153,8 @@ class Sizes:
         if self.scale > 1 / _COLDEST:
             self.absent(f"the integral takes too long for s > {1 / _COLDEST:.0f}")
             return None
-        cosines, weights = _cosines(self.scale, int(self.dim))
-        target = own(cosines, _sines(cosines))
+        cosines, weights = cosine_law(self.scale, int(self.dim))
+        target = own(cosines, sines(cosines))
         total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own)
         return total - float(self.scale * (weights @ target))
 
@@ -128,7 +166,7 @@ class Sizes:
         if scale > 1 / _COLDEST:
             self.absent(f"the integral takes too long for t > {1 / _COLDEST:.0f}")
             return None
-        cosines, weights = _cosines(scale, int(self.dim))
+        cosines, weights = cosine_law(scale, int(self.dim))
         z = scale * cosines + bias
         return float(weights @ (np.logaddexp(0.0, -z) + (self.n - 1) * np.logaddexp(0.0, z)))
 
@@ -176,11 +214,58 @@ class Sizes:
             return None
         return same
 
-    def uniform(self, t: float) -> float | None:
-        """Log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t for independent uniform u, v (WI-3). None without D."""
+    def uniform(self) -> float | None:
+        """U = log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t, for uniform u, v (WI-3). None without D."""
         if self.dim is None:
             return None  # and `dim` is recorded as looked up
+        t = float(self.t)
         return log_0f1(self.dim / 2, t * t) - 2 * t
+
+    def potential_chance(self) -> Estimate | None:
+        """Mean over n independent uniform points, which is below U: the logarithm is concave."""
+        if self.dim is None or self.n < 2:
+            return None
+        return mean_log_potential(int(self.n), self.t, int(self.dim), self.potential_bound() or -math.inf)
+
+    def potential_bound(self) -> float | None:
+        """No n points have less uniformity L than the larger of -2 t n / (n - 1) and log((n e^U - 1) / (n - 1)).
+
+        The first is Jensen's: the mean of |x_i - x_j|^2 over pairs is at most 2 n / (n - 1), as |sum of rows|^2 >= 0.
+        The second: of all laws on the sphere, the uniform one has the least mean potential e^U (WI-3), hence also
+        among laws of n points. Over all n^2 ordered pairs, n of which are a point with itself and count 1,
+
+            (n (n - 1) e^L + n) / n^2 >= e^U.
+
+        It needs n e^U > 1. The least L is at most U, for random points have e^L = e^U in the mean; and as n grows, the
+        bound comes up to U: it is U + log(1 - (e^-U - 1) / (n - 1)).
+        """
+        n = int(self.n)
+        if n < 2:
+            return None
+        simplex, uniform = -2 * float(self.t) * n / (n - 1), self.uniform()
+        excess = 0.0 if uniform is None else n * math.exp(uniform) - 1
+        # Less what rounding may add: regular polygons are that near to it.
+        return max(simplex, math.log(excess / (n - 1)) - 2.0**-46) if excess > 0 else simplex
+
+    def least_potential(self) -> float | None:
+        """Uniformity of the points that minimize it, where they are known: simplex, polygon and cross-polytope.
+
+        exp(-t r) is completely monotone in r = |x - y|^2, so that every sharp configuration minimizes it (Cohn & Kumar
+        2007): m distances, and a spherical (2m - 1)-design. The polygon has floor(n / 2) distances and is an
+        (n - 1)-design; of the cross-polytope, the points +-e_k, these are 2 and 3. A simplex in more dimensions than
+        it needs attains Jensen's bound.
+        """
+        if self.dim is None or self.n < 2:
+            return None
+        n, t = int(self.n), float(self.t)
+        if n <= self.dim + 1:
+            return -2 * t * n / (n - 1)
+        if n == 2 * self.dim:
+            return _log_mean([(2.0, n - 2), (4.0, 1)], t)
+        if self.dim == 2 and n <= _MOST_CORNERS:
+            return _log_mean([(4 * math.sin(math.pi * k / n) ** 2, 1) for k in range(1, n)], t)
+        self.absent("known for N <= D + 1, N = 2 D and D = 2: it is above the lower bound, and at most chance")
+        return None
 
     def paco_bound(self) -> float:
         """(1 + a K) log(1 + a K) - a K log a with K positives; in the normalized form divided by 1 + a K (PC-5).
@@ -202,90 +287,8 @@ class Sizes:
         return False
 
 
-def log_0f1(b: float, z: float) -> float:
-    """Log of the confluent hypergeometric limit function 0F1(; b; z)."""
-    import mpmath
-
-    if math.isinf(z):
-        msg = "the exponents leave the range of 64-bit floats"
-        raise OverflowError(msg)
-    return float(mpmath.log(mpmath.hyp0f1(b, z)))
-
-
-def mean_log_sum(terms: int, kappa: float, dim: int, own: Callable[[Any, Any], Any] | None = None) -> float:
-    """E log(e^(kappa s_1) + ... + e^(kappa s_m)) for independent cosines s_j of uniform rows in `dim` dimensions.
-
-    By log x = integral over u of exp(-e^u) - exp(-x e^u), the mean is that of exp(-e^u) - phi(u)^m with
-    phi(u) = E exp(-e^(u + kappa s)). Both integrands are analytic and fall off exponentially, so that the trapezoidal
-    rule with these steps is exact to rounding.
-
-    Parameters
-    ----------
-    terms : int
-        m, at least 1.
-    kappa : float
-        Inverse temperature, or scale, of the cosines.
-    dim : int
-        Features of a row.
-    own : callable, optional
-        A function of cosine and sine: own(s_1) stands in the place of s_1.
-
-    Returns
-    -------
-    float
-        In nats.
-    """
-    import numpy as np
-
-    cosines, weights = _cosines(kappa, dim)
-    every = _law(kappa * cosines, weights)
-    first = None if own is None else _law(kappa * own(cosines, _sines(cosines)), weights)
-    reach = kappa if first is None else max(kappa, float(np.max(np.abs(first[0]))))
-    # Left of the range of u both terms are 1 to rounding (e^-40 is 4e-18), right of it both are 0.
-    equal, step, total = terms - (first is not None), 0.25, 0.0
-    for u in np.arange(-(reach + math.log(terms) + 40), reach + 4, step):
-        missing = _missing(u, *every)
-        # phi^m through log1p: 1 - phi has its digits where phi is nearly 1.
-        power = math.exp(equal * math.log1p(-missing)) if missing < 1 else float(equal == 0)
-        power *= 1.0 if first is None else 1 - _missing(u, *first)
-        # exp(-e^5) is 4e-65, that is, 0; the cap keeps e^u finite.
-        total += math.exp(-math.exp(min(u, 5.0))) - power
-    return total * step
-
-
-def _law(values: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Values, rising, with their weights, and the weight of each and all above it: `_missing` needs no full sum."""
-    import numpy as np
-
-    order = np.argsort(values)
-    return values[order], weights[order], np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
-
-
-def _missing(u: float, values: Any, weights: Any, beyond: Any) -> float:
-    """1 - E exp(-e^(u + x)): it is below 1e-17 left of u + x = -40 and 1 to rounding right of 4."""
-    import numpy as np
-
-    low, high = np.searchsorted(values, (-40 - u, 4 - u))
-    return float(weights[low:high] @ -np.expm1(-np.exp(u + values[low:high])) + beyond[high])
-
-
-def _sines(cosines: Any) -> Any:
-    import numpy as np
-
-    return np.sqrt((1 - cosines) * (1 + cosines))
-
-
-def _cosines(kappa: float, dim: int) -> tuple[Any, Any]:
-    """Nodes, rising, and weights of the cosine's law (1 - s^2)^((D - 3) / 2), by s = tanh v."""
-    import numpy as np
-
-    # On a line the cosine is a sign, without a density.
-    if dim == 1:
-        return np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    # The weight cosh(v)^-(D - 1) has a width of 1 / sqrt(D) and falls below e^-40 within the reach: like
-    # exp(-(D - 1) v^2 / 2) near 0, like (2 e^-v)^(D - 1) far out.
-    step = min(0.3 / max(kappa, 1.0), 0.2 / math.sqrt(dim))
-    reach = 40 / (dim - 1) + math.sqrt(80 / (dim - 1))
-    v = np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1) * step
-    weights = np.exp(-(dim - 1) * np.log(np.cosh(v)))
-    return np.tanh(v), weights / weights.sum()
+def _log_mean(distances: Sequence[tuple[float, int]], t: float) -> float:
+    """Log of the mean of e^(-t d), d a squared distance that occurs so often."""
+    nearest, pairs = min(d for d, _ in distances), sum(count for _, count in distances)
+    total = math.fsum(count * math.exp(t * (nearest - d)) for d, count in distances)
+    return math.log(total / pairs) - t * nearest

@@ -1,5 +1,6 @@
 """The page and the record of `nceref expect`: what a loss should read."""
 
+import math
 import re
 from dataclasses import asdict
 from typing import Any
@@ -54,7 +55,14 @@ def _settings(expected: ExpectedReadings) -> str:
 
 
 def _value(reading: Reading) -> str:
-    return _number(reading.value) if reading.value is not None else "needs --dim" if reading.needs_dim else "-"
+    if reading.value is None:
+        return "needs --dim" if reading.needs_dim else "-"
+    # An error below what is printed is none.
+    if reading.error <= 5e-8 * abs(reading.value):
+        return _number(reading.value)
+    # Two digits of the error, and the same places of the value.
+    places = max(0, 1 - math.floor(math.log10(reading.error)))
+    return f"{reading.value:.{places}f}±{reading.error:.{places}f}"
 
 
 def _number(value: Any) -> str:

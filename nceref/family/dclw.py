@@ -88,6 +88,15 @@ LOSS = Loss(
     relations=(Relation("dcl", "a flat weighting (sigma to infinity) is DCL", _flat),),
     expectations=(
         Expectation(
+            "chance", "log(2N - 2)", "independent uniform rows as D grows: all similarities 0, weights 1 (WI-2)",
+            lambda s: s.log(2 * s.n - 2), dim=False,
+        ),
+        Expectation(
+            "chance", "E log sum of 2N - 2 terms e^(s/T) + E (sum s e^(s/sigma) / sum e^(s/sigma)) / T over N terms",
+            "s cosines of independent uniform rows in D dimensions: -w s has the mean of the second part (WI-2)",
+            lambda s: s.weighted_chance(), dim=True,
+        ),
+        Expectation(
             "collapse", "log(2N - 2)", "all similarities equal: every weight is 1 (NC-5)", lambda s: s.log(2 * s.n - 2)
         ),
         Expectation(

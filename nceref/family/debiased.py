@@ -67,6 +67,13 @@ def _no_concentration(losses, rng):
     return losses.debiased(z1, z2, temperature=0.3), losses.hcl(z1, z2, temperature=0.3, concentration=0.0)
 
 
+def _chance(s):
+    count = 2 * s.n - 2
+    if count < 1:
+        return None
+    return s.sampled_chance(count, {"negatives": 1.0}, corrected_negatives(s.temperature, s.positive_prior, count))
+
+
 LOSS = Loss(
     name="debiased",
     summary="NT-Xent whose negatives are corrected for samples of the anchor's own class among them.",
@@ -94,6 +101,14 @@ LOSS = Loss(
         Relation("hcl", "HCL with concentration 0", _no_concentration),
     ),
     expectations=(
+        Expectation(
+            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(2 * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(1 + Ng / e^+)", "cosines of independent uniform rows in D dimensions, drawn (WI-2)",
+            lambda s: _chance(s), dim=True,
+        ),
         Expectation(
             "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
         ),

@@ -73,6 +73,11 @@ def _fewer(losses, rng):
     return losses.hard_contrastive(q, k, temperature=0.3, fraction=0.5), losses.info_nce(q, k, temperature=0.3)
 
 
+def _chance(s):
+    k = kept(s.fraction, s.n - 1)
+    return s.sampled_chance(s.n - 1, {"negatives": 1.0}, softmax_one_positive, hardest=k) if k else 0.0
+
+
 LOSS = Loss(
     name="hard_contrastive",
     summary="InfoNCE over the hardest negatives only: an upper quantile of each row.",
@@ -104,6 +109,14 @@ LOSS = Loss(
         Relation("info_nce", "never above InfoNCE at the same temperature", _fewer, "<="),
     ),
     expectations=(
+        Expectation(
+            "chance", "log(1 + k)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(1 + kept(s.fraction, s.n - 1)), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(e^(p/T) + sum of the k largest of N-1 terms e^(s/T))",
+            "p and s cosines of independent uniform rows in D dimensions, drawn (WI-2)", lambda s: _chance(s), dim=True,
+        ),
         Expectation(
             "collapse", "log(1 + k)", "all similarities equal (NC-5)", lambda s: s.log(1 + kept(s.fraction, s.n - 1)),
         ),

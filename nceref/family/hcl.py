@@ -65,6 +65,14 @@ def _plain(losses, rng):
     return left, losses.nt_xent(z1, z2, temperature=0.3)
 
 
+def _chance(s):
+    count, b = 2 * s.n - 2, s.concentration
+    if count < 1:
+        return None
+    head = _head(corrected_negatives(s.temperature, s.positive_prior, count), count)
+    return s.sampled_chance(count, {"negatives": 1 + b, "negatives_level": b}, head)
+
+
 LOSS = Loss(
     name="hcl",
     summary="Debiased contrastive loss with importance weights on hard negatives.",
@@ -101,6 +109,14 @@ LOSS = Loss(
     rows="(2N,), view 1 first",
     relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
     expectations=(
+        Expectation(
+            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(2 * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(1 + Ng / e^+)", "cosines of independent uniform rows in D dimensions, drawn (WI-2)",
+            lambda s: _chance(s), dim=True,
+        ),
         Expectation(
             "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
         ),

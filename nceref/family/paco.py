@@ -251,6 +251,16 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
+            "chance", "(1 + aK) log(n + M - 1 + C), K positives, M rows in the queue",
+            "independent uniform rows as D grows, and centers 0: all logits 0 (WI-2)",
+            lambda s: s.paco_chance(), dim=False,
+        ),
+        Expectation(
+            "chance", "(1 + aK) E log(C + sum of n + M - 1 terms e^(s/T)), K positives, M rows in the queue",
+            "s cosines of independent uniform rows in D dimensions, centers 0 (WI-2)",
+            lambda s: s.paco_chance(), dim=True,
+        ),
+        Expectation(
             "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives",
             "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5)",
             lambda s: s.paco_bound(),

@@ -64,10 +64,6 @@ def _diagonal(losses, rng):
     return losses.uniformity(x, include_diagonal=True), np.log((n * (n - 1) * np.exp(without) + n) / n**2)
 
 
-def _simplex(s):
-    return -2 * s.t * s.n / (s.n - 1) if s.n > 1 else None
-
-
 LOSS = Loss(
     name="uniformity",
     summary="Log of the mean Gaussian potential between points: what spreads them over the sphere.",
@@ -93,16 +89,20 @@ LOSS = Loss(
     relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),
     expectations=(
         Expectation(
-            "chance", "log 0F1(; D/2; t^2) - 2t", "independent uniform points, the optimum in the mean (WI-3)",
-            lambda s: s.uniform(s.t),
+            "chance", "E log mean_{i<j} exp(-t |x_i - x_j|^2)",
+            "N independent uniform points; at most U = log 0F1(; D/2; t^2) - 2t, and near it for many (WI-3)",
+            lambda s: s.potential_chance(),
         ),
         Expectation("collapse", "0", "all points equal: the maximum (NC-5)", lambda s: 0.0),
         Expectation(
-            "optimum", "-2 t N/(N-1) for N <= D + 1, else log 0F1(; D/2; t^2) - 2t",
-            "a regular simplex; for many points the uniform law, which a finite sample may undercut a little (WI-3)",
-            lambda s: _simplex(s) if s.dim is not None and s.n <= s.dim + 1 else s.uniform(s.t),
+            "optimum", "-2 t N/(N-1) for N <= D + 1; the polygon for D = 2; the points +-e_k for N = 2 D",
+            "a regular simplex; beyond it the sharp configurations (Cohn & Kumar 2007)", lambda s: s.least_potential(),
         ),
-        Expectation("lower bound", "-2 t N/(N-1)", "Jensen: mean squared distance <= 2 N/(N-1)", lambda s: _simplex(s)),
+        Expectation(
+            "lower bound", "-2 t N/(N-1), or log((N e^U - 1)/(N-1)) if that is more",
+            "mean squared distance <= 2 N/(N-1) (Jensen); the uniform law has the least mean over all N^2 pairs (WI-3)",
+            lambda s: s.potential_bound(),
+        ),
         Expectation("upper bound", "0", "a mean of numbers <= 1", lambda s: 0.0),
     ),
     sign="<= 0",

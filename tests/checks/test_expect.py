@@ -1,6 +1,7 @@
 """What a loss is expected to read, against the loss itself and against published numbers."""
 
 import re
+from functools import cache
 from math import inf, log, sqrt
 
 import numpy as np
@@ -26,6 +27,7 @@ def scalars(name):
     return {p.name: sqrt(p.typical[0] * p.typical[1]) for p in required}
 
 
+@cache
 def sizes(name):
     """Those of the sizes below that the readings of the loss depend on: all others are refused."""
     given = {"n": N, "dim": D, "classes": CLASSES, **scalars(name)}
@@ -122,9 +124,10 @@ def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, 
 
 def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
-    one = expected_readings("paco", given).readings[0].value
-    other = expected_readings("paco", {"alpha": 0.05, "positives": (64 + 64) // 8 - 1}).readings[0].value
-    assert one == other
+    one, other = expected_readings("paco", given), expected_readings("paco", {**given, "positives": 128 // 8 - 1})
+    assert [r.value for r in one.readings] == [r.value for r in other.readings]
+    # 127 other rows and 8 centers.
+    assert close(one.readings[1].value, (1 + 0.05 * 15) * log(127 + 8))
 
 
 @pytest.mark.parametrize("name", declaring("collapse"))
@@ -180,15 +183,44 @@ def test_opposed_and_aligned_extremes_attain_the_cosine_bounds():
 WITH_DIM = [n for n, loss in ALL.items() if any(e.dim for e in loss.declaration.expectations)]
 
 
+def drawn(name, given, batches=400):
+    """Mean and standard error of the loss over batches of random rows; centers are 0."""
+    rng, of_batches = np.random.default_rng(0), []
+    for _ in range(batches):
+        arguments = {**inputs(name, lambda rows: rng.standard_normal((rows, D))), **given}
+        centers = {"centers": 0 * arguments["centers"]} if "centers" in arguments else {}
+        of_batches.append(ALL[name](**{**arguments, **centers}))
+    return np.mean(of_batches), np.std(of_batches, ddof=1) / sqrt(batches)
+
+
 @pytest.mark.parametrize("name", WITH_DIM)
 def test_random_rows_read_chance_on_average(name):
     # 400 independent batches: their mean lies within 4 standard errors, which are small enough to tell D = 8 from none.
-    rng = np.random.default_rng(0)
-    drawn = [ALL[name](**inputs(name, lambda rows: rng.standard_normal((rows, D)))) for _ in range(400)]
-    mean, error = np.mean(drawn), np.std(drawn, ddof=1) / sqrt(len(drawn))
-    assert abs(mean - values(name)["chance"]) <= 4 * error
-    without = expected_readings(name, {k: v for k, v in sizes(name).items() if k != "dim"})
-    assert mean > next(r.value for r in without.readings if r.situation == "chance") + 4 * error
+    mean, error = drawn(name, {})
+    expected = chance(name, sizes(name))
+    assert abs(mean - expected.value) <= 4 * np.hypot(error, expected.error)
+    without = chance(name, {k: v for k, v in sizes(name).items() if k != "dim"})
+    assert mean > without.value + 4 * error
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("debiased", {"temperature": 0.1, "positive_prior": 0.4}),
+        ("dclw", {"temperature": 0.1, "sigma": 0.2}),
+        ("hard_contrastive", {"temperature": 0.1, "fraction": 0.2}),
+        ("hcl", {"temperature": 0.1, "concentration": 2.0}),
+        ("paco", {"temperature": 0.1, "alpha": 0.5, "form": "normalized"}),
+        ("uniformity", {"t": 1.0}),
+        ("uniformity", {"t": 5.0}),
+    ],
+)
+def test_chance_depends_on_every_scalar_as_the_loss_does(name, given):
+    # What is added to DCL is not much more than the scatter of 400 batches.
+    mean, error = drawn(name, given, 1600 if name == "dclw" else 400)
+    expected = chance(name, {**sizes(name), **given})
+    assert abs(mean - expected.value) <= 4 * np.hypot(error, expected.error)
+    assert error < 0.2
 
 
 def test_without_dim_chance_is_that_of_equal_similarities():
@@ -274,7 +306,7 @@ def test_defaults_are_named_and_what_was_given_is_not():
         ("clip", {"n": 8, "temperature": 1, "logit_scale": 1}, "give one of them"),
         ("nt_xent", {"n": 8, "temprature": 1}, "no size or scalar `temprature`; did you mean `temperature`?"),
         ("nt_xent", {"n": 8, "temperature": 1, "classes": 4}, "no reading of nt_xent depends on `classes`"),
-        ("hcl", {"n": 8, "temperature": 1, "dim": 3}, "no reading of hcl depends on `dim`; they depend on `n`, `temp"),
+        ("balanced_softmax", {"dim": 3}, "no reading of balanced_softmax depends on `dim`; they depend on `classes`"),
         (
             "arcface",
             {"n": 8},

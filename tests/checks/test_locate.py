@@ -55,15 +55,13 @@ def test_one_digit_is_no_match_unless_the_values_are_equal(run):
     assert locate(expected_readings("alignment", {}), "2").sentences[0] == "2 is chance (2), exactly."
 
 
-def test_chance_and_optimum_in_one_are_said_once():
-    expected = expected_readings("uniformity", {"n": 256, "dim": 64})
-    sentences = locate(expected, "-3.9").sentences
-    assert sentences[0] == "-3.9 is optimum and chance (-3.875236), to 2 digits."
-    assert sentences[1:] == ("chance and optimum: independent random rows read this, and no law of the rows does better"
-                             " in the mean.",)  # fmt: skip
-    undercut = locate(expected, "-3.95")
-    assert undercut.possible
-    assert "a finite batch may read a little less" in undercut.sentences[0]
+def test_less_than_chance_is_no_room_for_more_where_the_optimum_is_not_known():
+    between = locate(expected_readings("uniformity", {"n": 256, "dim": 64}), "-3.95")
+    assert between.possible
+    assert "the optimum is not known for these sizes" in between.sentences[0]
+    pentagon = expected_readings("uniformity", {"n": 5, "dim": 2})
+    assert not locate(pentagon, "-3.46").possible
+    assert locate(pentagon, "-3.4457").sentences[0].startswith("-3.4457 is optimum")
 
 
 def test_random_rows_are_awaited_where_their_reading_needs_dim():

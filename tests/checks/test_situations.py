@@ -3,11 +3,16 @@
 from itertools import product
 from math import cosh, exp, log, pi
 
+import mpmath
 import numpy as np
 import pytest
 
+from nceref import losses
+from nceref.checks import random_rows
 from nceref.checks.expect import expected_readings
-from nceref.checks.situations import Sizes, log_0f1, mean_log_sum
+from nceref.checks.integrals import log_0f1, mean_log_sum, mean_softmax_cosine
+from nceref.checks.random_rows import mean_log_potential, mean_of_rows
+from nceref.checks.situations import Sizes
 from nceref.tolerance import close
 
 PUBLISHED_UNIFORMITY = {2: -1.57502720, 3: -2.07977706, 8: -3.08252723, 128: -3.93753001, 2048: -3.99609376}
@@ -16,7 +21,79 @@ PUBLISHED_UNIFORMITY = {2: -1.57502720, 3: -2.07977706, 8: -3.08252723, 128: -3.
 @pytest.mark.parametrize(("dim", "printed"), PUBLISHED_UNIFORMITY.items())
 def test_uniform_law_has_the_published_uniformity(dim, printed):
     # WI-3, eight decimals.
-    assert f"{Sizes({'dim': dim}).uniform(2.0):.8f}" == f"{printed:.8f}"
+    assert f"{Sizes({'dim': dim, 't': 2.0}).uniform():.8f}" == f"{printed:.8f}"
+
+
+def polygon(n):
+    """Uniformity of the regular polygon at t = 2, to 50 digits."""
+    with mpmath.workdps(50):
+        chords = [4 * mpmath.sin(mpmath.pi * k / n) ** 2 for k in range(1, n)]
+        return mpmath.log(sum(mpmath.exp(-2 * d) for d in chords) / (n - 1))
+
+
+def bound(n, dim):
+    """The larger of both lower bounds of uniformity, to 50 digits."""
+    with mpmath.workdps(50):
+        mass = n * mpmath.hyp0f1(mpmath.mpf(dim) / 2, 4) * mpmath.exp(-4) - 1
+        simplex = mpmath.mpf(-4 * n) / (n - 1)
+        return max(simplex, mpmath.log(mass / (n - 1))) if mass > 0 else simplex
+
+
+@pytest.mark.parametrize("n", [3, 5, 8, 16, 24, 64])
+def test_polygons_minimize_uniformity_and_come_up_to_the_bound(n):
+    sizes = Sizes({"n": n, "dim": 2, "t": 2.0})
+    assert close(sizes.least_potential(), float(polygon(n)))
+    assert close(sizes.potential_bound(), float(bound(n, 2)), scale=100)
+    assert sizes.potential_bound() <= sizes.least_potential()
+    # Terms of degree n and above of the potential are all that is between them: 2 I_n(4) e^-4.
+    assert (n < 16) or 0 < polygon(n) - bound(n, 2) + mpmath.mpf(10) ** -45 < 1e-8
+
+
+@pytest.mark.parametrize(("n", "dim"), [(4, 3), (5, 2), (5, 3), (6, 3), (8, 2), (8, 4), (12, 3), (30, 3)])
+def test_descent_from_random_points_ends_at_the_optimum_of_uniformity_or_above_its_bound(n, dim):
+    sizes, rng, ends = Sizes({"n": n, "dim": dim, "t": 2.0}), np.random.default_rng(0), []
+    for _ in range(3):
+        x, rate = rng.standard_normal((n, dim)), 0.5
+        value, slope = losses.uniformity.value_and_grad(x)
+        for _ in range(150):
+            moved = x / np.linalg.norm(x, axis=1, keepdims=True) - rate * slope["x"]
+            new, new_slope = losses.uniformity.value_and_grad(moved)
+            x, value, slope = (moved, new, new_slope) if new < value else (x, value, slope)
+            rate *= 1.3 if new == value else 0.5
+        ends.append(value)
+    least, limit = sizes.least_potential(), sizes.potential_bound()
+    # Random points read U in the mean; 30 points come within .001 of the bound, and U is .28 above it.
+    assert limit - 1e-12 < min(ends) < sizes.uniform()
+    assert n < 30 or min(ends) < limit + 2e-3
+    assert least is None or abs(min(ends) - least) < 1e-3
+
+
+def test_mean_of_uniformity_is_exact_for_two_points_and_its_interval_holds_what_is_drawn(monkeypatch):
+    assert mean_log_potential(2, 2.0, 3, -8.0) == -4
+    drawn = mean_log_potential(40, 2.0, 2, Sizes({"n": 40, "dim": 2, "t": 2.0}).potential_bound())
+    monkeypatch.setattr(random_rows, "_MOST_POINTS", 3)
+    interval = mean_log_potential(40, 2.0, 2, Sizes({"n": 40, "dim": 2, "t": 2.0}).potential_bound())
+    assert abs(drawn - interval) < interval.error + 4 * drawn.error
+    assert drawn.error < interval.error / 10 < 1e-3
+
+
+def test_drawn_mean_is_the_integral_where_that_is_known():
+    # The own term and its mean are control variates: a sum without it is what is left to the draws.
+    head = lambda stats: (stats["negatives"], None)  # noqa: E731
+    drawn = mean_of_rows(30, 5.0, 8, {"negatives": 1.0}, head)
+    assert abs(drawn - mean_log_sum(30, 5.0, 8)) < 4 * drawn.error < 1e-2
+
+
+def test_mean_weighted_cosine_is_the_slope_of_the_mean_log_sum():
+    for dim, kappa in ((1, 2.0), (3, 5.0), (64, 20.0)):
+        h = 1e-4 * kappa
+        slope = (mean_log_sum(9, kappa + h, dim) - mean_log_sum(9, kappa - h, dim)) / (2 * h)
+        assert abs(mean_softmax_cosine(9, kappa, dim) - slope) < 1e-7
+
+
+def test_constant_term_of_a_sum_is_a_term_of_equal_rows():
+    # One cosine on a line: e^5 or e^-5, next to 3.
+    assert close(mean_log_sum(1, 5.0, 1, plus=3.0), (log(3 + exp(5)) + log(3 + exp(-5))) / 2, scale=45)
 
 
 @pytest.mark.parametrize(("positives", "printed"), [(8, "1.6693540"), (8.192, "1.710976")])

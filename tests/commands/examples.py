@@ -79,12 +79,13 @@ EXAMPLES = (
     Example("derive nce-optimum --latex --out made.tex"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --dim 8 --value 6.2364"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --value=-1", 1),
+    Example("expect --loss uniformity --n 5 --dim 2"),
     Example(
         "expect --loss siglip --n 8 --set logit_scale=10 --set logit_bias=-10 --value 3 --json",
         json="-",
         keys={
             "": "conventions, defaults, loss, readings, settings, sign, value",
-            "readings[]": "because, formula, needs_dim, situation, value",
+            "readings[]": "because, error, formula, needs_dim, situation, value",
             "settings": "dim, logit_bias, logit_scale, n",
         },
     ),
