@@ -135,7 +135,12 @@ def test_launcher_runs_from_a_clone(tmp_path):
     assert process.stdout == f"nceref {nceref.__version__}\n"
 
 
-def test_package_runs_as_a_module(tmp_path):
-    command = [sys.executable, "-m", "nceref", "--version"]
-    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert process.stdout == f"nceref {nceref.__version__}\n"
+def test_package_runs_as_a_module_and_takes_nothing_but_the_target_from_the_working_folder(tmp_path):
+    (tmp_path / "mine.py").write_text("def loss(x, y):\n    return 0.0\n")
+    for name in ("click", "json", "numpy", "scipy", "rich", "subprocess"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the working folder')")
+    words = "mine:loss --loss alignment --set normalize=none --suite quick --list-cases"
+    command = [sys.executable, "-m", "nceref", "verify", *words.split()]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "designed" in process.stdout
