@@ -276,12 +276,19 @@ def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
 
 
 def _groups(todo: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """What follows from one derivation is run by one process, which checks its steps once."""
+    """What rests on the same work is run by one process, which does that work once."""
     groups: dict[object, list[tuple[str, str]]] = {}
     for one, kind in todo:
-        topic = claims()[one].derivation if kind == "symbolic" else ""
-        groups.setdefault(topic or (one, kind), []).append((one, kind))
+        groups.setdefault(_shared(claims()[one], kind) or (one, kind), []).append((one, kind))
     return list(groups.values())
+
+
+def _shared(claim: Claim, kind: str) -> str:
+    """The derivation that evidence follows, or the module outside of the claims whose runs it is about."""
+    if kind == "symbolic" and claim.derivation:
+        return claim.derivation
+    module = getattr(claim.evidence().get(kind), "__module__", "")
+    return "" if module.startswith("nceref.theory") else module
 
 
 def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:

@@ -144,7 +144,10 @@ def _minima_of_the_simple_loss(rng):
 
 
 def _strongest_push(temperature, others=1e12):
-    """Where a negative pushes hardest, by search; `others`: the rest of the normalizer, in units of exp(1 / tau)."""
+    """Where a negative pushes hardest, by search; `others`: the rest of the normalizer, in units of exp(1 / tau).
+
+    With 1e12 of them the normalizer is as good as fixed.
+    """
     from math import exp, log
 
     from scipy.optimize import minimize_scalar
@@ -156,12 +159,14 @@ def _strongest_push(temperature, others=1e12):
 
 
 def _strongest_push_by_search(rng):
-    """A search finds the peak and its five decimals; with its own weight in the normalizer it lies lower."""
-    from math import sqrt
+    """A search finds the peak and its five decimals; with its own weight in the normalizer, the lower root."""
+    from math import exp, sqrt
 
     for temperature in 10 ** rng.uniform(-1.5, 1, 20):
         peak = (sqrt(temperature**2 + 4) - temperature) / 2
-        if abs(_strongest_push(temperature) - peak) > 1e-6 or _strongest_push(temperature, others=1.0) >= peak:
+        own = _strongest_push(temperature, others=1.0)
+        left = (1 - own * own) / (1 + exp((own - 1) / temperature)) - temperature * own
+        if abs(_strongest_push(temperature) - peak) > 1e-6 or own >= peak or abs(left) > 1e-5:
             return False
     return all(f"{_strongest_push(t):.5f}" == text for t, text in PEAKS.items())
 
@@ -298,17 +303,21 @@ CHAPTER = Chapter(
             source="source 000; source 002",
             place="end of the section on hard negatives; note on point charges",
             published="Negatives repel like charges of one sign: the closer they are, the more.",
-            latex=r"F_j\propto e^{s_j/\tau}\sqrt{1-s_j^2},\qquad s^*=\tfrac12\big(\sqrt{\tau^2+4}-\tau\big),\qquad "
+            latex=r"F_j=\frac{P_j}\tau\sqrt{1-s_j^2}\ \text{is largest where}\ (1-P_j)(1-s^2)=\tau s;\qquad "
+            r"F_j\propto e^{s_j/\tau}\sqrt{1-s_j^2}\ \text{with the normalizer fixed, at}\ "
+            r"s^*=\tfrac12\big(\sqrt{\tau^2+4}-\tau\big):\quad "
             r"\frac{d\log F}{ds}=\frac{(s^*-s)(s+1/s^*)}{\tau(1-s^2)}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="True of the gradient by the similarity. The force on an anchor of unit length is tangential: it "
-            "peaks at s* and vanishes at contact, where a Coulomb force diverges.",
+            "vanishes at contact, where a Coulomb force diverges. With the normalizer held fixed it peaks at s*; else "
+            "at a lower s, where (1 - P_j) (1 - s^2) = tau s.",
             scenario="split",
             as_published="0 < d(push[0], s[1])",
             counterexample={"s": (0.9, 0.99, -0.3), "t": 0.1, "w": 1.0},
             formula="d(log(push[0]), s[1]) == (peak - s[1]) * (s[1] + 1 / peak) / (t * (1 - s[1]**2))"
-            " and peak**2 + t * peak == 1",
+            " and peak**2 + t * peak == 1"
+            " and d(log(force[0]), s[1]) * t * (1 - s[1]**2) == (1 - P[1]) * (1 - s[1]**2) - t * s[1]",
             symbolic=True,
             numeric=True,
             random=_strongest_push_by_search,

@@ -104,6 +104,55 @@ def _collapse():
     return all(exact) and np.allclose([*pair, losses.info_nce(x, x, temperature=0.1)], [0, 0, np.log(64)], atol=1e-13)
 
 
+def _descended(parts, start):
+    """Two views of points in the plane, (2, N, 2), where descent on the sum of these parts of the loss ends."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    from nceref import losses
+
+    def loss(flat):
+        total, slope, pair = 0.0, np.zeros((2, *start.shape[1:])), flat.reshape(start.shape)
+        if "alignment" in parts:
+            value, grad = losses.alignment.value_and_grad(*pair)
+            total, slope = total + value, slope + np.stack([grad["x"], grad["y"]])
+        if "uniformity" in parts:
+            value, grad = losses.uniformity.value_and_grad(pair.reshape(-1, 2))
+            total, slope = total + value, slope + grad["x"].reshape(start.shape)
+        return total, slope.ravel()
+
+    end = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10})
+    pair = end.x.reshape(start.shape)
+    return pair / np.linalg.norm(pair, axis=2, keepdims=True)
+
+
+def _one_part_is_not_enough():
+    """Six pairs in the plane: what descent on alignment, on uniformity and on both makes of alignment and uniformity.
+
+    Alignment alone leaves pairs where they met, and a collapse as it is; uniformity alone spreads all twelve points and
+    tears the pairs apart; both put the pairs on the corners of a hexagon.
+    """
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    from nceref import losses
+
+    hexagon, twelve = ([np.cos(a), np.sin(a)] for a in (2 * np.pi * np.arange(n) / n for n in (6, 12)))
+    paired, spread = (float(losses.uniformity(np.transpose(x))) for x in (np.tile(hexagon, 2), twelve))
+    held = []
+    with threadpool_limits(1):
+        for seed in range(2):
+            start = np.random.default_rng(seed).standard_normal((2, 6, 2))
+            parts = ("alignment",), ("uniformity",), ("alignment", "uniformity")
+            ends = [_descended(chosen, start) for chosen in parts]
+            pulled, pushed, both = ((losses.alignment(*x), losses.uniformity(x.reshape(-1, 2))) for x in ends)
+            held += [pulled[0] < 1e-12 and pulled[1] > paired + 0.2, pushed[0] > 1 and abs(pushed[1] - spread) < 1e-9]
+            held += [both[0] < 1e-12 and abs(both[1] - paired) < 1e-9]
+        collapsed = np.tile([0.6, 0.8], (2, 6, 1))
+        held += [np.allclose(_descended(("alignment",), collapsed), collapsed, atol=1e-12)]
+    return all(held)
+
+
 CHAPTER = Chapter(
     name="source_002",
     title="Source 002: the NCE loss, alignment and uniformity",
@@ -182,18 +231,21 @@ CHAPTER = Chapter(
         ),
         Claim(
             id="NC-5",
-            title="without uniformity the encoder collapses",
+            title="without alignment no clusters, without uniformity a collapse",
             source=SOURCE,
             place="section on degenerate solutions",
-            published="Both parts are needed: without uniformity all inputs get the same representation.",
+            published="Both parts are needed: without alignment nothing clusters; without uniformity all inputs easily "
+            "get the same representation.",
             latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
-            r"L_{\mathrm{uniform}}=0=\max",
+            r"L_{\mathrm{uniform}}=0=\max;\qquad L_{\mathrm{uniform}}(z_{\pi(1)},\dots,z_{\pi(n)})"
+            r"=L_{\mathrm{uniform}}(z_1,\dots,z_n)\ \text{for every}\ \pi",
             expected=Verdict.AGREES,
             scenario="split",
             formula="-1 / t <= alignment and ideal - 1 / t <= log(N)",
-            numeric=_collapse,
+            numeric=lambda: _collapse() and _one_part_is_not_enough(),
             random=True,
-            no_evidence="symbolic: equal similarities are substituted, with 50 digits",
+            no_evidence="symbolic: equal similarities are substituted, with 50 digits; that uniformity does not know "
+            "who is whose partner is seen where descent on it ends",
         ),
         Claim(
             id="NC-6",

@@ -22,6 +22,8 @@ FIRST_LAYER = ((0.029746655374765396, 0.455817312002182), (0.5709835886955261, -
 SECOND_LAYER = (-0.02270711213350296, 0.3128247559070587, -0.13402527570724487, 0.09300976246595383)
 INDICES = ((3, 24, 13, 5, 33, 65), (3, 12, 9, 61, 45, 74), (1, 16, 4, 36, 17, 12), (3, 10, 16, 65, 32, 55))
 
+_PUBLISHED_RATE, _FIXED_RATIO = ("{} +- {}".format(*findings.RISES[confounder]) for confounder in (False, True))
+
 
 def _turning_point(similarities):
     """Where E_P[s] is the similarity of the positive, the loss there and the entropy, to the printed digits."""
@@ -325,10 +327,12 @@ CHAPTER = Chapter(
             published="The smaller the temperature, the closer similar samples get and the farther dissimilar ones.",
             latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad "
             r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau}",
-            expected=Verdict.WRONG,
-            repair=Repair.REPLACED,
-            repaired="With a fixed learning rate the temperature also scales the step, by 1 / tau: the pictures mix "
-            "both. Where free points end is the same at every temperature: all negatives alike, as Jensen has it.",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="Of such pictures, trained at one rate: from 0.99 to 0.01 the cosine within classes rises by "
+            f"{_PUBLISHED_RATE} (mean of 32 seeds, half of its 95 % interval). But the step is rate / temperature: "
+            f"with that held fixed, the rise is {_FIXED_RATIO}. Four free classes on the circle end as one square at "
+            "0.99 as at 0.01.",
             counterexample=_same_square,
             formula="t * d(L, s[0]) == P[0] - 1 and exp(mean(s[1:]) / t) <= mean([exp(x / t) for x in s[1:]])",
             derivation="gradients",
@@ -342,10 +346,11 @@ CHAPTER = Chapter(
             place="sections 3 and 5",
             published="For evenly spread features the temperature must be neither too large nor too small.",
             latex=r"\frac{\partial}{\partial a}L(a f_0,f_1,\dots)=0:\ \text{the loss sees directions only}",
-            expected=Verdict.WRONG,
-            repair=Repair.REPLACED,
-            repaired="On the circle, which is all the loss sees, four free classes end equally uniform at all of "
-            "them. The pictures show lengths too, which no term of the loss holds in place.",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired=f"Of such pictures, in the square, at one rate: a run at 0.05 is best for {findings.MOST} of 32 "
+            "seeds. On the circle, which is all the loss sees, one at 0.5 or 0.99 is, for as many, and four free "
+            "classes end equally uniform at all. No term of the loss holds lengths in place.",
             counterexample=_equally_uniform,
             scenario="encoder",
             formula="[d(L, a[j]) for j in range(len(a))] == 0",

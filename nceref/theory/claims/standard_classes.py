@@ -231,10 +231,11 @@ CHAPTER = Chapter(
             source=SIMPLEX,
             place="minimum of the supervised contrastive loss",
             published="The optimal arrangement is a simplex, whatever the temperature.",
-            latex=r"\arg\min L=\text{simplex for all}\ \tau\ \text{if}\ n_1=\dots=n_K",
+            latex=r"\arg\min L=\text{simplex for all}\ \tau\ \text{if}\ n_1=\dots=n_K,\ d\ge K-1",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of balanced classes. Else it does depend on it, and small classes approach each other.",
+            repaired="True of balanced classes with room for a simplex, K <= d + 1. Small classes of unbalanced ones "
+            "approach each other as it rises; without the room, see WI-4.",
             counterexample=_minorities_approach,
             numeric=_simplex_at_every_temperature,
             random=_never_below_the_floor,

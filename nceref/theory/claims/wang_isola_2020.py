@@ -1,6 +1,6 @@
 """Wang and Isola 2020: the metrics of alignment and uniformity, the limit of many negatives, and the optimum."""
 
-from nceref.theory.claim import Chapter, Claim
+from nceref.theory.claim import Chapter, Claim, Counter, Repair
 from nceref.theory.verdicts import Verdict
 
 PAPER = "Wang & Isola 2020"
@@ -114,6 +114,105 @@ def _no_sample_is_below(rng):
     return abs(losses.uniformity(polygon, include_diagonal=True) - float(least_uniformity(2))) < 1e-12
 
 
+def _five_points():
+    """The two best arrangements in space with 50 digits: least losses at 0.1 and at 0.2, and the cosines there."""
+    import mpmath
+
+    m = mpmath.MPContext()
+    m.dps = 50
+
+    def loss(classes, t):
+        # Of each class of alike points: how many they are, and the cosines of one with the others.
+        rows = [n * m.log1p(sum(m.exp((c - 1) / t) for c in cosines)) for n, cosines in classes]
+        return sum(rows) / 5
+
+    def pyramid(h):
+        return (1, (-h,) * 4), (4, (-h, h * h, h * h, 2 * h * h - 1))
+
+    half = m.mpf(1) / 2
+    bipyramid = (2, (0, 0, 0, -1)), (3, (0, 0, -half, -half))
+    cases = {}
+    for t in (m.mpf(1) / 10, m.mpf(1) / 5):
+        height = m.findroot(lambda h, t=t: m.diff(lambda x: loss(pyramid(x), t), h), 0.15)
+        cases[float(t)] = {
+            name: (loss(classes, t), sorted(float(c) for n, cosines in classes for c in n * cosines))
+            for name, classes in (("bipyramid", bipyramid), ("pyramid", pyramid(height)))
+        }
+    return cases
+
+
+def _cold_and_warm_differ():
+    import mpmath
+
+    cases = _five_points()
+    best = {t: min(losses, key=losses.get) for t, losses in cases.items()}
+    shown = "; ".join(
+        f"at {t} " + ", ".join(f"{name} {mpmath.nstr(loss, 8)}" for name, (loss, _) in losses.items())
+        for t, losses in cases.items()
+    )
+    return Counter(f"five aligned points in space: {shown}", best == {0.1: "pyramid", 0.2: "bipyramid"})
+
+
+def _aligned_points(n, dimension, temperature, rng):
+    """Least mean loss that a search from a random start finds for points at their own positives, and the cosines."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    def loss(flat):
+        x = flat.reshape(n, dimension)
+        length = np.linalg.norm(x, axis=1, keepdims=True)
+        z = x / length
+        weights = np.exp((z @ z.T - 1) / temperature) * (1 - np.eye(n))
+        total = np.log1p(weights.sum(axis=1)).sum()
+        pulls = weights / (1 + weights.sum(axis=1, keepdims=True)) / temperature
+        by_z = (pulls + pulls.T) @ z
+        slope = (by_z - np.sum(by_z * z, axis=1, keepdims=True) * z) / length
+        # Its logarithm is minimized: at low temperature the sum is so small that the search would end where it starts.
+        return np.log(total), slope.ravel() / total
+
+    end = minimize(loss, rng.standard_normal(n * dimension), jac=True, method="L-BFGS-B", options={"ftol": 0})
+    z = end.x.reshape(n, dimension)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    return np.exp(end.fun) / n, np.sort((z @ z.T)[~np.eye(n, dtype=bool)])
+
+
+def _search_finds_both():
+    """From random starts: the pyramid at 0.1, the bipyramid at 0.2, with the losses of the 50 digits."""
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(0)
+    with threadpool_limits(1):
+        for t, name in ((0.1, "pyramid"), (0.2, "bipyramid")):
+            least, cosines = _five_points()[t][name]
+            ends = [_aligned_points(5, 3, t, rng) for _ in range(3)]
+            value, reached = min(ends, key=lambda end: end[0])
+            if not (np.isclose(value, float(least), rtol=1e-9) and np.allclose(reached, cosines, atol=1e-4)):
+                return False
+    return True
+
+
+def _simplex_is_least(rng):
+    """Up to D + 1 points at random temperatures: none below the bound, the simplex at it, and a search ends there."""
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    for _ in range(20):
+        dimension, t = int(rng.integers(1, 8)), 10 ** rng.uniform(-1.3, 1)
+        n = int(rng.integers(2, dimension + 2))
+        floor = np.log1p((n - 1) * np.exp(-n / (n - 1) / t))
+        corners = np.eye(n) - 1 / n
+        near = corners + 10 ** rng.uniform(-3, 1) * rng.standard_normal((n, n))
+        for x, at_it in ((corners, True), (near, False), (rng.standard_normal((n, dimension)), False)):
+            z = x / np.linalg.norm(x, axis=1, keepdims=True)
+            value = np.mean(np.log(np.exp((z @ z.T - 1) / t).sum(axis=1)))
+            if value < floor - 1e-14 or (at_it and not np.isclose(value, floor, rtol=1e-9, atol=1e-14)):
+                return False
+    with threadpool_limits(1):
+        cosines = [_aligned_points(4, 3, t, rng)[1] for t in (0.1, 0.2, 1.0)]
+    return np.allclose(cosines, -1 / 3, atol=1e-4)
+
+
 CHAPTER = Chapter(
     name="wang_isola_2020",
     title="Wang and Isola 2020: alignment and uniformity",
@@ -163,6 +262,24 @@ CHAPTER = Chapter(
             symbolic=_two_spheres,
             numeric=_integral_over_the_sphere,
             random=_no_sample_is_below,
+        ),
+        Claim(
+            id="WI-4",
+            title="where the loss is least does not depend on the temperature",
+            source=PAPER,
+            place="Theorem 1, as quoted in a note; finitely many points: derived here",
+            published="Perfect alignment and the uniform law are optimal in the limit, whatever the temperature.",
+            latex=r"L=\tfrac1N\sum_i\log\sum_je^{(z_i^\top z_j-1)/\tau}\ge\log\big(1+(N-1)e^{-\frac N{(N-1)\tau}}\big),"
+            r"\quad\text{attained by the simplex if }N\le D+1",
+            expected=Verdict.CONDITIONAL,
+            repair=Repair.CONDITION,
+            repaired="True of the limit (WI-2), and of up to D + 1 aligned points, which are best as a simplex. Other "
+            "numbers of points may be best otherwise: five in space form a square pyramid at 0.1, and a triangular "
+            "bipyramid at 0.2.",
+            counterexample=_cold_and_warm_differ,
+            numeric=_search_finds_both,
+            random=_simplex_is_least,
+            no_evidence="symbolic: an inequality, by the convexity of log-sum-exp and |z_1 + ... + z_N|^2 >= 0",
         ),
     ),
 )

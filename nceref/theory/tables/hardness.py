@@ -79,8 +79,9 @@ TABLE = Table(
     note=(
         "One anchor, a positive at similarity 0.7 and negatives at 0.9, 0.5 and -0.8. Relative penalty: the negative's "
         "share of the repulsion, the same for every positive. Gradient: d loss / d similarity. Strongest push: the "
-        "similarity at which a negative moves a unit-length anchor most. Share above 0.8: the part of the repulsion "
-        "on the negatives above 0.8 if they lie uniformly on [-1, 1]. The hardest negative's share falls with the "
-        "temperature and the easiest one's rises; the one between rises and falls again."
+        "similarity at which a negative moves a unit-length anchor most, with the normalizer held fixed (else it is "
+        "lower, WL-9). Share above 0.8: the part of the repulsion on the negatives above 0.8 if they lie uniformly on "
+        "[-1, 1]. The hardest negative's share falls with the temperature and the easiest one's rises; the one between "
+        "rises and falls again."
     ),
 )

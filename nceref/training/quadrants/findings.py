@@ -26,6 +26,13 @@ _AT = {temperature: column for column, temperature in enumerate(_COMPARED)}
 """Of two equal ones the last."""
 _UNBALANCED, _CLEARLY, _NEARLY_ALL = 10, 0.1, 28
 """Features that opposite corners may differ by; share of neighbors; of the seeds."""
+RISES = {False: (0.088, 0.012), True: (0.008, 0.023)}
+"""What is quoted: by how much the cosine within classes rises from 0.99 to 0.01, mean of 32 seeds and half of its 95 %
+interval, with the published rate, and with rate over temperature held fixed."""
+MOST = 31
+"""Of the 32 seeds, as quoted."""
+_HALF_INTERVAL = 2.0395
+"""In standard errors: Student's t with 31 degrees of freedom."""
 
 
 class Corners(NamedTuple):
@@ -109,12 +116,16 @@ def rate_over_temperature_contrasts() -> bool:
     """Evidence: what tightens the classes from 0.99 to 0.01 is the rate over the temperature, over 32 seeds.
 
     The cosine within classes rises by many standard errors; with that ratio held fixed, by less than two of them and by
-    less than a fifth, and at 0.05 the classes are looser than at 0.99.
+    less than a fifth, and at 0.05 the classes are looser than at 0.99. Both rises are those quoted, to a quarter of the
+    interval: at 0.01 rounding decides some of the runs, and so the machine does.
     """
-    (gained, error), (left, doubt) = (rise("cosine_within", confounder) for confounder in (False, True))
+    rises, quoted = np.array([rise("cosine_within", confounder) for confounder in RISES]), np.array([*RISES.values()])
+    (gained, error), (left, doubt) = rises
+    as_quoted = np.all(np.abs(rises * [1, _HALF_INTERVAL] - quoted) <= quoted[:, 1:] / 4)
     # Two bounds on `left`: the standard error alone lets a noisy rise pass, the fifth alone a small but certain one.
     held = _all("cosine_within", True).mean(axis=0)
-    return gained > 5 * error and abs(left) < min(2 * doubt, gained / 5) and bool(held[_AT[0.05]] < held[_AT[0.99]])
+    cleared = gained > 5 * error and abs(left) < min(2 * doubt, gained / 5)
+    return bool(as_quoted and cleared and held[_AT[0.05]] < held[_AT[0.99]])
 
 
 def rise(name: str, confounder: bool) -> tuple[float, float]:
@@ -138,16 +149,15 @@ def rise(name: str, confounder: bool) -> tuple[float, float]:
 
 
 def moderate_only_in_the_square() -> bool:
-    """Evidence: a run at 0.05 is best in the square for nearly all of 32 seeds, and on the circle for hardly any.
+    """Evidence: a run at 0.05 is best in the square for `MOST` of 32 seeds; on the circle, one at 0.5 or 0.99 is.
 
     In the mean, with the rate over the temperature held fixed, distances in the square differ by less than a third.
     """
     square, circle, held = (_all(*which) for which in _EVENNESS)
-    in_square, on_circle = (
-        np.isclose(_COMPARED, 0.05)[distances.argmin(axis=1)].sum() for distances in (square, circle)
-    )
+    best = [np.take(_COMPARED, distances.argmin(axis=1)) for distances in (square, circle)]
+    counts = np.sum(best[0] == 0.05), np.sum(best[1] > 0.05)
     spread, left = (np.ptp(values.mean(axis=0)) for values in (square, held))
-    return bool(in_square >= len(_SEEDS) - 1 and on_circle <= 1 and left < spread / 3)
+    return counts == (MOST, MOST) and bool(left < spread / 3)
 
 
 _EVENNESS = ("square_distance", False), ("uniformity", False), ("square_distance", True)
