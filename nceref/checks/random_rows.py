@@ -1,4 +1,4 @@
-"""Means over independent uniform rows that have no closed form: drawn, with their standard error.
+"""Means over independent uniform rows that have no closed form: drawn, with half of their 95 % interval.
 
 A control variate, a quantity with a known mean that moves with the loss, takes most of the scatter away. The draws are
 always the same ones.
@@ -65,7 +65,7 @@ def mean_of_rows(
     Returns
     -------
     Estimate
-        With the standard error of the mean.
+        With half of the 95 % interval of the mean.
     """
     import numpy as np
 
@@ -113,7 +113,7 @@ def mean_log_potential(n: int, t: float, dim: int, least: float) -> Estimate:
     Returns
     -------
     Estimate
-        With the standard error of the mean; for more points than can be drawn, with half the width of that interval.
+        With half of the 95 % interval of the mean; for more points than can be drawn, with half of the interval above.
     """
     import numpy as np
 
@@ -125,7 +125,7 @@ def mean_log_potential(n: int, t: float, dim: int, least: float) -> Estimate:
     if n > _MOST_POINTS:
         gap = math.expm1(least - uniform)
         half = variance * (gap - math.log1p(gap)) / gap**2 / 2
-        return Estimate(uniform - half, half, "within +- of it, as log q >= q - 1 - c (q - 1)^2")
+        return Estimate(uniform - half, half, "within ± for certain, as log q >= q - 1 - c (q - 1)^2")
     rng, (row, column) = np.random.default_rng(0), np.triu_indices(n, 1)
     stack, rounds = max(1, _AT_ONCE // n**2), max(_FEWEST, 2 * _NUMBERS // n**2)
     logs = []
@@ -156,5 +156,6 @@ def _controlled(values: Any, zero: Any) -> Estimate:
 
     slopes = np.linalg.lstsq(zero - zero.mean(axis=0), values - values.mean(), rcond=None)[0]
     rest = values - zero @ slopes
-    error = float(np.std(rest, ddof=1 + zero.shape[1])) / math.sqrt(len(rest))
-    return Estimate(float(np.mean(rest)), error, f"+- is the standard error over {len(rest):,} draws")
+    # Twice the standard error: Student's t for the fewest draws.
+    error = 2 * float(np.std(rest, ddof=1 + zero.shape[1])) / math.sqrt(len(rest))
+    return Estimate(float(np.mean(rest)), error, f"± is half of the 95 % interval over {len(rest):,} draws")
