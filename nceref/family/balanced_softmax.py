@@ -49,7 +49,8 @@ LOSS = Loss(
     summary="Cross-entropy whose softmax is weighted by class counts, for long-tailed training sets.",
     text="L_i = -log( n_y exp(x_iy/T) / sum_k n_k exp(x_ik/T) )",
     latex=r"L_i = -\log\frac{n_{y_i}\, e^{x_{iy_i}/\tau}}{\sum_{k=1}^{C} n_k\, e^{x_{ik}/\tau}}",
-    gradient="dL_i/dx_ik = (p_ik - [k = y_i]) / T,  p_ik = n_k exp(x_ik/T) / sum_l n_l exp(x_il/T)",
+    gradient="dL_i/dx_ik = (p_ik - [k = y_i]) / T,  p_ik = n_k exp(x_ik/T) / sum_l n_l exp(x_il/T);"
+    "  dL_i/dT = -sum_k x_ik dL_i/dx_ik / T",
     parameters=(
         LOGITS,
         TARGET,

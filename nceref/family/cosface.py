@@ -62,7 +62,8 @@ LOSS = Loss(
     summary="Cross-entropy of scaled cosines with a margin subtracted from the target's cosine.",
     text="L_i = -log( e^(s (cos theta_y - m)) / (e^(s (cos theta_y - m)) + sum_{k!=y} e^(s cos theta_k)) )",
     latex=r"L_i = -\log\frac{e^{s(\cos\theta_{y_i}-m)}}{e^{s(\cos\theta_{y_i}-m)} + \sum_{k\ne y_i} e^{s\cos\theta_k}}",
-    gradient="dL_i/dcos theta_k = s (p_k - [k = y])",
+    gradient="dL_i/dcos theta_k = s (p_k - [k = y]);"
+    "  dL_i/ds = sum_k p_k c_k - c_y,  c_k = cos theta_k - m [k = y]",
     parameters=(
         EMBEDDINGS,
         CLASS_WEIGHTS,

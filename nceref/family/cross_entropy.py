@@ -64,7 +64,7 @@ LOSS = Loss(
     text="L_i = log sum_k exp(x_ik/T) - sum_k q_ik x_ik/T,  q = (1-e) onehot(y_i) + e/C",
     latex=r"L_i = \log\sum_{k=1}^{C} e^{x_{ik}/\tau} - \sum_k q_{ik}\frac{x_{ik}}{\tau},\qquad"
     r" q_{ik} = (1-\varepsilon)\,1[k=y_i] + \frac{\varepsilon}{C}",
-    gradient="dL_i/dx_ik = (softmax(x_i/T)_k - q_ik) / T",
+    gradient="dL_i/dx_ik = (softmax(x_i/T)_k - q_ik) / T;  dL_i/dT = -sum_k x_ik dL_i/dx_ik / T",
     parameters=(
         LOGITS,
         TARGET,

@@ -63,7 +63,8 @@ LOSS = Loss(
     "  p the other view of i, s_ij = z_i.z_j",
     latex=r"L_i = -w_i\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau},\qquad"
     r" w_i = 2 - \frac{e^{z_i\cdot z_{p(i)}/\sigma}}{\frac1N\sum_k e^{z_k\cdot z_{p(k)}/\sigma}}",
-    gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w",
+    gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w;"
+    "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         Z1,
         Z2,

@@ -82,8 +82,10 @@ LOSS = Loss(
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau} + N_g},\qquad"
     r" N_g = \max\Big\{\frac{\sum_j e^{s_{ij}/\tau}"
     r" - \tau^+ n\, e^{s_{ip}/\tau}}{1-\tau^+},\ n\, e^{-1/\tau}\Big\},\quad n = 2N-2",
-    gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T) off the clamp, 0 on it;"
-    " dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), without the prior on the clamp",
+    gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T), 0 on the clamp;"
+    "  dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);"
+    "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);"
+    "  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
     sources=(
         Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),

@@ -82,9 +82,12 @@ LOSS = Loss(
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+N_g},\qquad N_g = \max\Big\{\frac1{1-\tau^+}\Big(n"
     r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} "
     r" - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
-    gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T),"
+    gradient="dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T), 0 on the clamp,"
     "  W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior),"
-    "  r^(b) = softmax of b s/T over the negatives",
+    "  r^(b) = softmax of b s/T over the negatives;"
+    "  dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);"
+    "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);"
+    "  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         Z1,
         Z2,

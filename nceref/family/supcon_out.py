@@ -133,6 +133,8 @@ LOSS = Loss(
     latex=r"L_i = \frac{-1}{|P(i)|}"
     r"\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
     gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T;"
+    "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;"
+    "  with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;"
     "  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         VIEWS,
