@@ -1,5 +1,6 @@
 """What the ledger said and had to take back: neither the sentences nor the verdicts return."""
 
+import json
 import re
 from pathlib import Path
 
@@ -51,3 +52,10 @@ def test_the_default_temperatures_are_those_of_the_table():
 
 def test_the_number_of_claims_in_the_docs():
     assert f"{len(prove.claims())} statements" in (ROOT / "docs" / "claims.md").read_text("utf-8")
+
+
+def test_gradients_by_class_turn_round_in_training_as_well():
+    """What PC-20 says of the recorded runs, seed by seed."""
+    values = json.loads((ROOT / "docs" / "experiments" / "long-tail.json").read_text("utf-8"))["values"]
+    total, mean = (values[f"SupCon {form}"]["pull slope"] for form in ("sum", "mean"))
+    assert min(total) > 0 > max(mean)
