@@ -8,6 +8,7 @@ import pytest
 
 from nceref.registry import discover
 from nceref.spec import Loss
+from nceref.theory.figures.class_bounds import FIGURE
 from nceref.theory.table import Cell, Table
 from nceref.theory.tables import class_bounds, contrastive_vs_simple, conventions, hardness, paco_optimum
 from nceref.theory.tables.temperature_cross_entropy import single_precision
@@ -258,9 +259,19 @@ def test_the_bound_splits_into_the_supervised_contrastive_one_and_the_extra():
 
 
 def test_without_centers_the_bounds_are_k_log_k_and_log_k():
-    for row in TABLES["class-bounds"].rows()[: len(class_bounds.CLASS_SIZES)]:
+    *rows, lone = TABLES["class-bounds"].rows()[: len(class_bounds.CLASS_SIZES)]
+    for row in rows:
         positives = row["K"]
         assert (row["sum bound"], row["normalized bound"]) == (positives * log(positives), log(positives))
+    assert lone["K"] < 1
+    assert {lone[name] for name in class_bounds.QUANTITIES} == {None}
+
+
+def test_no_bound_is_negative_and_no_probability_above_1():
+    for row in TABLES["class-bounds"].rows():
+        if row["K"] is not None and row["sum bound"] is not None:
+            assert min(row["sum bound"], row["normalized bound"]) >= 0
+            assert 0 < row["pair probability"] <= 1
 
 
 def gaps(name):
@@ -284,6 +295,10 @@ def test_the_normalized_bounds_are_farthest_apart_at_the_named_alpha():
     found = gaps("normalized bound")
     widest = class_bounds.widest_alpha(class_bounds.POSITIVES[0], class_bounds.POSITIVES[-1])
     assert max(found, key=found.get) == widest
+    # Only for alpha up to 1: then they part again, and farther.
+    assert class_bounds.normalized_gap(10) > found[widest] > class_bounds.normalized_gap(1)
+    caption = FIGURE.caption
+    assert all(f"{class_bounds.normalized_gap(alpha):.3f}" in caption for alpha in (widest, 10, 1e12))
 
 
 def test_centers_bring_the_pair_probabilities_of_head_and_tail_together():
