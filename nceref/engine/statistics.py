@@ -17,6 +17,7 @@ The statistics here work for any logits: every row has its own running maximum. 
 logits whose exponentials cannot leave the range, which is the usual case, and share one exponential of a tile.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,21 +25,29 @@ from typing import Any, NamedTuple
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Pattern
 from nceref.engine.tiles import Slopes, View
-from nceref.engine.unshifted_statistics import ExpSum, PositiveSums, log_or_empty
+from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveSums, log_or_empty
 
 Array = Any
+NEAR = 1 / 16
+"""Below it the logarithm of a mean of exponentials is taken of what they lack to 1."""
 
 
 @dataclass(frozen=True)
 class LogSumExp:
-    """log sum_j exp(k s_ij); -inf for an empty row, and the head decides what that means."""
+    """log( sum_j exp(k s_ij) / count ); -inf for an empty row, and the head decides what that means.
+
+    The count is how many pairs each row has, for a mean; None: the sum itself.
+    """
 
     k: float = 1.0
+    count: int | None = None
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """Without maxima, where no exponential can leave the range."""
-        return ExpSum(self.k) if self.k * bound <= most else self
+        """Without maxima, where no exponential can leave the range; a mean of numbers near 1 keeps its digits."""
+        if self.count is not None and self.k * bound < NEAR:
+            return ExpMeanNearOne(self.k, self.count)
+        return ExpSum(self.k, self.count) if self.k * bound <= most else self
 
     def rereads(self, pattern: Pattern) -> bool:
         return True
@@ -63,11 +72,11 @@ class LogSumExp:
         """The statistic of each row."""
         peak, total = state
         # A logit beyond the range has left an infinite maximum and no sum: that is not an empty row, and comes out NaN.
-        return peak + log_or_empty(total)
+        return peak + log_or_empty(total / (self.count or 1))
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array, Array]:
         """Slope times k, and what the exponents are measured from; an empty row has no pair to give a share to."""
-        return self.k * slope, _or_zero(out)
+        return self.k * slope, _or_zero(out) + math.log(self.count or 1)
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, slope: Array, shift: Array) -> None:
         """Slope times d out_i / d s_ij = k exp(k s_ij - out_i)."""

@@ -35,9 +35,10 @@ def _inverse(out: Array) -> Array:
 
 @dataclass(frozen=True)
 class ExpSum:
-    """log sum_j exp(k s_ij), computed as it is written."""
+    """log( sum_j exp(k s_ij) / count ), computed as it is written; without a count, of the sum."""
 
     k: float = 1.0
+    count: int | None = None
 
     def rereads(self, pattern: Pattern) -> bool:
         return False
@@ -52,11 +53,11 @@ class ExpSum:
         return state + other
 
     def finish(self, state: Array) -> Array:
-        return log_or_empty(state)
+        return log_or_empty(state / (self.count or 1))
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array]:
         """What exp(k s_ij) is multiplied by: slope * k / sum."""
-        return (self.k * slope * _inverse(out),)
+        return (self.k * slope * _inverse(out) / (self.count or 1),)
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, by: Array) -> None:
         into.scale(view, self._exp(view, pattern), by)
@@ -69,6 +70,23 @@ class ExpSum:
         if pattern.overwrites:
             return tile.once(key, lambda: pattern.cut(tile.exp(self.k), view, 0.0))
         return tile.once(key, lambda: pattern.cut(_shared_exp(view, self.k), view, 0.0))
+
+
+@dataclass(frozen=True)
+class ExpMeanNearOne(ExpSum):
+    """The same of a mean over logits near 0: log1p of the mean of exp(k s) - 1."""
+
+    count: int = 1
+
+    def rereads(self, pattern: Pattern) -> bool:
+        return True
+
+    def fold(self, state: Array, view: View, pattern: Pattern) -> Array:
+        s = view.tile.s
+        return state + view.sums(pattern.cut(array_namespace(s).expm1(self.k * s), view, 0.0))
+
+    def finish(self, state: Array) -> Array:
+        return array_namespace(state).log1p(state / self.count)
 
 
 def _shared_exp(view: View, k: float = 1.0) -> Array:

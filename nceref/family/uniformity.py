@@ -16,7 +16,7 @@ from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Except, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Factor
-from nceref.engine.statistics import LogSumExp, Term
+from nceref.engine.statistics import NEAR, LogSumExp, Term
 from nceref.errors import InputError
 from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
 
@@ -30,28 +30,35 @@ def formula(m, x, *, t, include_diagonal, normalize):
 
 
 def plan(x, *, t, include_diagonal, normalize) -> Plan:
-    """A log-sum-exp over everyone else a row; the head joins the rows."""
+    """A log-mean-exp over everyone else a row; the head joins the rows."""
     n = x.shape[0]
     if n < 2:
         msg = f"uniformity needs at least 2 rows of `x` to form a pair, got {n}"
         raise InputError(msg)
     logits = SquaredDistance(embed(normalize, x=x), Factor(t))
-    terms = {"negatives": Term(LogSumExp(), Except(itself(n)))}
-    return Plan((Comparison(logits, terms),), lambda stats: _head(stats, n, include_diagonal))
+    terms = {"negatives": Term(LogSumExp(count=n - 1), Except(itself(n)))}
+    # A program may divide by the number of pairs only after the logarithm.
+    return Plan((Comparison(logits, terms),), lambda stats: _head(stats, n, include_diagonal), constant=math.log(n))
 
 
 def _head(stats, n, include_diagonal) -> HeadRows:
-    """Log-sum-exp of the row statistics, minus the log of the number of ordered pairs; a row's slope is its share."""
+    """Log-mean-exp of the row statistics; a row's slope is its share.
+
+    Ordered pairs: each pair i < j stands twice in the sum and in the count. With the diagonal, 1 of n is e^0.
+    """
     s = stats["negatives"]
     xp = array_namespace(s)
-    # Ordered pairs: each pair i < j stands twice in the sum and in the count. The diagonal adds n times e^0, which the
-    # maximum includes.
-    top = xp.maximum(xp.max(s), xp.zeros_like(s[0])) if include_diagonal else xp.max(s)
-    total = xp.sum(xp.exp(s - top)) + (n * xp.exp(-top) if include_diagonal else 0.0)
-    value = top + xp.log(total) - math.log(n * n if include_diagonal else n * (n - 1))
+    weight = (n - 1) / n**2 if include_diagonal else 1 / n
+    if float(xp.min(s)) > -NEAR:
+        top, lack = 0.0, weight * xp.sum(xp.expm1(s))
+        total, value = 1 + lack, xp.log1p(lack)
+    else:
+        top = xp.maximum(xp.max(s), xp.zeros_like(s[0])) if include_diagonal else xp.max(s)
+        total = weight * xp.sum(xp.exp(s - top)) + (xp.exp(-top) / n if include_diagonal else 0.0)
+        value = top + xp.log(total)
 
     def vjp(c):
-        return {"negatives": c * xp.exp(s - top) / total}
+        return {"negatives": c * weight / total * xp.exp(s - top)}
 
     return value, vjp
 

@@ -214,7 +214,7 @@ def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Arr
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
     if isinstance(term.statistic, LogSumExp):
-        return log_sum_exp(term.statistic.k, s, ds, mask, weight, fmt)
+        return log_sum_exp(term.statistic.k, s, ds, mask, weight / (term.statistic.count or 1), fmt)
     if isinstance(term.statistic, Sum):
         return weighted_sum(term.statistic, s, ds, weight, fmt)
     peak, dpeak = log_sum_exp(1.0, s, ds, mask, mask * 1.0, fmt)

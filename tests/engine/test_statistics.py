@@ -8,7 +8,7 @@ from nceref import config, get_loss
 from nceref.engine.label_patterns import OtherLabel
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.engine.tiles import Tile, View
-from nceref.engine.unshifted_statistics import ExpSum, PositiveSums
+from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveSums
 from nceref.tolerance import bounds, close
 
 
@@ -56,6 +56,7 @@ def test_float32_is_right_on_both_sides_of_the_range_of_its_exponentials(name, t
         PositiveSet(inside=True),
         ExpSum(),
         ExpSum(2.0),
+        ExpMeanNearOne(2.0, 6),
         PositiveSums(),
         PositiveSums(inside=True),
     ],

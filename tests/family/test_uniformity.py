@@ -1,8 +1,9 @@
-from math import exp, log
+from math import exp, expm1, log, log1p
 
 import numpy as np
 import pytest
 
+from nceref import config
 from nceref.errors import InputError
 from nceref.losses import uniformity
 from nceref.tolerance import close
@@ -67,3 +68,19 @@ def test_cotangent_is_refused():
 def test_one_point_alone_is_refused():
     with pytest.raises(InputError, match="at least 2 rows of `x` to form a pair, got 1"):
         uniformity(THREE[:1])
+
+
+@pytest.mark.parametrize("block", [64, 1])
+@pytest.mark.parametrize("include_diagonal", [False, True])
+@pytest.mark.parametrize("t", [1e-300, 1e-17, 1e-9, 1e-3])
+def test_potentials_near_1_keep_all_digits(t, include_diagonal, block):
+    """Points 0, 1 and 3 on a line: log1p of the mean of what the potentials lack to 1."""
+    lacks = [expm1(-t * square) for square in (1, 9, 4)]
+    count = 4.5 if include_diagonal else 3
+    with config(block=block):
+        value, grad = uniformity.value_and_grad(
+            np.array([[0.0], [1.0], [3.0]]), t=t, include_diagonal=include_diagonal, normalize="none"
+        )
+    assert value == pytest.approx(log1p(sum(lacks) / count), rel=2e-15, abs=0)
+    slope = 2 * t * (1 + lacks[0] + 3 * (1 + lacks[1])) / (count + sum(lacks))
+    assert grad["x"][0, 0] == pytest.approx(slope, rel=2e-15, abs=0)
