@@ -23,7 +23,8 @@ def power_of_two(x: Array) -> Array:
     xp = array_namespace(x)
     exponent = xp.floor(xp.log2(xp.where(x > 0, x, 1.0)))
     # The logarithm of the largest number is rounded up.
-    return xp.pow(xp.full_like(x, 2.0), xp.clip(exponent, max=exponent_of(number_format(xp, x.dtype).largest)))
+    most = float(exponent_of(number_format(xp, x.dtype).largest))
+    return xp.pow(xp.full_like(x, 2.0), xp.clip(exponent, max=most))
 
 
 def product(*factors: Array) -> Array:
@@ -54,7 +55,7 @@ def _split(factors: Sequence[Array]) -> tuple[Array, Array]:
 def _joined(mantissa: Array, exponents: Array) -> Array:
     """Mantissa times 2^exponents, in two steps that the format can hold."""
     xp = array_namespace(mantissa)
-    most = exponent_of(number_format(xp, mantissa.dtype).largest)
+    most = float(exponent_of(number_format(xp, mantissa.dtype).largest))
     # What is beyond twice the range is so for any mantissa; times 0 it would be NaN.
     exponents = xp.clip(exponents, min=-2 * most, max=2 * most)
     half, two = xp.floor(exponents / 2), xp.full_like(mantissa, 2.0)
