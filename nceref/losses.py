@@ -117,7 +117,7 @@ class LossFunction:
         """
         evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
         checked = self._checked_cotangent(evaluation, reduction, cotangent)
-        with bound.naming_arguments():
+        with bound.naming_arguments(cotangent=checked):
             return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
 
     @entry_point
@@ -137,8 +137,9 @@ class LossFunction:
         bound = bound_loss(self.declaration, arrays, arguments)
         parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
         means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
-        for name, mean in means.items():
-            passes.check_finite(mean, f"the part {name}")
+        with bound.naming_arguments():
+            for name, mean in means.items():
+                passes.check_finite(mean, f"the part {name}")
         return means
 
     def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
@@ -155,7 +156,7 @@ class LossFunction:
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={shown(reduction)}"
             raise InputError(msg)
-        return None if cotangent is None else checked_cotangent(cotangent, evaluation.rows)
+        return None if cotangent is None else checked_cotangent(self.declaration, cotangent, evaluation.rows)
 
 
 def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: Any = None) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from nceref.errors import DeclarationError, InputError
 from nceref.output.text import printable, shown
+from nceref.output.words import alike, did_you_mean, letters
 from nceref.spec import Loss
 
 T = TypeVar("T")
@@ -101,36 +101,23 @@ def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> Input
     command : str
         What lists them.
     """
-    meant = _alike(printable(name), known) or _described(what, printable(name))
-    hint = f"; did you mean {' or '.join(repr(k) for k in meant)}?" if meant else "."
-    return InputError(f"no {what} named {shown(name)}{hint} See `{command}`")
-
-
-def _alike(name: str, known: tuple[str, ...]) -> list[str]:
-    """Those of the same letters, or else those that begin with them, or else those that differ by a slip or two."""
-    word, plain = _plain(name), {_plain(k): k for k in known}
-    if word in plain:
-        return [plain[word]]
     # Measured on this package: slips such as "nt_xnet" score 0.83, other words such as "simclr" for "simple" 0.67.
-    starts = [k for p, k in plain.items() if len(word) > 2 and p.startswith(word)]
-    return starts or [plain[p] for p in get_close_matches(word, plain, n=3, cutoff=0.75)]
+    meant = alike(printable(name), known, 0.75) or _described(what, printable(name))
+    hint = f"; {did_you_mean(meant)}" if meant else "."
+    return InputError(f"no {what} named {shown(name)}{hint} See `{command}`")
 
 
 def _described(what: str, name: str) -> list[str]:
     """Those whose summary holds the word, or else those whose sources do."""
-    word = _plain(name)
+    word = letters(name)
     # What Python itself looks for in a module begins with an underscore, at times while declarations are imported.
     if len(word) < 4 or name.startswith("_") or what not in _FOLDERS:
         return []
     declarations = discover(*_FOLDERS[what]).items()
-    by_summary = [k for k, declared in declarations if word in _plain(declared.summary)]
-    meant = by_summary or [k for k, declared in declarations if word in _plain(" ".join(map(str, declared.sources)))]
+    by_summary = [k for k, declared in declarations if word in letters(declared.summary)]
+    meant = by_summary or [k for k, declared in declarations if word in letters(" ".join(map(str, declared.sources)))]
     # A word that is in more of them, such as "loss", does not discriminate.
     return meant if len(meant) <= 3 else []
-
-
-def _plain(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 _FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS", Loss)}

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from nceref.checks.random_rows import Estimate
@@ -14,6 +13,7 @@ from nceref.engine.parameters import TEMPERATURE
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import printable, shown
+from nceref.output.words import alike, as_code, did_you_mean
 from nceref.spec import Array, Choice, Expectation, Loss, Scalar
 
 # Sizes that are no parameter of any loss: the least value, what they count, and an example.
@@ -169,8 +169,7 @@ def _checked(loss: Loss, name: str, value: Any) -> Any:
     parameters = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Choice)}
     if name not in parameters:
         known = [*parameters, *COUNTS]
-        close = get_close_matches(name, known, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(f'`{k}`' for k in known)}"
+        hint = did_you_mean(alike(printable(name), known), as_code) or f"it takes {', '.join(map(as_code, known))}"
         msg = f"{loss.name} has no size or scalar `{printable(name)}`; {hint}"
         raise InputError(msg)
     parameter = parameters[name]

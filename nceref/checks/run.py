@@ -18,6 +18,7 @@ from nceref.checks.cases import Case, cases
 from nceref.checks.properties import PROPERTIES, Property
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
+from nceref.output.words import counted, out_of
 from nceref.spec import Loss, Relation
 from nceref.tolerance import bounds, close
 
@@ -204,8 +205,8 @@ def check_property(loss: Loss, prop: Property) -> CheckResult:
         if broken:
             return CheckResult(loss.name, prop.name, "pass", f"not declared, and rightly so: {broken} [{case.name}]")
     if declared:
-        return CheckResult(loss.name, prop.name, "pass", f"declared, holds on {seen} cases")
-    return CheckResult(loss.name, prop.name, "fail", f"not declared, but it holds on all {seen} cases")
+        return CheckResult(loss.name, prop.name, "pass", f"declared, holds on {counted(seen, 'case')}")
+    return CheckResult(loss.name, prop.name, "fail", f"not declared, but it holds on {out_of(seen, seen, 'case')}")
 
 
 @lru_cache(maxsize=64)

@@ -211,7 +211,7 @@ def proofs_page(shown: Sequence[Proof]) -> Page:
     sums = {kind: sum(e.seconds for p in shown for e in p.evidence if e.kind == kind) for kind in _MARKS}
     page.print("\nTogether: " + ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in sums.items()))
     failed = sum(not proof.as_expected for proof in shown)
-    page.print(f"{len(shown) - failed} of {len(shown)} verdicts are as expected")
+    page.print(f"verdicts as expected: {len(shown) - failed} of {len(shown)}")
     return page
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nceref.output.pages import GAP, Page
+from nceref.output.words import counted
 from nceref.verification.bugs.bug import Program
 from nceref.verification.bugs.score import CORRECT, GROUPS, NAMED, Score, ScoredProgram, Tally, group
 
@@ -113,7 +114,8 @@ def score_page(score: Score) -> Page:
         f"\nTarget {met}: all killed, at least {NAMED:.0%} named right, no false alarm.",
         style="green" if score.met else "red",
     )
-    page.print(f"{len(score.results)} programs, {sum(t.seconds for t in score.results):.1f} s of work", style="dim")
+    programs = counted(len(score.results), "program")
+    page.print(f"{programs}, {sum(t.seconds for t in score.results):.1f} s of work", style="dim")
     return page
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from nceref.cli import claims_page
 from nceref.output.pages import GAP, Page
+from nceref.output.words import out_of
 from nceref.theory import prove
 from nceref.training.quadrants import batch, findings, samples
 from nceref.training.quadrants.replay import LIMIT, Run, Runs
@@ -208,7 +209,7 @@ def _counted(runs: tuple[Run, ...], holds: Callable[[Run], bool]) -> str:
     for tau in dict.fromkeys(map(_tau, runs)):
         answers = [holds(run) for run in runs if _tau(run) == tau]
         if any(answers):
-            listed.append(tau if all(answers) else f"{tau} ({sum(answers)} of {len(answers)} runs)")
+            listed.append(tau if all(answers) else f"{tau} ({out_of(sum(answers), len(answers), 'run')})")
     return ", ".join(listed) or "none"
 
 

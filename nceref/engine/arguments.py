@@ -3,7 +3,6 @@
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from array_api_compat import is_array_api_obj
@@ -11,18 +10,18 @@ from array_api_compat import is_array_api_obj
 from nceref import spec
 from nceref.engine.arrays import (
     Library,
-    Sizes,
     as_plain,
     check_range,
     checked_array,
     checked_labels,
     refuse_autograd,
     refuse_masked,
-    shape_text,
 )
 from nceref.engine.namespaces import array_namespace, has_kind, on_host
+from nceref.engine.shapes import Sizes, got_text, shapes_text
 from nceref.errors import InputError, NcerefError
 from nceref.output.text import printable, reason, shown
+from nceref.output.words import alike, as_code, did_you_mean
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     # Once all sizes are known: the number of classes may come from a later argument.
     for parameter in loss.parameters:
         if isinstance(parameter, spec.Labels) and parameter.classes and out[parameter.name] is not None:
-            check_range(parameter.name, out[parameter.name], sizes[parameter.classes][0])
+            check_range(parameter.name, out[parameter.name], sizes[parameter.classes])
     return out
 
 
@@ -116,8 +115,8 @@ def _unknown_argument(loss: spec.Loss, name: str, names: list[str]) -> str:
     if name == "reduction":
         return f"`reduction` means nothing to this view of {loss.name}; leave it out"
     name = printable(name)
-    close = get_close_matches(name, [*names, "reduction"], n=1)
-    hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(f'`{n}`' for n in names)}"
+    meant = alike(name, [*names, "reduction"])
+    hint = did_you_mean(meant, as_code) or f"it takes {', '.join(map(as_code, names))}"
     return f"{loss.name} has no argument `{name}`; {hint}"
 
 
@@ -129,8 +128,10 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
         return parameter.default if value is _MISSING else one_of(parameter.name, value, parameter.options)
     if value is _MISSING or value is None:
         if parameter.required:
-            what = f"a {shape_text(parameter.shape)} array"
-            msg = f"{loss.name} needs `{parameter.name}`, {what}: {parameter.meaning}"
+            kind = "integers" if isinstance(parameter, spec.Labels) else "floats"
+            got = ", got None" if value is None else ""
+            needed = f"`{parameter.name}`, an array of {kind} of shape {shapes_text(parameter)}"
+            msg = f"{loss.name} needs {needed}{got}: {parameter.meaning}"
             raise InputError(msg)
         return None
     if isinstance(parameter, spec.Labels):
@@ -138,11 +139,13 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
     return checked_array(parameter, value, library, sizes)
 
 
-def checked_cotangent(value: Any, rows: Any) -> Any:
+def checked_cotangent(loss: spec.Loss, value: Any, rows: Any) -> Any:
     """The cotangent, if it is an array of one finite float for each row, in the library of the rows.
 
     Parameters
     ----------
+    loss : Loss
+        Whose rows.
     value : object
         As the caller gave it.
     rows : array
@@ -153,11 +156,14 @@ def checked_cotangent(value: Any, rows: Any) -> Any:
     InputError
         If it is anything else.
     """
-    # A letter for each axis, with its size known already: the shape is then checked as that of any argument.
-    letters = tuple(f"row{i}" for i in range(rows.ndim))
-    sizes: Sizes = {letter: (size, "rows") for letter, size in zip(letters, rows.shape, strict=True)}
-    cotangent, library = spec.Array("cotangent", letters, ""), Library({"rows": rows})
-    return converted("cotangent", value, checked_array, cotangent, value, library, sizes)
+    cotangent = spec.Array("cotangent", tuple(map(str, rows.shape)), "", embedding=False)
+    library = Library({"rows": rows})
+    x = converted("cotangent", value, library.array, cotangent, value)
+    if x.shape != rows.shape:
+        expected = f"{tuple(rows.shape)}, one number for each row"
+        msg = f"`cotangent` must be {expected}, got {got_text(x.shape)}; rows of {loss.name} are {loss.rows}"
+        raise InputError(msg)
+    return converted("cotangent", value, checked_array, cotangent, x, library, {})
 
 
 def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None:

@@ -1,18 +1,17 @@
-"""Checks of one array argument: library, device, dtype, shape, entries. Every failure says what to do."""
+"""Checks of one array argument: library, device, dtype, entries. Every failure says what to do."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from array_api_compat import is_array_api_obj
 
 from nceref import spec
 from nceref.engine.namespaces import array_namespace, device, has_kind, number_format, on_host
+from nceref.engine.shapes import Sizes, check_shape
 from nceref.errors import InputError
 from nceref.output.text import reason, shown
-
-Sizes = dict[str, tuple[int, str]]
-"""Size of every shape letter met so far, and the argument that set it."""
+from nceref.output.words import counted
 
 
 class Library:
@@ -22,37 +21,66 @@ class Library:
         import numpy as np
 
         first: Any = np.zeros(1)
+        self.first = ""
         for name, value in values.items():
             if type(value) is np.ndarray or _is_array(name, value):
-                first = value
+                self.first, first = name, value
                 break
         self.xp = array_namespace(first)
         self.plain = np.ndarray if on_host(first) else None
         self.device = device(first)
 
-    def array(self, name: str, value: Any) -> Any:
+    def array(self, p: spec.Array | spec.Labels, value: Any) -> Any:
         """The argument as an array of the call's library."""
+        name = p.name
         if type(value) is self.plain and value.dtype.isnative:
             return value
         if not _is_array(name, value):
-            return self._from_sequence(name, value)
+            return self._from_sequence(p, value)
         if array_namespace(value) is not self.xp:
             theirs, ours = (
                 str(xp.__name__).removeprefix("array_api_compat.") for xp in (array_namespace(value), self.xp)
             )
-            msg = f"`{name}` is an array of {theirs}, but the first array is one of {ours}; convert them to one library"
+            msg = f"`{name}` is an array of {theirs}, but `{self.first}` is one of {ours}; convert them to one library"
             raise InputError(msg)
         if device(value) != self.device:
-            msg = f"`{name}` is on {device(value)}, but the first array is on {self.device}; move them to one device"
+            msg = f"`{name}` is on {device(value)}, but `{self.first}` is on {self.device}; move them to one device"
             raise InputError(msg)
         return _plain(name, value)
 
-    def _from_sequence(self, name: str, value: Any) -> Any:
-        x = as_plain(name, value)
+    def _from_sequence(self, p: spec.Array | spec.Labels, value: Any) -> Any:
+        x = as_plain(p.name, value)
+        if isinstance(p, spec.Labels):
+            _refuse_large_integers(p.name, value, x.dtype)
         if x.dtype.kind not in "biuf":
-            msg = f"`{name}` must be an array of numbers, got {shown(value)} of dtype {x.dtype}; convert it first"
+            what, remedy = _wanted(p)
+            msg = f"`{p.name}` must be an array of {what}, got {shown(value)} of dtype {x.dtype}; {remedy}"
             raise InputError(msg)
         return x if array_namespace(x) is self.xp else self.xp.asarray(x.tolist(), device=self.device)
+
+
+def _wanted(p: spec.Array | spec.Labels) -> tuple[str, str]:
+    """What the entries of an argument must be, and what to do where they are something else."""
+    if isinstance(p, spec.Labels):
+        return "integers", "convert it to integers, one for each class"
+    remedies = {"mask": "convert it to truth values or to float64", "counts": "convert it to integers or to float64"}
+    return "real floats of at most 64 bits", remedies.get(p.like, "convert it to float64")
+
+
+def _refuse_large_integers(name: str, value: Any, dtype: Any) -> None:
+    """Raise for a sequence with an integer that is too large for a label: NumPy makes floats or objects of it."""
+    import numpy as np
+
+    if dtype.kind not in "fO":
+        return
+    info = np.iinfo(np.int64)
+    for entry in np.asarray(value, dtype=object).flat:
+        if isinstance(entry, int | np.integer) and not info.min <= entry <= info.max:
+            raise InputError(_not_64_bits(name, entry))
+
+
+def _not_64_bits(name: str, label: Any) -> str:
+    return f"`{name}` must fit into 64-bit signed integers, got {shown(label)}; number the classes 0, 1, 2, ..."
 
 
 def as_plain(name: str, value: Any) -> Any:
@@ -139,22 +167,35 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     InputError
         If it is anything else.
     """
-    x = library.array(p.name, value)
+    x = library.array(p, value)
     xp = array_namespace(x)
     # A mask of truth values is one of weights 0 and 1, which every format has.
     if p.like == "mask" and has_kind(xp, x.dtype, "bool"):
         x = xp.astype(x, xp.float32)
+    counts = p.like == "counts" and has_kind(xp, x.dtype, "integral")
     number = number_format(xp, x.dtype)
-    if not number.real or number.bits > 64:
-        msg = f"`{p.name}` must be an array of real floats of at most 64 bits, got dtype {x.dtype}; convert it first"
+    if not counts and (not number.real or number.bits > 64):
+        what, remedy = _wanted(p)
+        msg = f"`{p.name}` must be an array of {what}, got dtype {x.dtype}; {remedy}"
         raise InputError(msg)
-    letters = p.alternative if p.alternative is not None and x.ndim == len(p.alternative) else p.shape
-    _check_shape(p.name, x, letters, sizes)
-    if not all_finite(x):
-        _check_entries(p.name, x, ~xp.isfinite(x), "finite")
+    check_shape(p, x, sizes)
+    if counts:
+        x = _counts_as_floats(p.name, x)
+    elif not all_finite(x):
+        _check_entries(p, x, ~xp.isfinite(x), "finite")
     if p.low is not None:
-        _check_entries(p.name, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}")
+        _check_entries(p, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}")
     return x
+
+
+def _counts_as_floats(name: str, x: Any) -> Any:
+    """Integers as the same numbers in the narrower format that has them all: float32 up to 2^24, then float64."""
+    xp = array_namespace(x)
+    largest = max(int(xp.max(x)), -int(xp.min(x)))
+    if largest > 2**53:
+        msg = f"`{name}` must be integers of at most 2^53 = {2**53}, got {largest}; pass frequencies as floats"
+        raise InputError(msg)
+    return xp.astype(x, xp.float32 if largest <= 2**24 else xp.float64)
 
 
 def all_finite(x: Any) -> bool:
@@ -166,21 +207,21 @@ def all_finite(x: Any) -> bool:
 
 def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -> Any:
     """An integer array argument of the declared shape, as 64-bit integers; parameters as for `checked_array`."""
-    x = library.array(p.name, value)
+    x = library.array(p, value)
     xp = array_namespace(x)
     if not has_kind(xp, x.dtype, "integral"):
-        msg = f"`{p.name}` must be an array of integers, got dtype {x.dtype}; convert it first"
+        what, remedy = _wanted(p)
+        msg = f"`{p.name}` must be an array of {what}, got dtype {x.dtype}; {remedy}"
         raise InputError(msg)
-    _check_shape(p.name, x, p.shape, sizes)
+    check_shape(p, x, sizes)
     # Unsigned 64-bit labels would wrap around to negative ones.
     if x.dtype == xp.uint64 and int(xp.max(x)) > xp.iinfo(xp.int64).max:
-        msg = f"`{p.name}` must fit into 64-bit signed integers, got {int(xp.max(x))}"
-        raise InputError(msg)
+        raise InputError(_not_64_bits(p.name, int(xp.max(x))))
     # A copy: labels are checked once and then used as indices, so nobody may change them in between.
     return xp.astype(x, xp.int64)
 
 
-def check_range(name: str, labels: Any, classes: int) -> None:
+def check_range(name: str, labels: Any, classes: tuple[int, str]) -> None:
     """Check that labels index the classes.
 
     Parameters
@@ -188,8 +229,8 @@ def check_range(name: str, labels: Any, classes: int) -> None:
     name : str
         The argument.
     labels : array of int64
-    classes : int
-        How many there are.
+    classes : tuple of int and str
+        How many there are, and the argument that has them.
 
     Raises
     ------
@@ -197,52 +238,35 @@ def check_range(name: str, labels: Any, classes: int) -> None:
         For a label below 0 or beyond the last class.
     """
     xp = array_namespace(labels)
-    low, high = int(xp.min(labels)), int(xp.max(labels))
-    if low < 0 or high >= classes:
-        bad = low if low < 0 else high
-        msg = f"`{name}` must lie in 0 ... {classes - 1} for {classes} classes, got {bad}"
+    size, source = classes
+    outside = (labels < 0) | (labels >= size)
+    if bool(xp.any(outside)):
+        index = _first(outside)
+        bad = int(labels[index])
+        remedy = "no label is ignored: leave such rows out" if bad < 0 else "classes are counted from 0"
+        expected = f"0 ... {size - 1} for the {counted(size, 'class', 'classes')} of `{source}`"
+        msg = f"`{name}` must lie in {expected}, got {bad} at index {index}; {remedy}"
         raise InputError(msg)
 
 
-def _check_entries(name: str, x: Any, bad: Any, expected: str) -> None:
-    xp = array_namespace(x)
-    if not bool(xp.any(bad)):
-        return
-    # The first bad entry; the array standard has no argmax of truth values, and no unravel_index.
+def _first(bad: Any) -> tuple[int, ...]:
+    """The index of the first true entry; the array standard has no argmax of truth values, and no unravel_index."""
+    xp = array_namespace(bad)
     flat = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int8)))
     index: tuple[int, ...] = ()
-    for size in reversed(x.shape):
+    for size in reversed(bad.shape):
         flat, rest = divmod(flat, size)
         index = (rest, *index)
-    msg = f"`{name}` must be {expected} everywhere, got {float(x[index])} at index {index}"
+    return index
+
+
+def _check_entries(p: spec.Array, x: Any, bad: Any, expected: str) -> None:
+    if not bool(array_namespace(x).any(bad)):
+        return
+    index = _first(bad)
+    remedy = f"replace it, or leave out row {index[0]}" if p.embedding else "replace it"
+    msg = f"`{p.name}` must be {expected} everywhere, got {float(x[index])} at index {index}; {remedy}"
     raise InputError(msg)
-
-
-def shape_text(letters: Iterable[Any]) -> str:
-    """A shape as it is written: ``(N, D)``, ``(N,)``."""
-    parts = [str(letter) for letter in letters]
-    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
-def _check_shape(name: str, x: Any, letters: tuple[str, ...], sizes: Sizes) -> None:
-    known = [sizes.get(letter) for letter in letters]
-    fits = x.ndim == len(letters) and all(k is None or k[0] == size for k, size in zip(known, x.shape, strict=False))
-    if not fits:
-        raise InputError(_shape_message(name, tuple(x.shape), letters, sizes))
-    if 0 in x.shape:
-        msg = f"`{name}` is empty: its shape is {tuple(x.shape)}; pass at least one row and one feature"
-        raise InputError(msg)
-    for letter, size in zip(letters, x.shape, strict=True):
-        sizes.setdefault(letter, (size, name))
-
-
-def _shape_message(name: str, shape: tuple[int, ...], letters: tuple[str, ...], sizes: Mapping[str, Any]) -> str:
-    wanted = shape_text(letters)
-    others = sorted({sizes[letter][1] for letter in letters if letter in sizes} - {name})
-    if not others:
-        return f"`{name}` must be {wanted}, got {shape}"
-    expected = shape_text(sizes[letter][0] if letter in sizes else letter for letter in letters)
-    return f"`{name}` must be {wanted} = {expected} to match {' and '.join(f'`{o}`' for o in others)}, got {shape}"
 
 
 def promoted(inputs: Mapping[str, Any]) -> dict[str, Any]:

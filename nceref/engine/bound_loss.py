@@ -43,24 +43,60 @@ class BoundLoss:
             return passes.evaluate(self.plan, reduction, keep)
 
     @contextmanager
-    def naming_arguments(self) -> Iterator[None]:
-        """Within it, what leaves the range of a dtype is blamed on the argument that is farthest from 1."""
+    def naming_arguments(self, **more: Any) -> Iterator[None]:
+        """Within it, what leaves the range of a dtype is blamed on the argument that is farthest from 1.
+
+        Parameters
+        ----------
+        **more : array or None
+            Arguments of the call that are none of the loss, by name.
+        """
         try:
             yield
         except passes.RangeError as error:
-            msg = f"{error}; farthest from 1 is {self._farthest()}"
+            name, size = self.farthest(str(error), **more)
+            msg = f"{error}; farthest from 1 is `{name}` with {size:.3g}: {self.remedy(str(error), name, size)}"
             raise InputError(msg) from None
 
-    def _farthest(self) -> str:
-        """The argument whose largest number is farthest from 1, with that number."""
-        largest = {}
-        for parameter in self.loss.parameters:
-            x = self.arguments[parameter.name]
-            if isinstance(parameter, Array | Scalar) and x is not None:
-                xp = None if isinstance(x, float) else array_namespace(x)
-                largest[parameter.name] = abs(x) if xp is None else float(xp.max(xp.abs(x)))
-        name = max(largest, key=lambda name: abs(exponent_of(largest[name] or 1.0)))
-        return f"`{name}` with {largest[name]:.3g}"
+    def farthest(self, what: str = "", **more: Any) -> tuple[str, float]:
+        """The argument whose largest number is farthest from 1, with that number.
+
+        Parameters
+        ----------
+        what : str
+            What is too large: rows that are normalized have no part in it, but for a gradient by them.
+        **more : array or None
+            As of `naming_arguments`.
+        """
+        given: dict[str, Any] = {p.name: self.arguments[p.name] for p in self._numbers()}
+        largest = {name: _largest(x) for name, x in (given | more).items() if x is not None}
+        scaled = {p.name for p in self._numbers() if isinstance(p, Array) and p.embedding and self._normalized}
+        blamed = [name for name in largest if name not in scaled or f"`{name}`" in what] or list(largest)
+        name = max(blamed, key=lambda name: abs(exponent_of(largest[name] or 1.0)))
+        return name, largest[name]
+
+    def _numbers(self) -> list[Array | Scalar]:
+        return [p for p in self.loss.parameters if isinstance(p, Array | Scalar)]
+
+    @property
+    def _normalized(self) -> bool:
+        return self.arguments.get("normalize") == "l2"
+
+    def remedy(self, what: str, name: str, size: float) -> str:
+        """What to do about an argument as `farthest` names it; `what` ends in the dtype whose range was left."""
+        parameter = {p.name: p for p in self._numbers()}.get(name)
+        up, down = ("raise it", "lower it") if isinstance(parameter, Scalar) else ("scale it up", "scale it down")
+        negative = isinstance(parameter, Scalar) and self.arguments[name] < 0
+        ways = [up if (size < 1) != negative else down]
+        if isinstance(parameter, Array) and parameter.embedding and "normalize" in self.arguments:
+            ways += [] if self._normalized else ["pass normalize='l2'"]
+        if not what.endswith("float64"):
+            ways.append("pass float64 arrays")
+        return " or ".join(ways)
+
+
+def _largest(x: Any) -> float:
+    return abs(x) if isinstance(x, float) else float(array_namespace(x).max(array_namespace(x).abs(x)))
 
 
 def bound_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BoundLoss:

@@ -177,7 +177,8 @@ def positive_set(policy: str, form: str = "mean") -> Head:
         if policy == "error" and not bool(xp.all(has)):
             # The array standard has no argmax of truth values.
             first = int(xp.argmax(xp.astype(~has, xp.int8)))
-            msg = f"anchor {first} has no positive; drop it, or pass no_positive='skip' or 'zero'"
+            remedy = "drop it, or pass no_positive='skip' or 'zero'"
+            msg = f"anchor {first} has no positive: neither `labels` nor `mask` gives it one; {remedy}"
             raise InputError(msg)
         # A row without positives has peak -inf, which times its weight of 0 would be NaN.
         peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)

@@ -315,7 +315,7 @@ def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -
 
 
 class RangeError(InputError):
-    """A number left the range of its dtype; `BoundLoss` adds the name of an argument."""
+    """A number left the range of its dtype; `BoundLoss` adds the name of an argument, and what to do."""
 
 
 def check_finite(x: Any, what: str) -> None:
@@ -335,7 +335,7 @@ def check_finite(x: Any, what: str) -> None:
     if math.isfinite(x) if isinstance(x, float) else all_finite(x):
         return
     dtype = "float64" if isinstance(x, float) else str(x.dtype)
-    msg = f"{what} leaves the range of {dtype}: raise the temperature, shrink or normalize the rows, or pass float64"
+    msg = f"{what} leaves the range of {dtype}"
     raise RangeError(msg)
 
 

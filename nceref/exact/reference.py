@@ -4,7 +4,6 @@ A formula sees numbers only through `m` (see `number_systems`). The same text th
 differences (complex step), 50 digits, proven enclosures and symbolic expressions.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from nceref.engine.arguments import bind, converted, declared, integer, one_of, 
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
+from nceref.exact.digits import MOST_DIGITS, digits_of_exponents
 from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
 from nceref.losses import differentiable, get_loss
 from nceref.spec import Array, Labels, Loss, Scalar
@@ -170,8 +170,6 @@ def _set(nested: Any, index: tuple[int, ...], to: Any) -> None:
 
 
 SYSTEMS: dict[str, Any] = {"mpmath": Mpmath, "ball": Balls}
-MOST_DIGITS = 20_000
-"""Beyond it, a single exponential takes seconds."""
 
 
 @entry_point
@@ -213,16 +211,15 @@ def reference(
     inputs = bind(loss, arrays, named)
     refuse_other_libraries(inputs, "exact formulas")
     _refuse(loss, inputs, gradients)
+    precision = digits + 30 + digits_of_exponents(BoundLoss(loss, inputs), lambda given: largest_exponent(loss, given))
+    return _converged(loss.name, lambda p: _at_precision(loss, inputs, system, p, gradients), precision, digits)
+
+
+def largest_exponent(loss: Loss, inputs: Mapping[str, Any]) -> Any:
+    """The largest exponent that the formula takes."""
     probe = ExponentRange()
     value(loss, inputs, probe)
-    # A loss or a slope is either 0 or hardly smaller than exp(-2 max |exponent|): begin beyond that.
-    needed = 2 * probe.largest / math.log(10)
-    if needed > MOST_DIGITS:
-        size = f"a logit of {loss.name} is {float(probe.largest):.1e}, for which {float(needed):.1e} digits are needed"
-        msg = f"{size}, and at most {MOST_DIGITS:,} computed; raise the temperature, or shrink the rows"
-        raise InputError(msg)
-    precision = digits + 30 + math.ceil(needed)
-    return _converged(loss.name, lambda p: _at_precision(loss, inputs, system, p, gradients), precision, digits)
+    return probe.largest
 
 
 def _declared(loss: Any) -> Loss:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
+from nceref.output.words import counted
 from nceref.theory.table import Cell
 from nceref.theory.verdicts import Verdict, verdict
 
@@ -96,7 +97,8 @@ def tally(rows: TableRows) -> str:
     count = Counter(verdict(cell) for cell in cells(rows))
     signs = {} if compares(rows) else SIGNS
     parts = [f"{count[v]} {v}" + (f" ({signs[v]})" if v in signs else "") for v in Verdict if count[v]]
-    return f"Verdicts on {count.total()} published entries: {', '.join(parts)}." if parts else ""
+    entries = counted(count.total(), "published entry", "published entries")
+    return f"Verdicts on {entries}: {', '.join(parts)}." if parts else ""
 
 
 def plain(value: Any) -> Any:

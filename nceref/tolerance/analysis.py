@@ -30,6 +30,7 @@ from nceref.engine.arguments import (
     real_array,
     refuse_other_libraries,
 )
+from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
@@ -135,9 +136,10 @@ def bounds(declaration: Any, /, *arrays: Any, accumulate: Any = None, **named: A
     wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
     result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
     grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
-    check_finite(result.value, "the bound of the value")
-    for name, b in grads.items():
-        check_finite(np.asarray(b), f"the bound of the gradient of `{name}`")
+    with BoundLoss(loss, inputs).naming_arguments():
+        check_finite(result.value, "the bound of the value")
+        for name, b in grads.items():
+            check_finite(np.asarray(b), f"the bound of the gradient of `{name}`")
     return Bounds(result.value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, result.terms)
 
 

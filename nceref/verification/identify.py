@@ -8,6 +8,7 @@ from typing import Any
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
+from nceref.output.words import counted
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.child import ChildRunner
@@ -130,7 +131,8 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c)) for c in shown], label, styles=("bold", ""), indent=GAP)
     if len(tried) > SHOWN:
-        page.print(f"{len(tried) - SHOWN} more losses take such inputs, and differ more", style="dim")
+        rest = counted(len(tried) - SHOWN, "more loss takes", "more losses take")
+        page.print(f"{rest} such inputs, differing more", style="dim")
     return page
 
 

@@ -175,7 +175,7 @@ def cases(probes: Sequence[Probe]) -> Page:
     label = max((len(probe.id) for probe in probes), default=0)
     page.grid([(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))
     judged = sum(not probe.skip for probe in probes)
-    page.print(f"\n{judged} cases are judged, {len(probes) - judged} are skipped")
+    page.print(f"\ncases that are judged: {judged}, skipped: {len(probes) - judged}")
     return page
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nceref.output.words import counted, out_of
 from nceref.spec import Array
 from nceref.verification import report as codes
 from nceref.verification.records import Result
@@ -41,10 +42,11 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
-    beside = f"; {held} failures were expected" if held else ""
+    beside = f"; {counted(held, 'failure')} expected" if held else ""
     beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
     beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
-    cases = f"on {judged} of {judged} cases" if not held else f"on {judged} cases but where it is expected not to"
+    several = f"{counted(judged, 'case')} but where it is expected not to"
+    cases = f"on {several if held else out_of(judged, judged, 'case')}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
     # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
@@ -55,7 +57,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
         (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
-         lambda: f"too little was executed: {judged} of {len(runs[0].observations)} cases were judged"),
+         lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}: the bounds are wider than that"),
         (not graded or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
@@ -98,12 +100,12 @@ def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) ->
     cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
     parts = [f"the target {why}" for why in behavior[:2]]
     if cases["value"]:
-        parts.append(f"the value fails on {len(cases['value'])} of {judged} cases")
+        parts.append(f"the value fails on {out_of(len(cases['value']), judged, 'case')}")
     elif cases["grad."]:
         parts.append("the value is right, the gradient is wrong")
     if cases["grad."]:
-        parts.append(f"gradients fail on {len(cases['grad.'])} of {judged}")
+        parts.append(f"gradients fail on {out_of(len(cases['grad.']), judged, 'case')}")
     if errors:
-        parts.append(f"{len({r.case for r in errors})} cases could not be run: {errors[0].why}")
+        parts.append(f"{counted(len({r.case for r in errors}), 'case')} could not be run: {errors[0].why}")
     rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]
     return "; ".join(parts) or rest[0].why

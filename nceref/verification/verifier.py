@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import TargetError
+from nceref.output.words import out_of
 from nceref.spec import Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
@@ -296,7 +297,7 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
         phrases = " and ".join(CONVENTIONS[id].phrase for id in request.intended.values())
         count = len(unaltered)
-        sentence = f"your loss equals the reference as it is, on {count} of {count} cases, without {phrases}"
+        sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
     return diagnose(unaltered, identities)
 

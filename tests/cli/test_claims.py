@@ -56,4 +56,4 @@ def test_prove_exits_with_1_where_a_claim_expects_another_verdict(run, monkeypat
     status, out, _ = run("prove", "IS-1")
     assert status == 1
     assert "expected wrong: all evidence holds" in out
-    assert "0 of 1 verdicts are as expected" in out
+    assert "verdicts as expected: 0 of 1" in out

@@ -52,7 +52,9 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(name, p, bad):
 @pytest.mark.parametrize("dtype", [np.int64, np.complex128, np.longdouble])
 def test_arrays_that_are_not_real_floats_of_64_bits_are_refused(name, p, dtype):
     x = np.ones(arguments(name)[p.name].shape, dtype=dtype)
-    assert_refused(name, rf"`{p.name}` must be an array of real floats.*got dtype {x.dtype}", **{p.name: x})
+    if p.like == "counts" and dtype is np.int64:
+        x = x > 0
+    assert_refused(name, rf"`{p.name}` must be an array of real floats.*got dtype {x.dtype}; convert", **{p.name: x})
 
 
 @each(Array)
@@ -91,8 +93,26 @@ def test_float_labels_are_refused(name, p):
 @pytest.mark.parametrize("bad", [-1, 3])
 def test_labels_out_of_range_are_refused(name, p, bad):
     labels = np.array(arguments(name)[p.name])
-    labels[0] = bad
-    assert_refused(name, rf"`{p.name}` must lie in 0 \.\.\. 2 for 3 classes, got {bad}", **{p.name: labels})
+    labels[1] = bad
+    message = (
+        rf"`{p.name}` must lie in 0 \.\.\. 2 for the 3 classes of `\w+`, got {bad} at index \(1,\); .*(ignored|from 0)"
+    )
+    assert_refused(name, message, **{p.name: labels})
+
+
+@each(Labels)
+@pytest.mark.parametrize(
+    ("labels", "what"),
+    [
+        ([2**63, -1, 0, 0], "fit into 64-bit signed integers, got 9223372036854775808; number the classes"),
+        ([0, 0, -(2**63) - 1, 1.0], "fit into 64-bit signed integers, got -9223372036854775809"),
+        ([10**30] * 4, "fit into 64-bit signed integers, got 1000000000000000000000000000000"),
+        (np.full(4, 2**63, dtype=np.uint64), "fit into 64-bit signed integers, got 9223372036854775808"),
+        (["cat", "dog", "cat", "dog"], r"an array of integers, got \['cat', .*; convert it to integers, one for each"),
+    ],
+)
+def test_labels_that_are_no_64_bit_integers_are_shown(name, p, labels, what):
+    assert_refused(name, f"`{p.name}` must (be )?{what}", **{p.name: labels})
 
 
 @each(Scalar, given=False)
@@ -147,7 +167,11 @@ def test_unknown_reductions_are_refused(reduction):
     ("cotangent", "message"),
     [
         (None, "needs `cotangent`, one number for each row"),
-        (np.ones(4), r"`cotangent` must be \(row0,\) = \(8,\) to match `rows`, got \(4,\)"),
+        (
+            np.ones(4),
+            r"`cotangent` must be \(8,\), one number .*, got \(4,\); rows of nt_xent are \(2N,\), view 1 first",
+        ),
+        (1.0, r"`cotangent` must be \(8,\), one number for each row, got one number"),
         (np.full(8, np.nan), "`cotangent` must be finite"),
         (np.ones(8, dtype=int), "`cotangent` must be an array of real floats"),
         (np.ones(8, dtype=complex), "`cotangent` must be an array of real floats"),
@@ -168,7 +192,9 @@ def test_a_cotangent_without_rows_is_refused():
 
 def test_libraries_and_devices_are_not_mixed():
     strict = array_api_strict.asarray(X)
-    with pytest.raises(InputError, match="`z2` is an array of numpy, but the first array is one of array_api_strict"):
+    with pytest.raises(
+        InputError, match="`z2` is an array of numpy, but `z1` is one of array_api_strict; convert them"
+    ):
         losses.nt_xent(strict, X, temperature=0.1)
     elsewhere = array_api_strict.asarray(X, device=array_api_strict.Device("device1"))
     with pytest.raises(InputError, match=r"`z2` is on .*device1.*; move them to one device"):
@@ -217,7 +243,7 @@ def test_byte_order_does_not_change_the_result():
 def test_ragged_lists_and_words_are_refused():
     with pytest.raises(InputError, match="`z1` must be a rectangular array"):
         losses.nt_xent([[1.0], [1.0, 2.0]], X, temperature=0.1)
-    with pytest.raises(InputError, match="`z1` must be an array of numbers"):
+    with pytest.raises(InputError, match="`z1` must be an array of real floats of at most 64 bits, got 'words'"):
         losses.nt_xent("words", X, temperature=0.1)
 
 
@@ -241,7 +267,10 @@ def test_labels_of_any_integer_type_are_compared_as_numbers():
 
 
 def test_an_anchor_without_a_positive_is_refused_by_number():
-    with pytest.raises(InputError, match="anchor 2 has no positive; drop it, or pass no_positive='skip' or 'zero'"):
+    with pytest.raises(
+        InputError,
+        match=r"anchor 2 has no positive: neither `labels` nor .*; drop it, or pass no_positive='skip' or 'zero'",
+    ):
         losses.supcon_out(X, [0, 0, 1, 0], temperature=0.1)
 
 
@@ -255,9 +284,50 @@ def test_queues_must_fit_and_come_with_labels():
         losses.supcon_out(X, queue=np.ones((5, 3)), queue_labels=[0] * 4, **call)
 
 
-def test_a_class_count_of_zero_is_refused():
-    with pytest.raises(InputError, match=r"`class_counts` must be > 0 everywhere, got 0.0 at index \(1,\)"):
-        losses.balanced_softmax(X, [0, 1, 2, 0], np.array([3.0, 0.0, 1.0]))
+COUNTS = each(Array, lambda p, call: p.like == "counts")
+
+
+@COUNTS
+@pytest.mark.parametrize(
+    "counts", [[3, 1, 100], np.int8([3, 1, 100]), np.uint64([3, 1, 2**53]), np.int64([2**24 + 1, 2**53 - 1, 1])]
+)
+@pytest.mark.parametrize("wrap", [np.asarray, array_api_strict.asarray])
+def test_integer_counts_give_the_result_of_the_same_floats(name, p, counts, wrap):
+    call = {key: wrap(x) if isinstance(x, np.ndarray) else x for key, x in arguments(name).items()}
+    given = counts if isinstance(counts, list) else wrap(counts)
+    value, grad = get_loss(name).value_and_grad(**{**call, p.name: given})
+    floats = wrap(np.asarray(counts, dtype=np.float64))
+    expected, expected_grad = get_loss(name).value_and_grad(**{**call, p.name: floats})
+    assert float(value) == float(expected)
+    for key, g in expected_grad.items():
+        assert np.array_equal(np.asarray(grad[key]), np.asarray(g))
+
+
+@COUNTS
+def test_integer_counts_widen_no_result_unless_their_digits_take_it(name, p):
+    call = arguments(name)
+    given = call | {q.name: np.float32(call[q.name]) for q in get_loss(name).parameters if isinstance(q, Array)}
+    cotangent = {"reduction": "none", "cotangent": np.ones(4, dtype=np.float32)}
+    for largest, dtype in ((2**24, np.float32), (2**24 + 1, np.float64)):
+        rows, _ = get_loss(name).value_and_grad(**{**given, p.name: [largest, 1, 1]}, **cotangent)
+        assert rows.dtype == dtype
+
+
+@COUNTS
+@pytest.mark.parametrize(
+    ("counts", "what"),
+    [
+        ([3.0, 0.0, 1.0], r"> 0 everywhere, got 0.0 at index \(1,\); replace it"),
+        ([3, 0, 1], r"> 0 everywhere, got 0.0 at index \(1,\)"),
+        (np.int8([3, 1, -128]), r"> 0 everywhere, got -128.0 at index \(2,\)"),
+        ([1, 1, 2**53 + 1], "integers of at most 2\\^53 = 9007199254740992, got 9007199254740993; pass frequencies"),
+        ([1, 10**30, 1], "an array of real floats .* of dtype object; convert it to integers or to float64"),
+        ([True, True, True], "an array of real floats .* got dtype bool; convert it to integers or to float64"),
+        (np.zeros(0, dtype=int), r"\(C,\) = \(3,\) to match"),
+    ],
+)
+def test_what_is_no_count_is_refused(name, p, counts, what):
+    assert_refused(name, f"`{p.name}` must be {what}", **{p.name: counts})
 
 
 @pytest.mark.parametrize("name", ["dcl", "dclw", "hcl", "debiased"])

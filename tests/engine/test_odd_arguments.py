@@ -238,8 +238,6 @@ def test_exact_values_that_would_take_forever_are_refused():
         refused("digits", lambda odd=odd: exact.reference("nt_xent", X, X, temperature=0.5, digits=odd))
     refused("system", lambda: exact.reference("nt_xent", X, X, temperature=0.5, system="flint"))
     refused("gradients", lambda: exact.reference("nt_xent", X, X, temperature=0.5, gradients=np.ones(2)))
-    with pytest.raises(InputError, match=r"a logit of nt_xent is .*e\+100, for which .* digits are needed"):
-        exact.reference("nt_xent", X, X, temperature=1e-100)
     # The formula squares the rows, and 1e-312 squared is 0 in floats.
     tiny = exact.reference("nt_xent", X * 1e-312, X[::-1], temperature=0.5, gradients=False)["value"]
     assert abs(float(tiny) - losses.nt_xent(X * 1e-312, X[::-1], temperature=0.5)) < 1e-12

@@ -132,19 +132,57 @@ def test_paco_keeps_the_digits_that_a_tiny_alpha_leaves():
     assert value == pytest.approx(alpha * 800, rel=1e-13, abs=0)
 
 
+F4 = np.float32
+L2, F64 = " or pass normalize='l2'", " or pass float64 arrays"
+
+
 @pytest.mark.parametrize(
-    ("call", "culprit"),
+    ("call", "advice"),
     [
-        (lambda: losses.nt_xent(Z, W, temperature=1e-310), "`temperature` with 1e-310"),
-        (lambda: losses.nt_xent.anatomy(Z, W, temperature=1e-310), "`temperature` with 1e-310"),
-        (lambda: losses.clip(Z, W, logit_scale=1e308, normalize="none"), "`logit_scale` with 1e\\+308"),
-        (lambda: losses.simple(Z * 1e200, W * 1e300, normalize="none"), "`keys` with"),
-        (lambda: losses.supcon_out(Z, mask=1.7e308 * (MASK > 0), temperature=0.3, form="sum"), "`mask` with"),
+        (lambda: losses.nt_xent(Z, W, temperature=1e-310), "`temperature` with 1e-310: raise it"),
+        (
+            lambda: losses.nt_xent(F4(Z), F4(W), temperature=1e-40),
+            "`temperature` with 1e-40: raise it" + F64,
+        ),
+        (lambda: losses.nt_xent.anatomy(Z, W, temperature=1e-310), "`temperature` with 1e-310: raise it"),
+        # Normalized rows have no part in it, however large they are.
+        (
+            lambda: losses.nt_xent.value_and_grad(Z * 1e200, W, temperature=1e-160),
+            "`temperature` with 1e-160: raise it",
+        ),
+        (lambda: losses.nt_xent.value_and_grad(Z * 1e-310, W, temperature=0.3), "`z1` with 8e-310: scale it up"),
+        (lambda: losses.clip(Z, W, logit_scale=1e308, normalize="none"), "`logit_scale` with 1e+308: lower it"),
+        (
+            lambda: losses.siglip(F4(Z), F4(W), logit_scale=1.0, logit_bias=-1e39),
+            "`logit_bias` with 1e+39: raise it" + F64,
+        ),
+        (lambda: losses.simple(Z * 1e200, W * 1e300, normalize="none"), "`keys` with 8e+300: scale it down" + L2),
+        (
+            lambda: losses.simple(F4(Z * 1e30), F4(W), normalize="none", negative_weight=1e20),
+            "`queries` with 8e+30: scale it down" + L2 + F64,
+        ),
+        (lambda: losses.cross_entropy(Z * 1e307, Y, temperature=0.01), "`logits` with 8e+307: scale it down"),
+        (
+            lambda: losses.supcon_out(Z, mask=1.7e308 * (MASK > 0), temperature=0.3, form="sum"),
+            "`mask` with 1.7e+308: scale it down",
+        ),
+        (
+            lambda: losses.clip.value_and_grad(
+                Z, W, logit_scale=9.0, reduction="none", cotangent=np.full((2, 6), 1.7e308)
+            ),
+            "`cotangent` with 1.7e+308: scale it down",
+        ),
+        (lambda: bounds(losses.nt_xent, Z, W, temperature=1e-160), "`temperature` with 1e-160: raise it"),
+        (
+            lambda: losses.paco.decompose(Z, Y, W[:2], alpha=0.3, temperature=1e-310),
+            "`temperature` with 1e-310: raise it",
+        ),
     ],
 )
-def test_what_cannot_be_computed_is_blamed_on_an_argument(call, culprit):
-    with pytest.raises(InputError, match=f"leaves the range of float64: .* farthest from 1 is {culprit}"):
+def test_what_cannot_be_computed_is_blamed_on_an_argument_with_what_to_do(call, advice):
+    with pytest.raises(InputError, match=r"leaves the range of float\d\d; farthest from 1 is ") as caught:
         call()
+    assert str(caught.value).endswith(advice)
 
 
 @pytest.mark.parametrize("name", ["nt_xent", "supcon_in"])

@@ -159,5 +159,5 @@ def test_cotangent_weighs_the_rows():
 
 
 def test_label_without_a_center_is_refused():
-    with pytest.raises(InputError, match=r"`labels` must lie in 0 \.\.\. 1 for 2 classes, got 2"):
+    with pytest.raises(InputError, match=r"`labels` must lie in 0 \.\.\. 1 for the 2 classes of `centers`, got 2"):
         paco(ROWS, np.array([0, 0, 2]), CENTERS, **ARGS)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.case import CaseAnalysis
@@ -98,9 +99,9 @@ def _beside(explanation: Explanation, answered: Sequence[Observation]) -> tuple[
     # Where the explanation itself has no number in this format, that the target has none says nothing more.
     largest = FORMATS[answered[0].probe.dtype].storage.largest
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
-    words = f"your value is not finite on {len(nonfinite)} of {len(answered)} cases"
+    words = f"your value is not finite on {out_of(len(nonfinite), len(answered), 'case')}"
     if beyond:
-        words += f", {len(beyond)} of which are out of the range of {answered[0].probe.dtype} with that"
+        words += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved)
@@ -121,7 +122,7 @@ def _sentence(explanation: Explanation) -> str:
     value = [CONVENTIONS[o.id].phrase for o in explanation.value_options]
     backward = [CONVENTIONS[o.id].phrase for o in explanation.options if o.axis in GRADIENT_AXES]
     detail = f" ({explanation.detail})" if explanation.detail else ""
-    count = f"on {explanation.of} of {explanation.of} cases"
+    count = f"on {out_of(explanation.of, explanation.of, 'case')}"
     fits = f"{count} (largest residual {explanation.residual:.2g} of the bound)"
     if not value:
         words = explanation.gradient_words or f"the gradient is that with {_joined(backward)}{detail}, {fits}"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.output.words import out_of
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.records import Observation, Probe
 
@@ -161,6 +162,6 @@ def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
     """
     others = [o for o in judged if o not in failing]
     if not others:
-        return f"on all {len(judged)} cases"
+        return "on the only case" if len(judged) == 1 else f"on all {len(judged)} cases"
     names = ", ".join(o.probe.id for o in failing[:3]) + (", ..." if len(failing) > 3 else "")
-    return f"on {len(failing)} of {len(judged)} cases{common(failing, others) or f' ({names})'}"
+    return f"on {out_of(len(failing), len(judged), 'case')}{common(failing, others) or f' ({names})'}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.losses import differentiable
+from nceref.output.words import out_of
 from nceref.spec import Array, Scalar
 from nceref.verification.dense import forms
 from nceref.verification.dense.temperatures import temperature
@@ -329,7 +330,7 @@ def _example(fit: GradientFit, failing: list[JudgedGradient]) -> str:
 def _zero(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
     if any(np.any(one.got != 0) for one in judged):
         return None
-    return GradientFinding("gradient-zero", f"is 0 on {len(judged)} of {len(judged)} cases")
+    return GradientFinding("gradient-zero", f"is 0 on {out_of(len(judged), len(judged), 'case')}")
 
 
 def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
@@ -345,7 +346,7 @@ def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
         residual = max(fit.misfit(one, factor) for one, factor in zip(judged, by_case, strict=True)) / carried
         if residual <= 1:
             flipped = words == "-1"
-            count = f"on {len(judged)} of {len(judged)} cases"
+            count = f"on {out_of(len(judged), len(judged), 'case')}"
             text = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
             id = "gradient-sign-flipped" if flipped else "gradient-constant-factor"
             return GradientFinding(id, text, residual)

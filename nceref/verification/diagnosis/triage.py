@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.errors import InputError
+from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import rounded
 from nceref.verification.diagnosis.features import where, without_positive
@@ -105,7 +106,7 @@ def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
         residual = _within(observations, coarse)
         if residual is not None and residual >= coarse.least:
             sentence = (
-                f"beyond the {dtype} bound on {len(failing)} of {len(observations)} cases, but within that of"
+                f"beyond the {dtype} bound on {out_of(len(failing), len(observations), 'case')}, but within that of"
                 f" {coarse.words} on all of them (largest error {residual:.2g} of it)"
             )
             return (diagnosis(coarse.id, sentence),)

@@ -6,6 +6,7 @@ from itertools import groupby
 from nceref.output.files import replace
 from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, Page
+from nceref.output.words import counted
 from nceref.verification.peers.audit import AGREES, KNOWN, MISSING, NEW, STALE, AuditRow, audit
 from nceref.verification.peers.known import known
 from nceref.verification.peers.peer import get
@@ -43,7 +44,7 @@ def page_of(rows: Iterable[AuditRow]) -> Page:
 
 
 def _count(row: AuditRow) -> str:
-    return f"{row.cases} cases" if not row.failed else f"{row.failed} of {row.cases} differ"
+    return counted(row.cases, "case") if not row.failed else f"{row.failed} of {row.cases} differ"
 
 
 def tally(rows: Iterable[AuditRow]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from nceref.errors import InputError, NcerefError, TargetError
+from nceref.output.words import counted
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.find import folder_of
@@ -138,7 +139,8 @@ class ChildRunner:
     def _call(self, request: CallRequest, twice: bool, answer: Any = None) -> Outcome:
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
-            return Outcome(trouble=last.trouble, sentence=f"is not tried: {GIVE_UP} cases in a row: {last.sentence}")
+            row = counted(GIVE_UP, "case")
+            return Outcome(trouble=last.trouble, sentence=f"is not tried: {row} in a row: {last.sentence}")
         try:
             if self._process is None:
                 self.start()

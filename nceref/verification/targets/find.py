@@ -7,13 +7,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from nceref.errors import InputError, TargetError
 from nceref.output.text import harmless, printable, reason, shown
+from nceref.output.words import alike, did_you_mean
 
 
 def find_object(text: str) -> Any:
@@ -194,8 +194,7 @@ def _offers(thing: Any) -> list[str]:
 
 
 def _meant(name: str, there: list[str]) -> str:
-    close = get_close_matches(name, there, n=3, cutoff=0.6)
-    if close:
-        return f"; did you mean {' or '.join(repr(n) for n in close)}?"
+    if meant := did_you_mean(alike(name, there)):
+        return f"; {meant}"
     more = ", ..." if len(there) > 10 else ""
     return f"; there are {', '.join(there[:10])}{more}" if there else ""

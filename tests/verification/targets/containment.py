@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "hostile"
 RIGHT = f"{FOLDER / 'answer.py'}:right"
 CASE = {"loss": "alignment", "normalize": "none", "suite": "quick", "case": "designed"}
 CONFORMS, DIFFERS, DISTRUST, FAILS = 0, 1, 3, 4
-AGREES = (CONFORMS, "value and gradients agree on 1 of 1 cases")
+AGREES = (CONFORMS, "value and gradients agree on the only case")
 ANY = (None, "")
 HANGS = (FAILS, "does not return within")
 PATIENT = 60.0
@@ -96,8 +96,8 @@ RETURNED = {
     "masked_array": no_number("masked entries instead of real numbers"),
     "fraction": no_number("entries of type object instead of real numbers"),
     "decimal_number": no_number("entries of type object instead of real numbers"),
-    "nan_with_payload": (DIFFERS, "the value fails on 1 of 1 cases"),
-    "infinity": (DIFFERS, "the value fails on 1 of 1 cases"),
+    "nan_with_payload": (DIFFERS, "the value fails on the only case"),
+    "infinity": (DIFFERS, "the value fails on the only case"),
     "bad_float": raises("RuntimeError: no number"),
     "array_hangs": HANGS,
     "array_exits": (FAILS, "exits (SystemExit: 0)"),
@@ -113,7 +113,7 @@ RETURNED = {
     "odd_repr": no_number(r"a \x1b[31mRed, "),
     "half_the_time": (DIFFERS, "the target gives another value when it is called again with the same inputs"),
     "read_only": AGREES,
-    "its_inputs": (DIFFERS, "the value is right, the gradient is wrong; gradients fail on 1 of 1"),
+    "its_inputs": (DIFFERS, "the value is right, the gradient is wrong; gradients fail on the only case"),
 }
 BUILT = {
     "ConstructionRaises": raises(r"RuntimeError: \x1b[2J\ud800"),
@@ -182,7 +182,7 @@ PRINTED = {
     "flood": AGREES,
     "flood_of_descriptors": AGREES,
     "last_words": dies(r"exit code 7: \x1b[2J"),
-    "reads_input": (DIFFERS, "the value fails on 1 of 1 cases"),
+    "reads_input": (DIFFERS, "the value fails on the only case"),
     "garbage_into_the_pipe": GARBLES,
     "zeros_into_the_pipe": GARBLES,
     "huge_length_into_the_pipe": GARBLES,

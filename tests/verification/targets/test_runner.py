@@ -146,7 +146,7 @@ def test_after_some_hangs_in_a_row_the_rest_is_not_waited_for(path, monkeypatch)
         monkeypatch.setattr(run, "_answer", lambda *message: sent.append(message))
         outcome = run(probe_of(**COLD))
         assert outcome.trouble == "hangs"
-        assert "is not tried: 1 cases in a row" in outcome.sentence
+        assert "is not tried: 1 case in a row" in outcome.sentence
         assert sent == []
 
 
