@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -117,6 +118,19 @@ def test_commands_print_what_is_shown(block):
     assert result.exit_code == (1 if "DIFFERS" in shown else 0), result.output
     left, right = (MEASURED.sub("#", text) for text in (shown, result.output))
     assert doctest.OutputChecker().check_output(left, right, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), right
+
+
+@pytest.mark.usefixtures("files")
+def test_the_workflow_for_pull_requests_judges_the_example(tmp_path):
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", TEXT["verify"], re.DOTALL)
+    assert "\non: pull_request\npermissions: {}\n" in workflow
+    command = re.search(r"ulimit .*\n +nceref (.*)", workflow)[1].replace("$RUNNER_TEMP", str(tmp_path))
+    # Not every system can isolate; that it is a limit to what runs is tested with the targets.
+    arguments = [word for word in shlex.split(command) if word != "--isolate"]
+    assert len(arguments) == len(shlex.split(command)) - 1
+    assert CliRunner().invoke(cli.nceref, arguments, catch_exceptions=False).exit_code == 1
+    assert json.loads((tmp_path / "verify.json").read_text())["verdict"] == "differs"
+    assert ET.parse(tmp_path / "verify.xml").getroot().tag.startswith("testsuite")
 
 
 @pytest.mark.usefixtures("files")
