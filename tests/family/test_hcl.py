@@ -5,7 +5,7 @@ import pytest
 
 from nceref.errors import InputError
 from nceref.losses import hcl
-from nceref.tolerance import close
+from nceref.tolerance import bounds, close
 
 # Rows e_1, e_2 | e_1, -e_1. Row 1 of either view: positive 1, negatives 0 and -1. Row 2 of view 1: positive 0,
 # negatives 0, 0. Row 2 of view 2: positive 0, negatives -1, -1. Two negatives a row.
@@ -91,3 +91,16 @@ def test_prior_defaults_to_a_tenth_and_concentration_to_one():
 def test_one_pair_alone_is_refused():
     with pytest.raises(InputError, match="hcl has no negatives for 1 pair of views"):
         hcl(Z1[:1], Z2[:1], temperature=T)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "concentration", "error", "vacuous"), [(float, 1e10, 1e-6, 1e7), ("f4", 1e4, 1e-3, 300)]
+)
+def test_a_large_concentration_costs_the_digits_that_the_notes_name(dtype, concentration, error, vacuous):
+    given = dict(zip(("z1", "z2"), np.random.default_rng(0).standard_normal((2, 6, 4)).astype(dtype), strict=True))
+    limit = hcl(**{name: z.astype(float) for name, z in given.items()}, temperature=0.5, concentration=1e6)
+    assert abs(hcl(**given, temperature=0.5, concentration=concentration) / limit - 1) < error
+    for b, wide in ((vacuous / 30, False), (3 * vacuous, True)):
+        _, grad = hcl.value_and_grad(**given, temperature=0.5, concentration=b)
+        bound = bounds(hcl, **given, temperature=0.5, concentration=b).grads["z1"]
+        assert (np.max(bound) > np.max(np.abs(grad["z1"]))) == wide

@@ -1,7 +1,7 @@
 """How a target of each framework takes its inputs, and how value and gradients are read from it.
 
-`answer` calls a target of any framework. The three frameworks are siblings: `run_numpy`,
-`run_torch`, `run_jax`, each with ``answer(target, request, floats, gradients)`` and ``check(request)``.
+`answer` calls a target of any framework. `run_numpy`, `run_torch` and `run_jax` are siblings: each module has the
+functions of `Framework`.
 """
 
 import importlib
@@ -9,8 +9,7 @@ import numbers
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -18,8 +17,9 @@ from nceref.errors import InputError, UnavailableError
 from nceref.output.text import class_name, printable, shown
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.records import Probe
-from nceref.verification.targets.target import ResolvedTarget
+from nceref.verification.targets.target import Program, ResolvedTarget
 
+Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
 
@@ -102,12 +102,57 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
     return CallRequest(given, names, frozenset(scalars), constants, probe.dtype, probe.reduction, shape, device)
 
 
-def module(framework: str) -> ModuleType:
+class Framework(Protocol):
+    """What the module of a framework has."""
+
+    @staticmethod
+    def check(request: CallRequest) -> None:
+        """Raise an `InputError` for a format or a device that the framework does not have here."""
+
+    @staticmethod
+    def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+        """Call a target once, and read what it answers.
+
+        Parameters
+        ----------
+        target : ResolvedTarget
+        request : CallRequest
+        floats : frozenset of str
+            Scalars that are handed over as Python numbers; to NumPy each is a number of the dtype.
+        gradients : bool
+            Whether to differentiate, or to read the gradients that a NumPy target returns.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        Trouble
+            If it answers with something that is no loss, or with gradients that fit no input.
+        """
+
+    @staticmethod
+    def program(reply: Reply) -> Program:
+        """A program of the framework with a known value and known gradients.
+
+        Parameters
+        ----------
+        reply : callable
+            Takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
+
+        Returns
+        -------
+        Program
+        """
+
+
+def module(framework: str) -> Framework:
     """The module of a framework."""
     if framework not in NAMES:
         msg = f"`framework` must be one of {', '.join(NAMES)}, got {shown(framework)}"
         raise InputError(msg)
-    return importlib.import_module(f"nceref.verification.targets.run_{framework}")
+    return cast(Framework, importlib.import_module(f"nceref.verification.targets.run_{framework}"))
 
 
 def check(target: ResolvedTarget, request: CallRequest) -> None:
@@ -315,7 +360,7 @@ def modified(names: Iterable[str]) -> dict[str, str]:
 
 def as_target(
     framework: str,
-    reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]],
+    reply: Reply,
     loss: str,
     floats: Mapping[str, str] | None = None,
 ) -> ResolvedTarget:
@@ -325,7 +370,7 @@ def as_target(
     ----------
     framework : {"numpy", "torch", "jax"}
     reply : callable
-        Takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
+        As of `Framework.program`.
     loss : str
         Name of the loss whose inputs they are.
     floats : mapping, optional

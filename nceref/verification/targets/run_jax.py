@@ -1,14 +1,14 @@
-"""JAX targets: arrays in, one reverse pass."""
+"""JAX targets: arrays in, one reverse pass; see `frameworks.Framework`."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nceref.errors import InputError
 from nceref.output.text import shown
-from nceref.verification.targets.frameworks import Answer, CallRequest, gradient_of, loss_of, value_of
+from nceref.verification.targets.frameworks import Answer, CallRequest, Reply, gradient_of, loss_of, value_of
 from nceref.verification.targets.target import Program, ResolvedTarget
 
 
@@ -24,26 +24,7 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Differentiate the sum of what it returns by every tracked input.
-
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-    floats : frozenset of str
-        Scalars that are handed over as Python numbers.
-    gradients : bool
-        Whether to differentiate.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    Trouble
-        If it answers with something that is no loss.
-    """
+    """Differentiate the sum of what it returns by every tracked input."""
     import jax
 
     assert target.program is not None
@@ -105,18 +86,8 @@ def _native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
     return out
 
 
-def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program with a known value and a known reverse pass.
-
-    Parameters
-    ----------
-    reply : callable
-        As for `frameworks.as_target`.
-
-    Returns
-    -------
-    Program
-    """
+def program(reply: Reply) -> Program:
+    """A program with a known value and a known reverse pass."""
     import jax
     import jax.numpy as jnp
 

@@ -1,6 +1,6 @@
-"""NumPy targets: arrays in, a value or a pair of value and gradients out."""
+"""NumPy targets: arrays in, a value or a pair of value and gradients out; see `frameworks.Framework`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
     Answer,
     CallRequest,
+    Reply,
     Trouble,
     gradient_of,
     loss_of,
@@ -32,26 +33,7 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Call it; without gradients of its own, only the value can be judged.
-
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-    floats : frozenset of str
-        Without effect: every scalar is a NumPy number.
-    gradients : bool
-        Whether to read the gradients that it returns.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    Trouble
-        If it answers with something that is no loss, or with gradients that fit no input.
-    """
+    """Call it; without gradients of its own, only the value can be judged."""
     assert target.program is not None
     # The second copy shows whether the target has written into the first.
     handed, kept = _native(request), _native(request)
@@ -114,18 +96,8 @@ def _input_of(key: Any, target: ResolvedTarget, request: CallRequest) -> str:
     return name
 
 
-def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program that returns a known pair, in the dtype of its inputs.
-
-    Parameters
-    ----------
-    reply : callable
-        As for `frameworks.as_target`.
-
-    Returns
-    -------
-    Program
-    """
+def program(reply: Reply) -> Program:
+    """A program that returns a known pair, in the dtype of its inputs."""
 
     def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
         like = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")

@@ -1,4 +1,4 @@
-"""PyTorch targets: tensors that require gradients in, one backward pass."""
+"""PyTorch targets: tensors that require gradients in, one backward pass; see `frameworks.Framework`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +10,7 @@ from nceref.output.text import shown
 from nceref.verification.targets.frameworks import (
     Answer,
     CallRequest,
+    Reply,
     Trouble,
     gradient_of,
     loss_of,
@@ -31,26 +32,7 @@ def check(request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-    """Call it on copies that a graph can be followed through, and read the gradients of the leaves.
-
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-    floats : frozenset of str
-        Scalars that are handed over as Python numbers.
-    gradients : bool
-        Whether to differentiate.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    Trouble
-        If it answers with something that is no loss.
-    """
+    """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
     import torch
 
     assert target.program is not None
@@ -131,18 +113,8 @@ def _numbers(tensor: Any) -> Any:
     return tensor.detach().to("cpu", torch.float64).numpy()
 
 
-def program(reply: Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]) -> Program:
-    """A program with a known value and a known backward pass.
-
-    Parameters
-    ----------
-    reply : callable
-        As for `frameworks.as_target`.
-
-    Returns
-    -------
-    Program
-    """
+def program(reply: Reply) -> Program:
+    """A program with a known value and a known backward pass."""
     import torch
 
     class Known(torch.autograd.Function):  # type: ignore[misc]
