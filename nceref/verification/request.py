@@ -11,12 +11,14 @@ from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import class_name, printable, shown
+from nceref.output.words import alike, as_code, did_you_mean
 from nceref.registry import choose, pick
 from nceref.spec import Array, Choice, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.peers import peer
+from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.process.isolation import isolation
 
@@ -227,12 +229,21 @@ def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in parameters:
-            known = ", ".join(f"`{n}`" for n in [*parameters, "reduction"])
-            has = f"it has {known}, and the axes {', '.join(sorted(AXES))}"
-            msg = f"`{printable(name)}` is no convention of {loss.name}; {has}"
-            raise InputError(msg)
+            raise InputError(_unknown_setting(loss, name, value))
         out[name] = converted(name, value, _setting, parameters[name], value)
     return out
+
+
+def _unknown_setting(loss: Loss, name: str, value: Any) -> str:
+    listed = [c.id for c in CONVENTIONS.values() if c.axis == name]
+    if listed:
+        listed = [repr(id) for id in listed]
+        return f"`{name}` must be a convention for {loss.name}, one of {', '.join(listed)}, got {shown(value)}"
+    inputs = [p.name for p in loss.parameters]
+    known, alias = [*inputs, "reduction"], match_input(name, inputs)
+    meant = did_you_mean([alias] if alias else alike(printable(name), [*known, *AXES]), as_code)
+    has = f"it has {', '.join(map(as_code, known))}, and the axes {', '.join(sorted(AXES))}"
+    return f"`{printable(name)}` is no convention of {loss.name}; {meant or has}"
 
 
 def _setting(parameter: Parameter, value: Any) -> Any:
