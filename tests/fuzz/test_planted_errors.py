@@ -12,7 +12,7 @@ from fuzz.judge import judge
 from hypothesis import HealthCheck, Phase, find, settings
 
 import nceref
-from nceref.engine import arguments, arrays, embeddings, passes
+from nceref.engine import arguments, embeddings, passes, shapes
 from nceref.engine.embeddings import Rows
 
 INPUTS = 300
@@ -95,7 +95,7 @@ PLANTED = {
     "a warning": ("nceref.engine.bound_loss", "promoted", warns, "moco", "warning"),
     "an exception": (passes, "_weights", raises, "simple", "foreign exception"),
     "an input changed": (embeddings, "Rows", writes, "siglip", "changed input"),
-    "another name": (arrays, "_shape_message", misnamed, "nce", "names not the argument at fault"),
+    "another name": (shapes, "_shape_message", misnamed, "nce", "names not the argument at fault"),
 }
 
 
