@@ -247,18 +247,18 @@ def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iter
 def _paired_gradients(logits: PairedDistance, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """The gradient by x of distances of pairs, and the bound on its error; by y it is the same with the other sign."""
     x, y = logits.x.values, logits.y.values
-    distance = logits.block(slice(0, len(x)), slice(0, 1))
+    distance, directions = logits.block(slice(0, len(x)), slice(0, 1)), logits.directions
     apart = np.where(distance > 0, distance, 1.0)
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
     entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
     entry = entry + 4 * fmt.u * (np.abs(x) + np.abs(y)) * fmt.textbook
     # Two unit vectors are at most 2 apart, however wrong the difference is.
     turn = np.minimum(2 * np.linalg.norm(entry, axis=1, keepdims=True) / apart, 2.0)
-    error = dg * np.abs(x - y) / apart + np.abs(g) * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
+    error = dg * np.abs(directions) + np.abs(g) * (turn + fmt.gamma(fmt.ratio * x.shape[1] + 10))
     if fmt.textbook:
         # A distance that comes out of squares divides the difference: near pairs turn and stretch with it.
         error = error + (dg + np.abs(g)) * np.minimum(distance_error(logits, distance, fmt) / apart, 2.0)
-    return g * (x - y) / apart, error
+    return g * directions, error
 
 
 def to_input(
