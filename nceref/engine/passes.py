@@ -22,7 +22,7 @@ from nceref.engine.arrays import all_finite
 from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.scaling import power_of_two, product, scaled_product, times_power
+from nceref.engine.scaling import product, scaled_product, times_power
 from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
@@ -286,34 +286,6 @@ def statistics(plan: Plan) -> dict[str, Array]:
     return {name: stat for walk in walks for name, stat in walk.fold().items()}
 
 
-def _weights(plan: Plan, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
-    """What each row is multiplied by before the rows are added up."""
-    xp = array_namespace(rows)
-    if reduction == "mean" and plan.anchor_weights is None and plan.counted is None:
-        # The usual case: equal weights need not be added up.
-        return xp.full_like(rows, 1 / (plan.divisor or math.prod(rows.shape)))
-    w = xp.ones_like(rows) if plan.anchor_weights is None else xp.astype(plan.anchor_weights, rows.dtype)
-    if plan.counted is not None:
-        w = xp.where(plan.counted(stats), w, 0.0)
-    if reduction != "mean":
-        return w
-    if plan.divisor is not None:
-        return w / plan.divisor
-    # In units of the largest, no sum of weights leaves the range.
-    w = w / power_of_two(xp.max(w))
-    total = float(xp.sum(w))
-    if not total > 0:
-        without_positive = plan.counted is not None and not bool(xp.any(plan.counted(stats)))
-        reason = (
-            "no anchor has a positive, which `no_positive` skips"
-            if without_positive
-            else "all `anchor_weights` that count are 0"
-        )
-        msg = f"no mean can be taken: {reason}"
-        raise InputError(msg)
-    return w / total
-
-
 class RangeError(InputError):
     """A number left the range of its dtype; `BoundLoss` adds the name of an argument, and what to do."""
 
@@ -439,4 +411,4 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
                 check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
         rows, head_vjp = plan.head(stats)
         check_finite(rows, "a row of the loss")
-    return Evaluation(plan, walks, stats, rows, _weights(plan, stats, rows, reduction), head_vjp)
+    return Evaluation(plan, walks, stats, rows, plan.weights(stats, rows, reduction), head_vjp)

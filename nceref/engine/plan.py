@@ -10,8 +10,11 @@ import numpy as np
 from nceref.engine.distances import PairedDistance, SquaredDistance
 from nceref.engine.heads import Head
 from nceref.engine.label_patterns import OtherLabel, SameLabel
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.scaling import power_of_two
 from nceref.engine.similarity import Dot, Given
 from nceref.engine.statistics import FittedTerm, Term
+from nceref.errors import InputError
 
 Array = Any
 Logits = Dot | Given | SquaredDistance | PairedDistance
@@ -132,3 +135,36 @@ class Plan:
     constant: float = 0.0
     shown: int | None = None
     stack: int = 1
+
+    def weights(self, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
+        """What each row is multiplied by before the rows are added up.
+
+        Raises
+        ------
+        InputError
+            If the weights of a mean add up to 0.
+        """
+        xp = array_namespace(rows)
+        if reduction == "mean" and self.anchor_weights is None and self.counted is None:
+            # The usual case: equal weights need not be added up.
+            return xp.full_like(rows, 1 / (self.divisor or math.prod(rows.shape)))
+        w = xp.ones_like(rows) if self.anchor_weights is None else xp.astype(self.anchor_weights, rows.dtype)
+        if self.counted is not None:
+            w = xp.where(self.counted(stats), w, 0.0)
+        if reduction != "mean":
+            return w
+        if self.divisor is not None:
+            return w / self.divisor
+        # In units of the largest, no sum of weights leaves the range.
+        w = w / power_of_two(xp.max(w))
+        total = float(xp.sum(w))
+        if not total > 0:
+            without_positive = self.counted is not None and not bool(xp.any(self.counted(stats)))
+            reason = (
+                "no anchor has a positive, which `no_positive` skips"
+                if without_positive
+                else "all `anchor_weights` that count are 0"
+            )
+            msg = f"no mean can be taken: {reason}"
+            raise InputError(msg)
+        return w / total

@@ -34,7 +34,7 @@ from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
-from nceref.engine.scaling import power_of_two, product
+from nceref.engine.scaling import product
 from nceref.spec import Scalar
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
@@ -262,16 +262,7 @@ class Analysis:
 
     def row_weights(self, stats: Any, rows: Array) -> Array:
         """What each row is multiplied by before the rows are added up."""
-        plan = self.plan
-        w = np.ones_like(rows) if plan.anchor_weights is None else np.asarray(plan.anchor_weights, dtype=np.float64)
-        w = w if plan.counted is None else np.where(plan.counted(stats), w, 0.0)
-        if self.reduction != "mean":
-            return w
-        if plan.divisor is not None:
-            return w / plan.divisor
-        # In units of the largest, no sum of weights leaves the range.
-        shares = w / power_of_two(np.max(w))
-        return shares / np.sum(shares)
+        return self.plan.weights(stats, rows, self.reduction)
 
     def vjp(self) -> None:
         """Slopes of the logits of every comparison, and their errors."""
