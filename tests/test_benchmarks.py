@@ -169,7 +169,7 @@ def texts(measured):
 
 
 def test_the_report_has_every_row_and_its_plots(tmp_path):
-    path = tmp_path / "docs" / "performance.md"
+    path = tmp_path / "performance.md"
     report.write(results(), path)
     text = path.read_text(encoding="utf-8")
     for cell in texts(results()):

@@ -1,12 +1,14 @@
 """The command line: the group of the commands in `nceref.cli`, and what becomes of errors.
 
 Exit status: 0, all is well; 1, a finding; 2, wrong usage or input, or output that cannot be written; 130, interrupted.
+Where SIGTERM ends a command, or nobody reads what it prints, it ends by that signal.
 """
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import click
@@ -25,16 +27,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Instead of those of the process.
     """
+    received: list[int] = []
     try:
-        with streams.guarded():
+        with _terminable(received), streams.guarded():
             status = _status(arguments)
     except streams.ClosedPipeError:
-        status = _end_of_pipe()
+        streams.discard()
+        # `nceref losses | head -1` is no error, and a shell sees the signal. Python ignores it, and so it must be while
+        # a command runs: a pipe to a target may close as well. Windows has none.
+        received.append(getattr(signal, "SIGPIPE", 13))
     except streams.OutputError as error:
         streams.discard()
         click.echo(f"Error: {error}", err=True)
         status = WRONG_INPUT
-    sys.exit(status)
+    sys.exit(_end_by(received[0]) if received else status)
 
 
 def _status(arguments: Sequence[str] | None) -> int:
@@ -64,14 +70,29 @@ def _usage(error: click.ClickException) -> str:
     return paper.getvalue().rstrip("\n")
 
 
-def _end_of_pipe() -> int:
-    """End as other tools do: `nceref losses | head -1` is no error, and a shell sees the signal."""
-    streams.discard()
-    # Python ignores the signal, and so it must be while a command runs: a pipe to a target may close as well.
-    if hasattr(signal, "SIGPIPE"):  # not on Windows
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGPIPE)
-    return 128 + 13
+@contextlib.contextmanager
+def _terminable(received: list[int]) -> Iterator[None]:
+    """Have SIGTERM end a command as Ctrl-C does: what it has is saved, and its processes end; it is noted."""
+
+    def interrupt(number: int, frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    with contextlib.ExitStack() as stack:
+        # Who ignores it goes on doing so; in another thread than the first, there are no handlers.
+        with contextlib.suppress(ValueError):
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, interrupt)
+                stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+        yield
+
+
+def _end_by(number: int) -> int:
+    """End by a signal, as a program does that has no handler for it; where there is none, by the status of shells."""
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return 128 + number
 
 
 COMMANDS = {
@@ -125,7 +146,10 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def nceref() -> None:
-    """Check contrastive losses against exact values, hand-derived gradients and theorems."""
+    """Check contrastive losses against exact values, hand-derived gradients and theorems.
+
+    Files are replaced as a whole. The folder of a FILE must be there; a folder that an option names is made.
+    """
 
 
 if __name__ == "__main__":

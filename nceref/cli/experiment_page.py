@@ -222,7 +222,8 @@ def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) 
     # All are made before the first is written: an error in one leaves no half of a set.
     contents = {"txt": page_of(experiment, results).text().encode(), "json": to_json(experiment, results).encode()}
     contents |= {suffix: figure(experiment, results, suffix) for suffix in FIGURES}
+    folder = files.make_folder(out, "--out")
     for suffix, content in contents.items():
-        path = Path(out) / f"{experiment.name}.{suffix}"
-        files.replace(path, content)
+        path = folder / f"{experiment.name}.{suffix}"
+        files.replace(path, content, "--out")
         yield path

@@ -36,7 +36,7 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
     type=output_file,
     help="Print the runs as JSON; with FILE, write them beside the page.",
 )
-@click.option("--save", metavar="FILE", help="Save the state, also on Ctrl-C (.npz).")
+@click.option("--save", metavar="FILE", help="Save the state, also on Ctrl-C or SIGTERM (.npz).")
 @click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
 @click.pass_context
 def quadrants(
@@ -50,10 +50,10 @@ def quadrants(
     """
     from nceref.output import files
 
-    setup = _setup(context, given)
-    animated = _number(setup, animate, out)
     wanted = {"--json": json_file, "--save": given["save"], "--resume": given["resume"]}
     files.must_be_writable({"--out": out}, wanted)
+    setup = _setup(context, given)
+    animated = _number(setup, animate, out)
     runs, beside = _trained(setup, given)
     if saved := given["save"] or given["resume"]:
         wrote(saved)

@@ -55,9 +55,10 @@ def write(
     content["quadrants.gif"] = animation(
         snapshots_of(runs.setup, animated), f"τ = {runs.runs[animated].temperature:g}", on_progress
     )
+    folder = files.make_folder(out, "--out")
     for name, drawing in content.items():
-        files.replace(Path(out) / name, drawing)
-    return [Path(out) / name for name in content]
+        files.replace(folder / name, drawing, "--out")
+    return [folder / name for name in content]
 
 
 def of_runs(figure: Figure, runs: Sequence[Run], suffix: str) -> bytes:

@@ -23,6 +23,7 @@ LARGEST_TEXT = 2**24
 DRAFT = ".nceref-draft-"
 """How the name of a file begins that is not finished yet."""
 _NO_SPACE = "free some space, or choose another place"
+_NO_FOLDER = ("its folder does not exist", "make it first, or choose another place")
 _REASONS = {
     errno.EISDIR: ("it is a folder", "name a file"),
     errno.EEXIST: ("not a directory", "choose another place"),
@@ -44,7 +45,7 @@ def replace(path: PathLike, content: bytes, option: str = "") -> None:
     Parameters
     ----------
     path : path
-        Its folder is created if it does not exist.
+        Its folder must be there, as for other tools; see `make_folder`.
     content : bytes
     option : str, optional
         The option that names the file, for messages.
@@ -64,9 +65,7 @@ def replace(path: PathLike, content: bytes, option: str = "") -> None:
 
 
 def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
-    if old is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    else:
+    if old is not None:
         _must_be_open_to_us(target)
     # Beside the target: a file is replaced in one step only within its file system.
     with _draft(target.parent) as (stream, draft):
@@ -140,6 +139,29 @@ def _lock(descriptor: int, wait: bool = False) -> None:
     """Lock a file until it is closed; a lock that somebody else has is waited for, or raises."""
     if sys.platform != "win32":
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def make_folder(path: PathLike, option: str = "") -> Path:
+    """Make a folder for several files, with those above it, unless it is there.
+
+    Parameters
+    ----------
+    path : path
+    option : str, optional
+        The option that names it, for messages.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileError
+        If it cannot be made, or is a file.
+    """
+    with _errors("write", path, option):
+        Path(path).mkdir(parents=True, exist_ok=True)
+    return Path(path)
 
 
 @contextmanager
@@ -267,7 +289,8 @@ def must_be_writable(
     Parameters
     ----------
     folders, files : mappings
-        Paths by option; None: the option is not used; a file -: standard output. Nothing is created.
+        Paths by option; None: the option is not used; a file -: standard output. Nothing is created. A folder need
+        not be there, that of a file must.
     inputs : mapping, optional
         Files that are read, by option, which no output may replace.
 
@@ -315,7 +338,8 @@ def _check_file(path: str) -> None:
     target = Path(os.path.realpath(path))
     if old is not None:
         _must_be_open_to_us(target)
-    _check_folder(target.parent)
+    with _draft(target.parent):
+        pass
 
 
 def _status(path: PathLike, *, folder: bool = False) -> os.stat_result | None:
@@ -346,6 +370,9 @@ def _errors(doing: str, path: PathLike, option: str) -> Iterator[None]:
     except TypeError:
         msg = f"{option or 'a file'} must be named by text or a path, got {path!r}"
         raise InputError(msg) from None
+    if not os.fsdecode(path):
+        msg = f"{option or 'the name of a file'} is empty; give a path"
+        raise FileError(msg)
     try:
         yield
     except FileError:
@@ -355,6 +382,8 @@ def _errors(doing: str, path: PathLike, option: str) -> Iterator[None]:
         words = (getattr(error, "strerror", None) or str(error)).lower()
         other = "choose another place" if doing == "write" else "name another file"
         why, remedy = _REASONS.get(getattr(error, "errno", None) or 0, (words, other))
+        if doing == "write" and isinstance(error, FileNotFoundError):
+            why, remedy = _NO_FOLDER
         named = " ".join(filter(None, (option, harmless(os.fsdecode(path)))))
         msg = f"cannot {doing} {named}: {why}; {remedy}"
         raise FileError(msg) from error

@@ -76,6 +76,7 @@ def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> 
     # Before anything is drawn: the index is written last.
     _refuse_to_lose(out)
     _kept(out)
+    files.make_folder(out)
     for figure in wanted:
         data = figure.data()
         for suffix in FORMATS:

@@ -71,9 +71,9 @@ def save(
         If a file cannot be written; the message says where and why. Files written before it stay.
     """
     writer, suffix = _format(format)
-    paths = []
+    paths, made = [], files.make_folder(folder)
     for table in tables:
-        path = Path(folder) / f"{table.name}.{suffix}"
+        path = made / f"{table.name}.{suffix}"
         on_progress("replaced" if _put(path, writer(table)) else "wrote", path)
         paths.append(path)
     return paths

@@ -12,6 +12,7 @@ import pytest
 import nceref
 from nceref import cli
 from nceref.checks import run as check
+from nceref.training.quadrants import storage
 
 HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "rich", "mpmath", "array_api_compat", "torch", "flint")
 START = "from nceref.cli import main; main()"
@@ -119,6 +120,29 @@ def test_interrupt_is_status_130(run, monkeypatch):
     status, _, err = run("check")
     assert status == 130
     assert "Traceback" not in err
+
+
+TERMINATED = """
+import os, signal, sys
+from nceref.training.quadrants import batch
+signal.signal(signal.SIGTERM, getattr(signal, sys.argv.pop(1)))
+batch.advance = lambda setup, state, note: os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no handlers there")
+@pytest.mark.parametrize(
+    ("handler", "status", "message"),
+    [
+        ("SIG_DFL", -signal.SIGTERM, "The state is saved; go on with: nceref quadrants --resume made.npz"),
+        ("SIG_IGN", 0, "wrote made.npz"),
+    ],
+)
+def test_a_terminated_run_is_saved_like_an_interrupted_one_and_ends_by_the_signal(tmp_path, handler, status, message):
+    command = [sys.executable, "-c", TERMINATED + START, handler, "quadrants", "--steps", "3", "--save", "made.npz"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr.strip()) == (status, message)
+    assert storage.load(tmp_path / "made.npz")[1].done == 0
 
 
 def test_launcher_runs_from_a_clone(tmp_path):

@@ -137,7 +137,7 @@ def test_corners_are_counted_and_opposite_ones_compared():
 
 
 def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path):
-    path = tmp_path / "deep" / "runs.json"
+    path = tmp_path / "runs.json"
     status, out, err = run("--steps", "500", "--json", str(path))
     assert (status, err) == (0, f"wrote {path}\n")
     assert out.startswith("Source 003, replayed: seed 0, float32, 500 steps")
@@ -237,6 +237,7 @@ def test_long_runs_have_no_more_frames_than_can_be_watched():
         (("--save", "a.npz", "--json", "./a.npz"), "--json and --save are the same file, a.npz; name two"),
         (("--resume", "nowhere.npz"), "cannot read nowhere.npz"),
         (("--resume", "file"), "file is no saved run: damaged"),
+        (("--resume", ""), "--resume is empty; give a path"),
         (("--resume", "file", "--steps", "3"), "leave --steps out"),
     ],
 )

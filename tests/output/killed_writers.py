@@ -32,15 +32,15 @@ from nceref.verification.peers import audit
 from nceref.verification.report import Report
 
 COMMANDS = (
-    "derive nce-optimum --out new/made.tex",
+    "derive nce-optimum --out made.tex",
     "tables paco-optimum --format csv --out new",
     "figures sphere-force --out new",
     "plot-limits --out new",
-    "quadrants --steps 3 --temperature 0.2 --save new/made.npz --json new/made.json --out new",
-    "quadrants --resume new/made.npz",
-    "experiment long-tail --seeds 1 --json new/record.json --out new",
-    "verify targets.py:loss --loss cross_entropy --json new/made.json --junit new/made.xml --repro new/made.py",
-    "verify --all --json new/made.json",
+    "quadrants --steps 3 --temperature 0.2 --save made.npz --json made.json --out new",
+    "quadrants --resume made.npz",
+    "experiment long-tail --seeds 1 --json record.json --out new",
+    "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py",
+    "verify --all --json made.json",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}
 READERS |= {"read", "readinto", "readable", "seekable", "writable", "tell", "fileno", "urandom", "get_terminal_size"}
@@ -264,7 +264,7 @@ class Check:
 
 def check(command):
     """Numbers of moments, leftovers, kills and refusals, and what was present, from both starts."""
-    first = {"new/made.npz": saved_run()} if "--resume" in command else {}
+    first = {"made.npz": saved_run()} if "--resume" in command else {}
     fresh = Check(command, first)
     checks = (fresh, Check(command, aged(fresh.whole)))
     for each in checks:

@@ -41,7 +41,7 @@ def test_a_link_stays_a_link_and_mode_and_group_stay(tmp_path):
         os.chown(tmp_path / "there", 65534, 65534)
     old = (tmp_path / "there").stat()
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    (tmp_path / "dangling").symlink_to(tmp_path / "new" / "made")
+    (tmp_path / "dangling").symlink_to(tmp_path / "made")
     files.write_text(tmp_path / "link", "π\n")
     files.write_text(tmp_path / "dangling", "new\n")
     assert (tmp_path / "link").is_symlink()
@@ -49,7 +49,7 @@ def test_a_link_stays_a_link_and_mode_and_group_stay(tmp_path):
     new = (tmp_path / "there").stat()
     assert (new.st_mode, new.st_uid, new.st_gid) == (old.st_mode, old.st_uid, old.st_gid)
     assert (tmp_path / "dangling").is_symlink()
-    assert (tmp_path / "new" / "made").read_text() == "new\n"
+    assert (tmp_path / "made").read_text() == "new\n"
 
 
 @POSIX
@@ -76,9 +76,10 @@ def environment():
 ODD = (
     ("folder", "it is a folder; name a file"),
     ("new/", "it is a folder; name a file"),
-    ("", "it is a folder; name a file"),
+    ("new/file", "its folder does not exist; make it first, or choose another place"),
+    ("nowhere", "its folder does not exist; make it first, or choose another place"),
     ("file/below", "not a directory; choose another place"),
-    ("/proc/nowhere/x", "no such file or directory; choose another place"),
+    ("/proc/nowhere/x", "its folder does not exist; make it first, or choose another place"),
     ("n" * 300, "file name too long; choose a shorter one"),
     ("loop", "too many levels of symbolic links; choose another place"),
     ("a\0b", "embedded null byte; choose another place"),
@@ -94,6 +95,7 @@ def test_what_is_no_place_for_a_file_is_named_with_reason_and_remedy(tmp_path, m
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("kept")
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("new/file")
     for write in (
         lambda: files.write_text(place, "text", "--out"),
         lambda: files.must_be_writable({}, {"--out": place}),
@@ -102,8 +104,21 @@ def test_what_is_no_place_for_a_file_is_named_with_reason_and_remedy(tmp_path, m
             write()
         assert str(caught.value).startswith("cannot write --out")
         assert str(caught.value).endswith(message)
-    assert listed(tmp_path) == ["file", "folder", "loop"]
+    assert listed(tmp_path) == ["file", "folder", "loop", "nowhere"]
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_folders_are_made_for_several_files_and_not_for_one(tmp_path):
+    folder = files.make_folder(tmp_path / "new" / "made", "--out")
+    files.write_text(files.make_folder(folder) / "file", "text")
+    for taken in (folder / "file", folder / "file" / "below"):
+        with pytest.raises(FileError, match=r"cannot write --out .*: not a directory; choose another place"):
+            files.make_folder(taken, "--out")
+    for act in (files.make_folder, files.read, lambda path, option: files.must_be_writable({}, {option: path})):
+        with pytest.raises(FileError, match=r"^--out is empty; give a path$"):
+            act("", "--out")
+    with pytest.raises(FileError, match=r"^--out is empty; give a path$"):
+        files.must_be_writable({"--out": ""}, {})
 
 
 @pytest.mark.parametrize("path", [3, None, b"bytes"])
@@ -149,7 +164,7 @@ def test_what_may_not_be_written_stays(tmp_path):
     (tmp_path / "protected").write_text("kept")
     (tmp_path / "protected").chmod(0o444)
     (tmp_path / "link").symlink_to("protected")
-    names = ("locked/new", "locked/inside", "locked/a/b", "closed/new", "protected", "link")
+    names = ("locked/new", "locked/inside", "closed/new", "protected", "link")
     output = subprocess.run(
         [sys.executable, "-c", FORBIDDEN, *(str(tmp_path / name) for name in names)],
         capture_output=True, text=True, check=True, env=environment(),
@@ -311,7 +326,7 @@ def test_json_that_is_no_object_is_named(text, message):
 def test_what_cannot_be_written_is_named_by_its_option(tmp_path):
     (tmp_path / "file").write_text("")
     files.must_be_writable({"--out": str(tmp_path / "made")}, {"--json": str(tmp_path / "file"), "--save": None})
-    files.must_be_writable({"--out": f"{tmp_path}/made/"}, {"--json": "-", "--save": str(tmp_path / "new" / "file")})
+    files.must_be_writable({"--out": f"{tmp_path}/made/"}, {"--json": "-", "--save": str(tmp_path / "new")})
     assert listed(tmp_path) == ["file"]
     same = {"--json": str(tmp_path / "a"), "--save": str(tmp_path / "made" / ".." / "a")}
     for folders, named, inputs, message in (
@@ -322,6 +337,7 @@ def test_what_cannot_be_written_is_named_by_its_option(tmp_path):
         ({"--out": str(tmp_path / "file" / "a")}, {}, {}, "cannot write --out .*not a directory"),
         ({}, {"--json": str(tmp_path)}, {}, "cannot write --json .*it is a folder"),
         ({}, {"--json": str(tmp_path / "file" / "below")}, {}, "cannot write --json .*not a directory"),
+        ({"--out": str(tmp_path / "made")}, {"--json": str(tmp_path / "made" / "a")}, {}, "its folder does not exist"),
     ):
         with pytest.raises(InputError, match=message):
             files.must_be_writable(folders, named, inputs)

@@ -166,7 +166,7 @@ def resume(path: str | os.PathLike[str], *, on_progress: OnProgress | None = Non
         If the file is not one that `run` saved, or is damaged.
     """
     setup, state = storage.load(path)
-    return _finished(setup, state, on_progress, path)
+    return _finished(setup, state, on_progress, path, "")
 
 
 def saved(path: str | os.PathLike[str]) -> Runs:
@@ -174,7 +174,13 @@ def saved(path: str | os.PathLike[str]) -> Runs:
     return summed_up(*storage.load(path))
 
 
-def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: str | os.PathLike[str] | None) -> Runs:
+def _finished(
+    setup: Setup,
+    state: State,
+    on_progress: OnProgress | None,
+    save: str | os.PathLike[str] | None,
+    name: str = "`save`",
+) -> Runs:
     # Lists, so that `note` can replace what they hold.
     last, saved_at = [state], [monotonic()]
 
@@ -182,7 +188,7 @@ def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: 
         last[0] = new
         # Not every way to end a process can be seen coming.
         if save is not None and monotonic() - saved_at[0] > _BETWEEN:
-            storage.save(save, setup, new)
+            storage.save(save, setup, new, name)
             saved_at[0] = monotonic()
         if on_progress is not None:
             on_progress(new.done)
@@ -192,7 +198,7 @@ def _finished(setup: Setup, state: State, on_progress: OnProgress | None, save: 
     finally:
         # Also on Ctrl-C: the last whole block is kept.
         if save is not None:
-            storage.save(save, setup, last[0])
+            storage.save(save, setup, last[0], name)
     return summed_up(setup, last[0])
 
 

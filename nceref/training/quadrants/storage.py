@@ -6,7 +6,6 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ FORMAT, VERSION = "nceref quadrants", 1
 _ARRAYS = tuple(field.name for field in fields(State) if field.name != "done")
 
 
-def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
+def save(path: str | os.PathLike[str], setup: Setup, state: State, name: str = "") -> None:
     """Write a state in one step: whoever reads the file sees the old content or the new one.
 
     Parameters
@@ -32,6 +31,8 @@ def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
         As it is given: no suffix is added.
     setup : Setup
     state : State
+    name : str, optional
+        Of the argument that names the file, for messages.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def save(path: str | os.PathLike[str], setup: Setup, state: State) -> None:
     arrays = {name: getattr(state, name) for name in _ARRAYS}
     content = io.BytesIO()
     np.savez(content, header=np.array(header), digest=np.array(_digest(header, arrays)), **arrays)
-    files.replace(path, content.getvalue())
+    files.replace(path, content.getvalue(), name)
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
@@ -75,21 +76,19 @@ def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
     InputError
         If the file cannot be read, is damaged, or is something else.
     """
-    content = files.read(path)
+    arrays = _arrays(path, files.read(path))
+    text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
     try:
-        arrays = _arrays(content)
-        text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
         header = json.loads(text)
-    # For a damaged file, zipfile, NumPy and json raise errors of many classes.
-    except Exception:
-        raise _refused(path, "damaged, or not an .npz file of a run") from None
+    except (ValueError, RecursionError):
+        raise _refused(path, "damaged, its `header` is not JSON") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _refused(path, f"its header does not say {FORMAT!r}")
     if header.get("version") != VERSION:
         raise _refused(path, f"it is of version {header.get('version')!r}, not {VERSION}")
     # Last: a file of another version is refused for that, and not as damaged.
     if digest != _digest(text, arrays):
-        raise _refused(path, "damaged, its content is not what was saved")
+        raise _refused(path, "damaged, its checksum (`digest`) is not that of its content")
     try:
         return _checked(header, arrays)
     # Anybody can write a digest that fits.
@@ -97,20 +96,33 @@ def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
         raise _refused(path, f"it says what no run does ({error})") from None
 
 
-def _arrays(content: bytes) -> dict[str, Any]:
-    """The arrays in a file by name; a file that `save` cannot have written raises one of many errors."""
-    names = ("header", "digest", *_ARRAYS)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+def _arrays(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
+    """The arrays in a file by name; one that `save` cannot have written is refused."""
+    names = {"header", "digest", *_ARRAYS}
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    # For a damaged file, zipfile and NumPy raise errors of many classes.
+    except Exception:
+        raise _refused(path, "damaged, its end is missing, or it is not an .npz file") from None
+    with archive:
         entries = archive.infolist()
+        if missing := sorted(names - {entry.filename.removesuffix(".npy") for entry in entries}):
+            raise _refused(path, f"damaged, or another .npz file: it has no `{missing[0]}`")
         # `save` packs nothing: what is packed may swell to any size.
         small = sum(entry.file_size for entry in entries) <= len(content)
         if not small or any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise zipfile.BadZipFile
-        if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in names):
-            raise KeyError
+            raise _refused(path, "it is packed, or says wrong sizes")
+        if len(entries) > len(names):
+            raise _refused(path, "it has more arrays than a run")
+        return {name: _array(path, archive, name) for name in ("header", "digest", *_ARRAYS)}
+
+
+def _array(path: str | os.PathLike[str], archive: zipfile.ZipFile, name: str) -> Any:
+    try:
         # A pickle could run any code, and the file may be anybody's.
-        read = partial(np.lib.format.read_array, allow_pickle=False)
-        return {name: read(io.BytesIO(archive.read(f"{name}.npy"))) for name in names}
+        return np.lib.format.read_array(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+    except Exception:
+        raise _refused(path, f"damaged, its `{name}` cannot be read") from None
 
 
 def _checked(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> tuple[Setup, State]:

@@ -198,6 +198,8 @@ class ChildRunner:
         if self._process.poll() is None:
             return Outcome(trouble="dies", sentence=_GARBLED)
         code = self._process.returncode
+        if code == messages.WITHOUT_PIPE:
+            return Outcome(trouble="dies", sentence=_GARBLED)
         # Who isolates it ends as a shell does.
         code = 128 - code if self._isolate and code > 128 else code
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"

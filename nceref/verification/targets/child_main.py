@@ -107,6 +107,8 @@ def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
             inbox.put(read_frame(read, _ANY))
     except EOFError:
         os._exit(0)
+    except OSError:
+        os._exit(messages.WITHOUT_PIPE)
     except Exception:
         # What was sent cannot be read here.
         _fail()
@@ -114,5 +116,9 @@ def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
 
 def _write(replies: int, content: bytes) -> None:
     rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(replies, rest) :]
+    try:
+        while rest:
+            rest = rest[os.write(replies, rest) :]
+    # The target has closed it, and with it, most likely, where the reason would be written.
+    except OSError:
+        os._exit(messages.WITHOUT_PIPE)

@@ -13,7 +13,7 @@ from nceref.training.quadrants.batch import PUBLISHED
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
-    path = tmp_path / "new" / "run.npz"
+    path = tmp_path / "run.npz"
 
     def stop(done):
         if done == 500:
@@ -40,25 +40,42 @@ def saved(path):
 def rewritten(path, **changes):
     with np.load(path) as archive:
         arrays = dict(archive)
-    header = json.loads(str(arrays["header"])) | changes.pop("header", {})
-    np.savez(path, **arrays | {"header": np.array(json.dumps(header))} | changes)
+    header = changes.pop("header", {})
+    if isinstance(header, dict):
+        header = json.dumps(json.loads(str(arrays["header"])) | header)
+    np.savez(path, **arrays | {"header": np.array(header)} | changes)
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda p: p.write_bytes(p.read_bytes()[:-40]), "damaged, or not an .npz file"),
-        (lambda p: p.write_bytes(p.read_bytes().replace(b"PK", b"PQ")), "damaged, or not an .npz file"),
-        (lambda p: p.write_bytes(b""), "damaged, or not an .npz file"),
-        (lambda p: p.write_text("hello"), "damaged, or not an .npz file"),
-        (lambda p: np.savez(p, a=np.zeros(3)), "damaged, or not an .npz file"),
-        (lambda p: np.save(p.with_suffix(".npy"), np.zeros(3)) or p.with_suffix(".npy").replace(p), "damaged, or not"),
+        (lambda p: p.write_bytes(p.read_bytes()[:-40]), "damaged, its end is missing"),
+        (lambda p: p.write_bytes(p.read_bytes().replace(b"PK", b"PQ")), "its end is missing, or it is not"),
+        (lambda p: p.write_bytes(b""), "damaged, its end is missing, or it is not an .npz file; name another file"),
+        (lambda p: p.write_text("hello"), "or it is not an .npz file"),
+        (lambda p: np.savez(p, a=np.zeros(3)), "damaged, or another .npz file: it has no `checkpoint`"),
+        (lambda p: np.save(p.with_suffix(".npy"), np.zeros(3)) or p.with_suffix(".npy").replace(p), "not an .npz file"),
+        (lambda p: p.write_bytes(p.read_bytes().replace(b"losses.npy", b"lasses.npy")), "it has no `losses`"),
+        (lambda p: p.write_bytes(p.read_bytes().replace(b"'shape'", b"'shopp'")), "its `header` cannot be read"),
+        (lambda p: rewritten(p, header="{"), "damaged, its `header` is not JSON"),
         (lambda p: rewritten(p, header={"format": "other"}), "its header does not say 'nceref quadrants'"),
         (lambda p: rewritten(p, header={"version": 99}), "it is of version 99, not 1"),
-        (lambda p: rewritten(p, header={"steps": 10**12}), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, header={"temperatures": [0.4]}), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, losses=np.array(1.0)), "damaged, its content is not what was saved"),
-        (lambda p: rewritten(p, stopped=np.array([-5, 0])), "damaged, its content is not what was saved"),
+        (
+            lambda p: rewritten(p, header={"steps": 10**12}),
+            "damaged, its checksum \\(`digest`\\) is not that of its content",
+        ),
+        (
+            lambda p: rewritten(p, header={"temperatures": [0.4]}),
+            "damaged, its checksum \\(`digest`\\) is not that of its content",
+        ),
+        (
+            lambda p: rewritten(p, losses=np.array(1.0)),
+            "damaged, its checksum \\(`digest`\\) is not that of its content",
+        ),
+        (
+            lambda p: rewritten(p, stopped=np.array([-5, 0])),
+            "damaged, its checksum \\(`digest`\\) is not that of its content",
+        ),
         (lambda p: p.unlink(), "cannot read"),
     ],
 )
@@ -126,7 +143,7 @@ def forged(path, **changes):
         ({"stopped": np.array([-5, 0])}, "weights or steps out of their range"),
         ({"stopped": np.array([21, 0])}, "weights or steps out of their range"),
         ({"growth": np.zeros((1, 1), ">f8")}, "growth of dtype >f8"),
-        ({"more": np.zeros(1)}, "damaged, or not an .npz file of a run"),
+        ({"more": np.zeros(1)}, "it has more arrays than a run"),
     ],
 )
 def test_a_file_that_says_what_no_run_does_is_refused_though_its_digest_fits(tmp_path, changes, message):
@@ -144,7 +161,7 @@ def test_a_packed_file_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     np.savez_compressed(path, **arrays | {"losses": np.zeros((10**7, 1), np.float32)})
     assert path.stat().st_size < 10**5
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("it is unpacked"))
-    with pytest.raises(InputError, match=r"damaged, or not an \.npz file"):
+    with pytest.raises(InputError, match="it is packed, or says wrong sizes"):
         storage.load(path)
 
 
@@ -156,7 +173,7 @@ class Loud:
 def test_a_pickle_is_not_read(tmp_path):
     path = saved(tmp_path / "run.npz")
     rewritten(path, losses=np.array([Loud()], dtype=object))
-    with pytest.raises(InputError, match=r"damaged, or not an \.npz file"):
+    with pytest.raises(InputError, match="damaged, its `losses` cannot be read"):
         storage.load(path)
 
 
@@ -186,8 +203,9 @@ def test_another_file_is_not_replaced(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"cannot write .*: it is a folder; name a file"):
-        saved(tmp_path)
+    for place, why in ((tmp_path, "it is a folder; name a file"), ("/dev/full", "no space left on device; free some")):
+        with pytest.raises(InputError, match=rf"cannot write `save` {place}: {why}"):
+            saved(place)
 
 
 def test_the_record_has_every_number_exactly():

@@ -22,6 +22,8 @@ from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 TEXT = 4000
 """Characters of one text."""
 HEADER = 1 << 18
+WITHOUT_PIPE = 71
+"""Exit code of a child whose pipe is closed at its own end: it cannot say so."""
 _ERRORS: dict[str, type[NcerefError]] = {e.__name__: e for e in (InputError, TargetError, UnavailableError)}
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
 _TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
