@@ -15,7 +15,7 @@ from nceref import registry
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
 from nceref.engine.arguments import checked_cotangent, choose_reduction, domain
-from nceref.engine.arrays import in_dtype_of, promoted
+from nceref.engine.arrays import check_finite, in_dtype_of, promoted
 from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.namespaces import array_namespace, as_scalar
@@ -139,7 +139,7 @@ class LossFunction:
         means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
         with bound.naming_arguments():
             for name, mean in means.items():
-                passes.check_finite(mean, f"the part {name}")
+                check_finite(mean, f"the part {name}")
         return means
 
     def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
@@ -180,7 +180,7 @@ def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: 
     grads = {n: in_dtype_of(bound.arguments[n], by_name[n]) for n in names}
     # After the cast: the dtype of the input may be narrower than the one that computed.
     for name, grad in grads.items():
-        passes.check_finite(grad, f"the gradient of `{name}`")
+        check_finite(grad, f"the gradient of `{name}`")
     return grads
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nceref.engine.arrays import check_finite
 from nceref.engine.namespaces import array_namespace, device
-from nceref.engine.passes import check_finite, evaluate, tile_slopes
+from nceref.engine.passes import evaluate, tile_slopes
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.statistics import FittedTerm, Term
 from nceref.engine.tiles import Tile, View

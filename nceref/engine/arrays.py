@@ -205,6 +205,31 @@ def all_finite(x: Any) -> bool:
     return math.isfinite(float(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 
+class RangeError(InputError):
+    """A number left the range of its dtype; `BoundLoss` adds the name of an argument, and what to do."""
+
+
+def check_finite(x: Any, what: str) -> None:
+    """Check that nothing left the range of its dtype.
+
+    Parameters
+    ----------
+    x : float or array
+    what : str
+        Its name in the message.
+
+    Raises
+    ------
+    RangeError
+        If it, or an entry of it, is infinite or NaN.
+    """
+    if math.isfinite(x) if isinstance(x, float) else all_finite(x):
+        return
+    dtype = "float64" if isinstance(x, float) else str(x.dtype)
+    msg = f"{what} leaves the range of {dtype}"
+    raise RangeError(msg)
+
+
 def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -> Any:
     """An integer array argument of the declared shape, as 64-bit integers; parameters as for `checked_array`."""
     x = library.array(p, value)

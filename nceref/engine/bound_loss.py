@@ -8,7 +8,7 @@ from typing import Any
 
 from nceref.engine import passes
 from nceref.engine.arguments import bind
-from nceref.engine.arrays import promoted
+from nceref.engine.arrays import RangeError, promoted
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.plan import Plan
 from nceref.engine.scaling import exponent_of
@@ -53,7 +53,7 @@ class BoundLoss:
         """
         try:
             yield
-        except passes.RangeError as error:
+        except RangeError as error:
             name, size = self.farthest(str(error), **more)
             msg = f"{error}; farthest from 1 is `{name}` with {size:.3g}: {self.remedy(str(error), name, size)}"
             raise InputError(msg) from None

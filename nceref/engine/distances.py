@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from nceref.engine.arrays import check_finite
 from nceref.engine.embeddings import Gradients, Rows, merge
-from nceref.engine.namespaces import array_namespace
+from nceref.engine.namespaces import array_namespace, number_format
 from nceref.engine.similarity import ONE, Accumulator, Factor
 
 Array = Any
@@ -26,7 +27,7 @@ class SquaredDistance:
         """What squared distances of balanced points are multiplied by."""
         return self.factor.times_power(2 * self.points.balanced[1])
 
-    @property
+    @cached_property
     def bound(self) -> float:
         xp = array_namespace(self.like)
         # Two points are at most as far apart as both are from the first one.
@@ -50,7 +51,11 @@ class SquaredDistance:
         a, b = self.centered[rows, :], self.centered[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
-        return -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.points.balanced[1])
+        s = -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.points.balanced[1])
+        if self.bound > number_format(xp, s.dtype).largest:
+            # In units of such distances, those of near rows are lost.
+            check_finite(s, "a logit")
+        return s
 
     def gradient(self, mirrored: bool) -> "_SquaredDistanceGradient":
         return _SquaredDistanceGradient(self, mirrored)

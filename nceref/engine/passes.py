@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arrays import all_finite
+from nceref.engine.arrays import all_finite, check_finite
 from nceref.engine.embeddings import Gradients, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.plan import Comparison, Plan
@@ -27,7 +27,6 @@ from nceref.engine.settings import block_shape, cache_limit, threads_for
 from nceref.engine.statistics import FittedTerm
 from nceref.engine.threads import share
 from nceref.engine.tiles import Slopes, Tile, View
-from nceref.errors import InputError
 
 Array = Any
 Terms = Mapping[str, FittedTerm]
@@ -284,31 +283,6 @@ def statistics(plan: Plan) -> dict[str, Array]:
     """All row statistics of a plan, by name."""
     walks = [Walk(comparison, keep=False) for comparison in plan.comparisons]
     return {name: stat for walk in walks for name, stat in walk.fold().items()}
-
-
-class RangeError(InputError):
-    """A number left the range of its dtype; `BoundLoss` adds the name of an argument, and what to do."""
-
-
-def check_finite(x: Any, what: str) -> None:
-    """Check that nothing left the range of its dtype.
-
-    Parameters
-    ----------
-    x : float or array
-    what : str
-        Its name in the message.
-
-    Raises
-    ------
-    RangeError
-        If it, or an entry of it, is infinite or NaN.
-    """
-    if math.isfinite(x) if isinstance(x, float) else all_finite(x):
-        return
-    dtype = "float64" if isinstance(x, float) else str(x.dtype)
-    msg = f"{what} leaves the range of {dtype}"
-    raise RangeError(msg)
 
 
 @dataclass(frozen=True, eq=False)

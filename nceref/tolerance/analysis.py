@@ -30,9 +30,9 @@ from nceref.engine.arguments import (
     real_array,
     refuse_other_libraries,
 )
+from nceref.engine.arrays import check_finite
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
-from nceref.engine.passes import check_finite
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import product
 from nceref.spec import Scalar
