@@ -240,6 +240,6 @@ def test_the_sum_form_multiplies_a_tiny_mask_by_what_brings_it_back(mask, weight
 def test_distances_beyond_the_range_are_refused_by_name():
     """In units of the largest distance, that of the two near rows would be 0."""
     x = np.float32([[0.0], [3e38], [0.05]])
-    with pytest.raises(InputError, match="a logit leaves the range of float32.*`x`"):
+    with pytest.raises(InputError, match=r"a logit leaves the range of float32.*`x`"):
         get_loss("uniformity")(x, normalize="none")
     assert get_loss("uniformity")(x, t=1e-39, normalize="none") == pytest.approx(-math.log(3))
