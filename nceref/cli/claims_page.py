@@ -11,7 +11,7 @@ from nceref.registry import discover
 from nceref.theory import derivation, prove, table_cells, table_formats
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
-from nceref.theory.statements import scenario
+from nceref.theory.statements import DIGITS, scenario
 from nceref.theory.table import Table
 from nceref.theory.verdicts import Verdict
 
@@ -81,10 +81,12 @@ def record(claim: Claim) -> dict[str, Any]:
         "place": claim.place,
         "statement": claim.published,
         "repaired": claim.repaired,
+        "given": conditions(claim),
         "latex": claim.latex,
         "formula": claim.formula,
         "verdict": claim.expected.value,
         "evidence": dict.fromkeys(claim.evidence(), True),
+        "carried out": {kind: carried_out(claim, kind) for kind in claim.evidence()},
         "published": [value.published for value in prove.cells(claim)],
         "computed": [_digits(x) for x in computed],
         "cells": [cell.value for cell in cells],
@@ -156,7 +158,9 @@ def page_of(claim: Claim) -> Page:
         ("published", claim.published),
         ("verdict", claim.expected + (f" (it needs {claim.repair})" if claim.repaired else "")),
         ("holds", claim.repaired),
+        ("given", conditions(claim)),
         ("evidence", f"{', '.join(kinds)} (nceref prove {claim.id} runs it)" if (kinds := claim.evidence()) else ""),
+        *((kind, carried_out(claim, kind)) for kind in claim.evidence()),
         ("derived in", _derivation(claim)),
         ("against it", _counterexample(claim)),
         ("missing", claim.no_evidence),
@@ -167,7 +171,8 @@ def page_of(claim: Claim) -> Page:
             page.print(f"  {title}", style="dim")
             # As it is, in one line: it is there to be copied.
             page.print(f"    {content}", wrap=False)
-    page.grid(_meanings(claim), 10, styles=("dim", "dim"), indent=2 * GAP)
+    named = meanings(claim)
+    page.grid(named, max(map(len, dict(named)), default=0), styles=("dim", "dim"), indent=2 * GAP)
     if cells:
         page.print("\n  published and computed", style="dim")
     if claim.table:
@@ -183,6 +188,31 @@ def page_of(claim: Claim) -> Page:
     return page
 
 
+def conditions(claim: Claim) -> str:
+    """What the statement is about and its hypotheses: those of the scenario of its formula, and its own."""
+    own = [claim.given] if claim.given else []
+    if not claim.formula:
+        return "".join(own)
+    here = scenario(claim.scenario)
+    return "; ".join([here.setting, here.given.replace(" and ", ", "), *own])
+
+
+def carried_out(claim: Claim, kind: str) -> str:
+    """How evidence is carried out: by a function, in its words, or by the formula, and on what."""
+    how = claim.evidence()[kind]
+    if callable(how):
+        return " ".join((how.__doc__ or "").split())
+    if kind == "symbolic" and not claim.symbolic:
+        return "the steps of its derivation"
+    part, here = "the formula" if how is True else "a part of the formula", scenario(claim.scenario)
+    if kind == "symbolic":
+        return f"{part}, of SymPy expressions" + (", and the steps of its derivation" if claim.derivation else "")
+    if kind == "numeric":
+        return f"{part} with {DIGITS[kind]} digits, on {len(here.fixed)} instances"
+    drawn = "; ".join(f"{name}: {values}" for name, values in here.drawn.items())
+    return f"{part} with {DIGITS[kind]} digits, on {prove.DRAWS} instances. {drawn}"
+
+
 def _numbers(rows: Sequence[tuple[str, str, str, str]], width: int) -> Page:
     """A line for each number; what it is about is wrapped where a line is too short."""
     page, (name, *rest) = Page(), table_cells.widths(rows)
@@ -191,10 +221,13 @@ def _numbers(rows: Sequence[tuple[str, str, str, str]], width: int) -> Page:
     return page
 
 
-def _meanings(claim: Claim) -> list[tuple[str, str]]:
-    """The names in the formula."""
-    meaning = scenario(claim.scenario).meaning if claim.formula else {}
-    return [(name, meaning[name]) for name in meaning if re.search(rf"\b{name}\b", claim.formula)]
+def meanings(claim: Claim) -> list[tuple[str, str]]:
+    """The names in the formula and in its hypotheses, and those of what is drawn."""
+    if not claim.formula:
+        return []
+    here = scenario(claim.scenario)
+    named = {*re.findall(r"\w+", f"{claim.formula} {here.given}"), *here.drawn}
+    return [(name, words) for name, words in here.meaning.items() if name in named]
 
 
 def proofs_page(shown: Sequence[Proof]) -> Page:

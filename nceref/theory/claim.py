@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from nceref.theory.verdicts import Verdict
 
+LOGARITHMIC, NORMAL = "logarithmically", "normal"
+"""Scales other than the uniform one; see `Drawn`."""
+
 
 class Repair(StrEnum):
     """What the published statement needs in order to hold."""
@@ -29,6 +32,25 @@ class Value(NamedTuple):
     computed: Callable[[], Any] | None
     single: Callable[[], Any] | None = None
     expected: Verdict | None = None
+
+
+class Drawn(NamedTuple):
+    """How a base value is drawn: from where to where, how many of it, and on which scale.
+
+    `numbers` is None for one number. On the normal scale, `low` is the mean and `high` the standard deviation.
+    """
+
+    low: float
+    high: float
+    numbers: tuple[int, int] | None = None
+    scale: str = ""
+
+    def __str__(self) -> str:
+        several = "" if self.numbers is None else f"{' to '.join(map(str, dict.fromkeys(self.numbers)))} numbers "
+        if self.scale == NORMAL:
+            return f"{several}of standard deviation {self.high:g}"
+        between = f"from {self.low:g} to {self.high:g}"
+        return f"{several}{between}" + (f", {self.scale}" if self.scale else "")
 
 
 class Counter(NamedTuple):
@@ -54,6 +76,8 @@ class Claim:
         What is published, in our words.
     latex : str
         The precise statement.
+    given : str
+        Hypotheses beside those of the scenario, and what the statement is about: an anchor, a batch, a law.
     expected : Verdict
         What `prove` must derive.
     formula : str
@@ -95,6 +119,7 @@ class Claim:
     published: str
     latex: str
     expected: Verdict
+    given: str = ""
     formula: str = ""
     scenario: str = "anchor"
     as_published: str = ""
@@ -132,6 +157,10 @@ class Scenario:
 
     Attributes
     ----------
+    setting : str
+        What one instance is.
+    given : str
+        The hypotheses, a statement that every instance fulfills.
     meaning : mapping
         Each name in words.
     symbols : callable
@@ -140,13 +169,18 @@ class Scenario:
         Base values, Python floats, for the evaluation with 50 digits.
     draw : callable
         `draw(rng)` returns random base values.
+    drawn : mapping
+        From where to where each base value is drawn; in words where it depends on another.
     terms : callable
         `terms(m, base)` returns all names, the base values included, computed in the number system `m`.
     """
 
     name: str
+    setting: str
+    given: str
     meaning: Mapping[str, str]
     symbols: Callable[[], Mapping[str, Any]]
     fixed: tuple[Mapping[str, Any], ...]
     draw: Callable[[Any], Mapping[str, Any]]
+    drawn: Mapping[str, Drawn | str]
     terms: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]

@@ -34,7 +34,10 @@ def authors_code(features, labels, temperature, dtype="float64", base=0.07):
 
 
 def _code_is_the_scaled_formula(rng):
-    """In float64, for rows of any length; 1 / (2 N_y - 1) makes the mean of the sum; without labels it is NT-Xent."""
+    """In float64, for rows of any length; 1 / (2 N_y - 1) makes the mean of the sum; without labels it is NT-Xent.
+
+    4 to 8 samples in two views and 5 dimensions, two classes; temperatures from 0.3 to 3.2.
+    """
     import numpy as np
 
     from nceref import losses
@@ -84,6 +87,7 @@ def _chain_of_the_supplement():
 
 
 def _softplus_near_zero():
+    """The series of log(1 + e^u) at 0: log 2 + u/2 + u^2/8, without a cubic term."""
     import sympy
 
     u = sympy.Symbol("u", real=True)
@@ -96,7 +100,10 @@ def _accuracy_falls_once():
 
 
 def _floor_of_a_batch(rng):
-    """No batch is below, the simplex is at it, and descent from a random batch ends there."""
+    """No batch is below, the simplex is at it, and descent from a random batch ends there.
+
+    20 batches: 2 to 5 classes of 2 to 4 samples, temperatures from 0.1 to 5.
+    """
     import numpy as np
     from scipy.optimize import minimize
 
@@ -168,6 +175,7 @@ CHAPTER = Chapter(
             published="The listing is offered as the formula of the loss; normalization must be added.",
             latex=r"\text{code}_i=\frac{\tau}{\tau_0}L_i^{out},\ \tau_0=0.07,\quad\text{if }|P(i)|>0"
             r"\text{ and, in float32, }\frac{1-\max_{a\ne i}s_{ia}}{\tau}<150\log2=103.97",
+            given="every anchor has a positive; a row of the loss",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="It computes tau / 0.07 times the loss of the rows as given, where every anchor has a positive: "
@@ -289,6 +297,7 @@ CHAPTER = Chapter(
             place="for eq. (2); Graf et al. 2021 state the optimum, their text was not read",
             published="In the optimum of a balanced batch, classes collapse to the corners of a regular simplex.",
             latex=r"\min\frac1b\sum_iL_i=\log\big(l-1+(b-l)e^{-C/((C-1)\tau)}\big),\quad b=Cl,\ d\ge C-1",
+            given="a batch of rows of length 1, as many of each class; at the floor only in D >= C - 1 dimensions",
             expected=Verdict.AGREES,
             formula="0 <= L_out - log(K + len(s_n) * exp((mean(s_n) - mean(s_p)) / t))"
             " <= max(range_p, range_n)**2 / (8 * t**2)",

@@ -68,7 +68,10 @@ def _no_unconditional_mean_is_so_large():
 
 
 def _tolerance_is_conditional(rng):
-    """(11) is Pr[same label] times the conditional mean, hence at most Pr[same label]: attained by collapse."""
+    """(11) is Pr[same label] times the conditional mean, hence at most Pr[same label]: attained by collapse.
+
+    20 batches of 60 samples, 5 classes.
+    """
     import numpy as np
 
     for collapsed in (False, True) * 10:
@@ -84,7 +87,10 @@ def _tolerance_is_conditional(rng):
 
 
 def _bounded_and_convex(rng):
-    """The range of the loss for cosines and the curvature, 0 to 1 / (2 tau^2), all ends attained."""
+    """The range of the loss for cosines and the curvature, 0 to 1 / (2 tau^2), all ends attained.
+
+    40 rows of 2 to 39 cosines, temperatures from 0.01 to 30.
+    """
     import numpy as np
 
     from nceref import losses
@@ -125,7 +131,10 @@ def _least_simple_loss(n, weight, rng):
 
 
 def _minima_of_the_simple_loss(rng):
-    """Aligned points that add up to zero are all as good; a weight above 2 / (N - 2) makes anti-alignment better."""
+    """Aligned points that add up to zero are all as good; a weight above 2 / (N - 2) makes anti-alignment better.
+
+    64 points on the circle; 8 anchors and keys in space from 3 starts, weights 0.95 and 1.05 of the threshold.
+    """
     import numpy as np
 
     from nceref import losses
@@ -159,7 +168,10 @@ def _strongest_push(temperature, others=1e12):
 
 
 def _strongest_push_by_search(rng):
-    """A search finds the peak and its five decimals; with its own weight in the normalizer, the lower root."""
+    """A search finds the peak and its five decimals; with its own weight in the normalizer, the lower root.
+
+    20 temperatures from 0.03 to 10.
+    """
     from math import exp, sqrt
 
     for temperature in 10 ** rng.uniform(-1.5, 1, 20):
@@ -214,6 +226,7 @@ CHAPTER = Chapter(
             place="table after (2); paper, Table 1",
             published="On four datasets the contrastive loss at temperature 0.07 is far better than the simple loss.",
             latex=r"A_{0.07}-A_{\mathrm{simple}}=4.92,\ 12.51,\ 23.44,\ 21.72,\qquad A_{0.07}<\max_\tau A_\tau",
+            given="the printed accuracies",
             expected=Verdict.NOT_REPRODUCIBLE,
             values=_measured(COPIED, ("contrastive", "simple")),
             total="528.71",
@@ -228,6 +241,7 @@ CHAPTER = Chapter(
             published="120 numbers; tolerance is the mean of similarity times equality of labels.",
             latex=r"E[f_x^\top f_y1_{l(x)=l(y)}]=\Pr[l(x)=l(y)]\,E[f_x^\top f_y\mid l(x)=l(y)],\qquad "
             r"-L_{\mathrm{uniform}}\le4-\log{}_0F_1(;\tfrac d2;4)",
+            given="features of length 1; labels of both samples drawn alike; the printed numbers",
             expected=Verdict.NOT_REPRODUCIBLE,
             repair=Repair.WORDING,
             repaired="The printed tolerances are means given equal labels; (11) is at most the probability of equal "
@@ -247,6 +261,7 @@ CHAPTER = Chapter(
             published="The derivative by every negative is lambda, a weight that is not specified.",
             latex=r"L_{\mathrm{simple}}=-s_++\lambda\sum_{j\ge1}s_j,\quad\frac{\partial L}{\partial s_j}=\lambda;\quad "
             r"\min\tfrac1N\sum_iL_i=-\max(1+\lambda,\ \lambda(N-1)-1),\text{ anti-aligned for }\lambda>\tfrac2{N-2}",
+            given="the minima: a mean over N >= 3 anchors and their keys, all of length 1",
             expected=Verdict.AGREES,
             scenario="split",
             formula="d(simple, s[0]) == -1 and [d(simple, s[j]) for j in range(1, N)] == w",

@@ -79,7 +79,10 @@ def _entropies_by_quadrature():
 
 
 def _uniform_has_most_entropy(rng):
-    """Random densities on 20 bands of equal area: entropy below log 4 pi, which equal ones attain."""
+    """Random densities on 20 bands of equal area: entropy below log 4 pi, which equal ones attain.
+
+    50 densities.
+    """
     import numpy as np
 
     most, area = np.log(4 * np.pi), 4 * np.pi / 20
@@ -126,8 +129,10 @@ def _descended(parts, start):
     return pair / np.linalg.norm(pair, axis=2, keepdims=True)
 
 
-def _one_part_is_not_enough():
-    """Six pairs in the plane: what descent on alignment, on uniformity and on both makes of alignment and uniformity.
+def _both_parts_are_needed():
+    """A collapse is at log N, at the least alignment and the most uniformity, with 50 digits and by program.
+
+    Six pairs in the plane: what descent on alignment, on uniformity and on both makes of alignment and uniformity.
 
     Alignment alone leaves pairs where they met, and a collapse as it is; uniformity alone spreads all twelve points and
     tears the pairs apart; both put the pairs on the corners of a hexagon.
@@ -150,7 +155,7 @@ def _one_part_is_not_enough():
             held += [both[0] < 1e-12 and abs(both[1] - paired) < 1e-9]
         collapsed = np.tile([0.6, 0.8], (2, 6, 1))
         held += [np.allclose(_descended(("alignment",), collapsed), collapsed, atol=1e-12)]
-    return all(held)
+    return _collapse() and all(held)
 
 
 CHAPTER = Chapter(
@@ -220,6 +225,7 @@ CHAPTER = Chapter(
             published="Uniform features help clustering and linear separation; the more uniform, the more information.",
             latex=r"h(p)=\log|S^{d-1}|-\mathrm{KL}(p\,\|\,u)\le\log|S^{d-1}|,\qquad "
             r"h(\mathrm{vMF}_\kappa)=\log\frac{4\pi\sinh\kappa}\kappa+1-\kappa\coth\kappa\text{ on }S^2",
+            given="densities on the sphere in space; kappa > 0",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="Uniformity does not know the labels, and labels may alternate on a uniform set. What holds: the "
@@ -239,10 +245,11 @@ CHAPTER = Chapter(
             latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
             r"L_{\mathrm{uniform}}=0=\max;\qquad L_{\mathrm{uniform}}(z_{\pi(1)},\dots,z_{\pi(n)})"
             r"=L_{\mathrm{uniform}}(z_1,\dots,z_n)\ \text{for every}\ \pi",
+            given="collapse and descent: a batch of rows of length 1",
             expected=Verdict.AGREES,
             scenario="split",
             formula="-1 / t <= alignment and ideal - 1 / t <= log(N)",
-            numeric=lambda: _collapse() and _one_part_is_not_enough(),
+            numeric=_both_parts_are_needed,
             random=True,
             no_evidence="symbolic: equal similarities are substituted, with 50 digits; that uniformity does not know "
             "who is whose partner is seen where descent on it ends",

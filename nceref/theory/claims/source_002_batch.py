@@ -7,7 +7,10 @@ SOURCE = "source 002"
 
 
 def _smoothed_targets(rng):
-    """The implementation with smoothed targets: InfoNCE and a term that is linear in the similarities."""
+    """The implementation with smoothed targets: InfoNCE and a term that is linear in the similarities.
+
+    30 rows of 2 to 29 cosines, smoothing from 0.01 to 0.9, temperatures from 0.03 to 10.
+    """
     import numpy as np
 
     from nceref import losses
@@ -92,6 +95,7 @@ CHAPTER = Chapter(
             published="The structure is that of cross-entropy with a one-hot target; label smoothing is no part of it.",
             latex=r"-\sum_jy_j\log P_j=L+\frac\epsilon\tau(s_+-\bar s)\quad\text{for}\quad "
             r"y_j=(1-\epsilon)\delta_{j0}+\frac\epsilon N:\ \text{stationary where}\ P_j=y_j",
+            given="0 < epsilon < 1",
             expected=Verdict.AGREES,
             formula="-sum(int(j == 0) * log(P[j]) for j in range(N)) == L"
             " and -sum((9 / 10 * int(j == 0) + 1 / (10 * N)) * log(P[j]) for j in range(N))"

@@ -58,7 +58,10 @@ def _one_in_25():
 
 
 def _pulls_nothing(rng):
-    """The cosine of a feature with itself is 1, and its gradients by both, which are one, add up to 0."""
+    """The cosine of a feature with itself is 1, and its gradients by both, which are one, add up to 0.
+
+    40 features in the square.
+    """
     import numpy as np
 
     from nceref.training.quadrants.plain import cosine
@@ -93,6 +96,7 @@ CHAPTER = Chapter(
             published="The features of the untrained encoder are crowded, very bad for a later classifier; the example "
             "is said not to be good, as similar samples are near each other already.",
             latex=r"f=\tanh(Mx),\ \det M\ne0:\qquad x=M^{-1}\mathrm{artanh}\,f",
+            given="M can be inverted",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="They are classified as well as the trained ones: 1-NN by cosine is right for "
@@ -135,6 +139,7 @@ CHAPTER = Chapter(
             place="section 2, listing of the training, its comments",
             published="One sample of the class is drawn as the anchor, and one more as its positive.",
             latex=r"\Pr[\text{positive}=\text{anchor}]=\tfrac1{25},\qquad \cos(f,f)=1,\quad \nabla\cos(f,f)=0",
+            given="both drawn from the 25 samples of a class, independently",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Both are drawn from the same 25 independently: with probability 1/25 they are one sample. Its "

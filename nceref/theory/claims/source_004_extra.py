@@ -57,7 +57,10 @@ def _as_the_code(z, y, centers, features, prior, temperature=0.2, prior_temperat
 
 
 def _code_is_the_normalized_form(rng):
-    """Up to the guards, which show at temperature 0.02; with supt, the prior enters as q^(1 / supt)."""
+    """Up to the guards, which show at temperature 0.02; with supt, the prior enters as q^(1 / supt).
+
+    20 batches of 8 with a queue of 6, 3 classes; alpha 0.05, temperatures 0.2 and 0.02.
+    """
     import numpy as np
 
     same, biased = [], []
@@ -85,7 +88,10 @@ def _sum_is_not_the_mean():
 
 
 def _counts_are_no_frequencies(rng):
-    """The prior is log q in the logits; counts in its place change PaCo and leave a pure softmax as it is."""
+    """The prior is log q in the logits; counts in its place change PaCo and leave a pure softmax as it is.
+
+    20 batches of 8 with a queue of 6, 3 classes; alpha 0.05, temperature 0.2.
+    """
     import numpy as np
 
     from nceref.losses import balanced_softmax

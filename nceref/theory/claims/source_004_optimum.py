@@ -9,7 +9,10 @@ QUEUE, IMAGES, MOST, FEWEST = 8192, 115846, 1280, 5
 
 
 def _centers_or_keys(rng):
-    """Cross-entropy (2) without a temperature is InfoNCE (1) with temperature 1, the own center as the positive."""
+    """Cross-entropy (2) without a temperature is InfoNCE (1) with temperature 1, the own center as the positive.
+
+    6 samples and 5 classes in 4 dimensions.
+    """
     import numpy as np
 
     from nceref import losses
@@ -26,7 +29,10 @@ def _centers_or_keys(rng):
 
 
 def _queue_and_two_views(rng):
-    """(3) over A(i) and P(i) of (4): the anchor from the first view, all others from both views and the queue."""
+    """(3) over A(i) and P(i) of (4): the anchor from the first view, all others from both views and the queue.
+
+    5 images in two views and a queue of 7, in 4 dimensions, 3 classes.
+    """
     import numpy as np
 
     from nceref import losses
@@ -140,6 +146,7 @@ CHAPTER = Chapter(
             "without 1/|P(i)|; the temperature is not written.",
             latex=r"L_i=-\sum_{z_+\in P(i)}\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)}e^{z_k\cdot T(x_i)}}"
             r"=|P(i)|\,L_i^{out}",
+            given="the queue and both views of a batch",
             expected=Verdict.AGREES,
             formula="-sum(log(p) for p in P_p) == K * L_out",
             scenario="positives",

@@ -81,7 +81,10 @@ def _simplex(classes):
 
 
 def _never_below_the_floor(rng):
-    """Random batches, of classes that may be compact, at random temperatures; the simplex itself is at the floor."""
+    """Random batches, of classes that may be compact, at random temperatures; the simplex itself is at the floor.
+
+    40 batches: 2 to 5 classes of 2 to 4 samples, temperatures from 0.05 to 10.
+    """
     import numpy as np
 
     from nceref import losses
@@ -98,6 +101,7 @@ def _never_below_the_floor(rng):
 
 
 def _simplex_at_every_temperature():
+    """Four classes of three samples in space: a search ends at a simplex at 0.2 and at 1."""
     import numpy as np
 
     cosines = [_arranged((3, 3, 3, 3), temperature, 3)[1][::3, ::3] for temperature in (0.2, 1.0)]
@@ -128,7 +132,10 @@ def _product_of_norms():
 
 
 def _balanced_cross_entropy(rng):
-    """Never below the bound with balanced labels, at it on the simplex; with one label only, below it."""
+    """Never below the bound with balanced labels, at it on the simplex; with one label only, below it.
+
+    40 batches: 2 to 5 classes of 3 samples, scales from 0.1 to 20.
+    """
     import numpy as np
 
     from nceref import losses
@@ -150,7 +157,10 @@ def _balanced_cross_entropy(rng):
 
 
 def _arcface_as_implemented(rng):
-    """Without a margin InfoNCE over class weights at 1 / s; with one, the slope, and no explosion at angle 0."""
+    """Without a margin InfoNCE over class weights at 1 / s; with one, the slope, and no explosion at angle 0.
+
+    40 samples and 4 classes in space; margins 0 and 0.5, scale 8.
+    """
     import numpy as np
 
     from nceref import losses
@@ -220,6 +230,7 @@ CHAPTER = Chapter(
             place="minimum of the supervised contrastive loss; value derived here",
             published="With balanced classes, the loss is least if and only if classes collapse to a simplex.",
             latex=r"\min L=\log\Big(l-1+(b-l)\,e^{-\frac{K}{(K-1)\tau}}\Big),\quad b=Kl,\ d\ge K-1",
+            given="a batch of rows of length 1, l >= 2 of each of K >= 2 classes; tau > 0",
             expected=Verdict.AGREES,
             symbolic=_value_on_the_simplex,
             numeric=_simplex_is_reached,
@@ -232,6 +243,7 @@ CHAPTER = Chapter(
             place="minimum of the supervised contrastive loss",
             published="The optimal arrangement is a simplex, whatever the temperature.",
             latex=r"\arg\min L=\text{simplex for all}\ \tau\ \text{if}\ n_1=\dots=n_K,\ d\ge K-1",
+            given="a batch of rows of length 1 in d >= K - 1 dimensions, as many of each class; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of balanced classes with room for a simplex, K <= d + 1. Small classes of unbalanced ones "
@@ -248,6 +260,7 @@ CHAPTER = Chapter(
             place="minimum of cross-entropy; balanced classes",
             published="With features and class weights of fixed length, cross-entropy is least on a simplex.",
             latex=r"L\ge\log\Big(1+(K-1)\,e^{-\frac{K}{K-1}\rho r}\Big),\quad\Vert z\Vert=\rho,\ \Vert w_k\Vert=r",
+            given="a batch with as many samples of each class; all lengths fixed",
             expected=Verdict.AGREES,
             numeric=_product_of_norms,
             random=_balanced_cross_entropy,

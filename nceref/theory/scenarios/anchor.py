@@ -1,6 +1,6 @@
 """One anchor with its candidates: the positive first, then the negatives."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -42,6 +42,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="anchor",
+    setting="one anchor",
+    given="2 <= N and 0 < t",
     meaning={
         "s": "similarities, the positive first",
         "t": "temperature",
@@ -67,5 +69,6 @@ SCENARIO = Scenario(
         {"s": (0.9, -0.3), "t": 3.0},
     ),
     draw=draw,
+    drawn={"s": Drawn(-1, 1, (2, 40)), "t": Drawn(0.01, 30, scale=LOGARITHMIC)},
     terms=terms,
 )

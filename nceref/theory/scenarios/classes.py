@@ -1,6 +1,6 @@
 """Scaled cosines of one sample to the class weights, its own class first, with class counts and a margin."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -46,6 +46,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="classes",
+    setting="one sample",
+    given="2 <= C and 0 < scale and 0 < counts and 0 <= margin and -1 < cosines < 1",
     meaning={
         "cosines": "cosines to the class weights, the own class first",
         "counts": "training samples of each class",
@@ -65,5 +67,11 @@ SCENARIO = Scenario(
         {"cosines": (-0.96875, 0.125, 0.5, -0.5), "counts": (5.0, 5.0, 20.0, 2.0), "scale": 8.0, "margin": 0.5},
     ),
     draw=draw,
+    drawn={
+        "cosines": Drawn(-0.999, 0.999, (2, 6)),
+        "counts": Drawn(1, 1000, (2, 6), LOGARITHMIC),
+        "scale": Drawn(1, 63.1, scale=LOGARITHMIC),
+        "margin": Drawn(0, 1),
+    },
     terms=terms,
 )

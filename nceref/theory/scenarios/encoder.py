@@ -1,6 +1,6 @@
 """The encoder of source 003: two linear layers without bias, then tanh."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -55,6 +55,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="encoder",
+    setting="one anchor of the toy, its encoder, and its candidates",
+    given="0 < t and 0 < a",
     meaning={
         "x": "a sample, the anchor",
         "y": "other samples, the positive first",
@@ -81,5 +83,9 @@ SCENARIO = Scenario(
         },
     ),
     draw=draw,
+    drawn={
+        "x": Drawn(-1, 1, (2, 2)), "y": Drawn(-1, 1, (4, 8)), "V": Drawn(-1, 1, (4, 10)), "W": Drawn(-1, 1, (4, 10)),
+        "a": Drawn(0.5, 2, (3, 5)), "t": Drawn(0.01, 1, scale=LOGARITHMIC),
+    },
     terms=terms,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """A batch of samples from many classes: how many negatives of an anchor belong to its own class."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -38,6 +38,8 @@ def _expected(q, count):
 
 SCENARIO = Scenario(
     name="false_negatives",
+    setting="a batch, seen from one anchor",
+    given="2 <= N and 0 < q < 1",
     meaning={
         "q": "probability that a sample is of the anchor's class",
         "N": "samples in the batch, drawn independently, the anchor included",
@@ -49,5 +51,6 @@ SCENARIO = Scenario(
     symbols=symbols,
     fixed=({"q": 0.001, "N": 256}, {"q": 0.1, "N": 64}, {"q": 0.25, "N": 2}),
     draw=draw,
+    drawn={"q": Drawn(0.001, 0.3, scale=LOGARITHMIC), "N": Drawn(2, 60)},
     terms=terms,
 )

@@ -1,6 +1,6 @@
 """One anchor whose candidates are ordered: what is left of the loss as the temperature goes to 0, case by case."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -75,6 +75,8 @@ def _restricted(m, s, t):
 
 SCENARIO = Scenario(
     name="limits",
+    setting="one anchor",
+    given="2 <= K and 0 < t",
     meaning={
         "s": "similarities, the positive first, at least two negatives",
         "t": "temperature",
@@ -110,5 +112,9 @@ SCENARIO = Scenario(
         {"s": (0.3, 0.3, 0.3, 0.3), "t": 1.0},
     ),
     draw=draw,
+    drawn={
+        "s": "2 to 7 negatives from -1 to 1, some tied; the positive up to 0.5 below, at or above the largest",
+        "t": Drawn(0.001, 3.17, scale=LOGARITHMIC),
+    },
     terms=terms,
 )

@@ -1,6 +1,6 @@
 """One anchor of the PaCo loss: the logits of its class centers, of its positives and of its negatives."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, NORMAL, Drawn, Scenario
 
 
 def symbols():
@@ -48,6 +48,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="paco",
+    setting="one anchor",
+    given="1 <= K and 0 <= alpha",
     meaning={
         "alpha": "weight of each positive beside the weight 1 of the center",
         "center": "logits of the class centers, that of the own class first",
@@ -75,5 +77,11 @@ SCENARIO = Scenario(
         {"alpha": 2.0, "center": (30.0, -30.0), "positives": (30.693147180559945,) * 3, "negatives": (-30.0, -31.0)},
     ),
     draw=draw,
+    drawn={
+        "alpha": Drawn(0.01, 3.17, scale=LOGARITHMIC),
+        "center": Drawn(0, 2, (2, 5), NORMAL),
+        "positives": Drawn(0, 2, (1, 6), NORMAL),
+        "negatives": Drawn(0, 2, (1, 6), NORMAL),
+    },
     terms=terms,
 )

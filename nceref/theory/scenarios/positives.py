@@ -1,6 +1,6 @@
 """One anchor with several positives and negatives, as vectors that are scaled to length 1."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, NORMAL, Drawn, Scenario
 
 
 def symbols():
@@ -53,6 +53,8 @@ def _unit(m, v):
 
 SCENARIO = Scenario(
     name="positives",
+    setting="one anchor",
+    given="1 <= K and 0 < t and 0 < norm",
     meaning={
         "w": "the anchor before normalization",
         "positives": "the positives before normalization",
@@ -84,5 +86,11 @@ SCENARIO = Scenario(
         {"w": (1.0, 2.0, -2.0), "positives": ((1.0, 0.5, 0.0),), "negatives": ((0.0, 1.0, 1.0),) * 4, "t": 2.0},
     ),
     draw=draw,
+    drawn={
+        "w": Drawn(0, 1, (2, 4), NORMAL),
+        "positives": Drawn(0, 1, (2, 20), NORMAL),
+        "negatives": Drawn(0, 1, (2, 24), NORMAL),
+        "t": Drawn(0.05, 10, scale=LOGARITHMIC),
+    },
     terms=terms,
 )

@@ -1,6 +1,6 @@
 """The PaCo loss at its minimum, as a function of the probability p that all class centers share."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
@@ -33,6 +33,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="probabilities",
+    setting="one anchor",
+    given="0 < p < 1 and 0 < alpha and 0 < K",
     meaning={
         "p": "probability of all class centers together",
         "alpha": "weight of each positive beside the weight 1 of the center",
@@ -51,5 +53,10 @@ SCENARIO = Scenario(
         {"p": 0.7, "alpha": 1.0, "K": 0.375},
     ),
     draw=draw,
+    drawn={
+        "p": Drawn(0.0024, 0.9976),
+        "alpha": Drawn(0.01, 1, scale=LOGARITHMIC),
+        "K": Drawn(0.1, 100, scale=LOGARITHMIC),
+    },
     terms=terms,
 )

@@ -1,6 +1,6 @@
 """Points on the unit circle, each with a partner: how well partners align and how uniformly the points lie."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import Drawn, Scenario
 
 
 def symbols():
@@ -51,6 +51,8 @@ def least_uniformity(dimension, t=2):
 
 SCENARIO = Scenario(
     name="sphere",
+    setting="a batch of points on the circle, with partners",
+    given="2 <= N",
     meaning={
         "a": "angles of the points",
         "b": "angles of their partners",
@@ -66,5 +68,6 @@ SCENARIO = Scenario(
         {"a": (0.1, 3.0), "b": (0.1, 3.0)},
     ),
     draw=draw,
+    drawn={"a": Drawn(-3, 3, (2, 9)), "b": "a and a normal number, of standard deviation 0.05 or 2"},
     terms=terms,
 )

@@ -1,6 +1,6 @@
 """One anchor whose loss is split: what the positive does, what the negatives do, and how hard each of them pushes."""
 
-from nceref.theory.claim import Scenario
+from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 from nceref.theory.scenarios import anchor
 
 _SHARED = ("s", "t", "N", "K", "P", "L", "r")
@@ -44,6 +44,8 @@ def terms(m, base):
 
 SCENARIO = Scenario(
     name="split",
+    setting="one anchor and its cosines",
+    given="2 <= N and 0 < t and 0 <= w and -1 <= s <= 1",
     meaning={
         **{name: anchor.SCENARIO.meaning[name] for name in _SHARED},
         "w": "weight of every negative in the simple loss",
@@ -67,5 +69,6 @@ SCENARIO = Scenario(
         {"s": (1.0, -0.2), "t": 4.0, "w": 2.0},
     ),
     draw=draw,
+    drawn={"s": Drawn(-1, 1, (2, 12)), "t": Drawn(0.01, 30, scale=LOGARITHMIC), "w": Drawn(0, 2)},
     terms=terms,
 )

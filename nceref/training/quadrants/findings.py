@@ -84,7 +84,7 @@ def by_temperature(runs: tuple[Run, ...]) -> list[Run]:
 
 
 def spread_more_evenly() -> bool:
-    """Evidence: at 0.05 both runs of nearly every seed end more even than they start, on the circle and in the square.
+    """At 0.05 both runs of nearly every seed end more even than they start, on the circle and in the square.
 
     At 0.001 at most a quarter do.
     """
@@ -106,7 +106,7 @@ def _more_even_than_untrained(temperature: float) -> Array:
 
 
 def in_opposite_corners() -> bool:
-    """Evidence: at 0.001, for nearly all seeds, nearly all features are in corners, as many in each as in the opposite.
+    """At 0.001, for nearly all seeds, nearly all features are in corners, as many in each as in the opposite.
 
     Which corners they are depends on rounding, and so on the machine.
     """
@@ -115,7 +115,7 @@ def in_opposite_corners() -> bool:
 
 
 def rate_over_temperature_contrasts() -> bool:
-    """Evidence: what tightens the classes from 0.99 to 0.01 is the rate over the temperature, over 32 seeds.
+    """What tightens the classes from 0.99 to 0.01 is the rate over the temperature, over 32 seeds.
 
     The cosine within classes rises by many standard errors; with that ratio held fixed, by less than two of them and by
     less than a fifth, and at 0.05 the classes are looser than at 0.99. Both rises are those quoted, to a quarter of the
@@ -151,7 +151,7 @@ def rise(name: str, confounder: bool) -> tuple[float, float]:
 
 
 def moderate_only_in_the_square() -> bool:
-    """Evidence: a run at 0.05 is best in the square for `MOST` of 32 seeds; on the circle, one at 0.5 or 0.99 is.
+    """A run at 0.05 is best in the square for `MOST` of 32 seeds; on the circle, one at 0.5 or 0.99 is.
 
     In the mean, with the rate over the temperature held fixed, distances in the square differ by less than a third.
     """
@@ -163,7 +163,7 @@ def moderate_only_in_the_square() -> bool:
 
 
 def neighbors_are_as_often_right_untrained() -> bool:
-    """Evidence: over 32 seeds, training at 0.05 does not raise the share of nearest neighbors of the same class.
+    """Over 32 seeds, training at 0.05 does not raise the share of nearest neighbors of the same class.
 
     Both means are those quoted, by two digits.
     """
