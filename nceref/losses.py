@@ -232,7 +232,8 @@ def describe(p: Parameter) -> str:
         return f"float, {domain(p)}{constant}" + ("" if p.default is ... else f", default {p.default}")
     shapes = [p.shape] + ([p.alternative] if isinstance(p, Array) and p.alternative else [])
     shape = " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
-    kind = "int array" if isinstance(p, Labels) else "float array"
+    entries = {"counts": "float or int", "mask": "float or bool"}
+    kind = "int array" if isinstance(p, Labels) else f"{entries.get(p.like, 'float')} array"
     constant = ", constant" if isinstance(p, Array) and p.constant else ""
     return f"{kind} {shape}{constant}" + ("" if p.required else ", optional")
 

@@ -63,8 +63,8 @@ def _wanted(p: spec.Array | spec.Labels) -> tuple[str, str]:
     """What the entries of an argument must be, and what to do where they are something else."""
     if isinstance(p, spec.Labels):
         return "integers", "convert it to integers, one for each class"
-    remedies = {"mask": "convert it to truth values or to float64", "counts": "convert it to integers or to float64"}
-    return "real floats of at most 64 bits", remedies.get(p.like, "convert it to float64")
+    also = {"mask": "truth values or ", "counts": "integers or "}.get(p.like, "")
+    return f"{also}real floats of at most 64 bits", f"convert it to {also}float64"
 
 
 def _refuse_large_integers(name: str, value: Any, dtype: Any) -> None:
@@ -91,7 +91,7 @@ def as_plain(name: str, value: Any) -> Any:
     try:
         return _plain(name, np.asanyarray(value))
     except ValueError as error:
-        msg = f"`{name}` must be a rectangular array, got {shown(value)}: {reason(error)}"
+        msg = f"`{name}` must be a rectangular array, got {shown(value)}: {reason(error)}; make its rows equally long"
         raise InputError(msg) from error
 
 

@@ -85,7 +85,9 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
                     break
     if not tried:
         ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
-        msg = f"{target}: {ran[0]}" if ran else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
+        # One reason for all of them is about the target itself: it cannot be loaded.
+        alone = ran[0] if ran else reasons[0] if len(set(reasons)) == 1 else ""
+        msg = f"{target}: {alone}" if alone else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
     return tuple(sorted(tried, key=lambda candidate: candidate.distance))
 

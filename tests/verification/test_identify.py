@@ -30,6 +30,9 @@ def test_identify_says_why_nothing_could_be_run():
     result = CliRunner().invoke(cli, ["identify", f"{PLAIN}:raises"])
     assert result.exit_code == 4
     assert "no such luck" in unwrapped(result)
+    result = CliRunner().invoke(cli, ["identify", f"{PLAIN}:infonce"])
+    assert "has no 'infonce'; did you mean 'info_nce'?" in unwrapped(result)
+    assert "fits the inputs" not in result.output
 
 
 @pytest.mark.usefixtures("few_losses")
