@@ -196,8 +196,12 @@ def identifiers(tree):
 
 def banned_words(tree):
     """Identifiers in which one of the words is a word."""
-    parts = {name: re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name) for name in set(identifiers(tree)) - PYTHONS_OWN}
-    return {name for name, words in parts.items() if any(BANNED.fullmatch(word.lower()) for word in words)}
+    return {name for name in set(identifiers(tree)) - PYTHONS_OWN if is_banned(name)}
+
+
+@cache
+def is_banned(name):
+    return any(BANNED.fullmatch(word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
 
 
 def test_names_are_those_of_the_field():

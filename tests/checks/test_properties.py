@@ -14,6 +14,16 @@ from nceref.tolerance import bounds
 SOUND = get_loss("nt_xent").declaration
 
 
+@pytest.fixture(autouse=True, scope="module")
+def two_temperatures():
+    """`nceref check` has one more between them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "PROPERTY_TEMPERATURES", (1.0, 0.07))
+        run._property_cases.cache_clear()
+        yield
+    run._property_cases.cache_clear()
+
+
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_property_is_declared_if_and_only_if_it_holds(loss_name, name):
     loss = get_loss(loss_name).declaration

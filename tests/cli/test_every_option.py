@@ -10,6 +10,8 @@ import pytest
 from commands.examples import EXAMPLES, fill, make_small
 
 from nceref import cli
+from nceref.cli import experiment_page, quadrants_pictures
+from nceref.theory import figure_files
 
 
 def words_of(example):
@@ -50,10 +52,19 @@ def folder(tmp_path_factory):
     return folder
 
 
+def drawing(figure, data, suffix):
+    """In place of a picture; the tests of figures and of `quadrants` draw."""
+    return f"{figure.name} {suffix} {data}".encode()
+
+
 @pytest.fixture(autouse=True)
 def small(folder, monkeypatch):
     monkeypatch.chdir(folder)
     make_small(monkeypatch.setattr)
+    for module in (figure_files, quadrants_pictures):
+        monkeypatch.setattr(module, "render", drawing)
+    monkeypatch.setattr(quadrants_pictures, "animation", lambda *given: b"")
+    monkeypatch.setattr(experiment_page, "figure", lambda study, results, suffix: suffix.encode())
 
 
 def refused(constant):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from experiments.small_runs import ALL, NAMES, shortened, trained
+from experiments.small_runs import ALL, shortened, trained
 
 from nceref.cli import experiment_page
 from nceref.experiments import experiment as experiments
@@ -38,9 +38,8 @@ def test_a_record_holds_all_results():
     assert len(experiment_page.record(study, results)["statements"]) == len(study.statements)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_figure_is_the_same_every_time(name):
-    study, (results, _) = shortened(name), trained(name)
+def test_a_figure_is_the_same_every_time():
+    study, (results, _) = shortened("long-tail"), trained("long-tail")
     assert experiment_page.figure(study, results, "svg") == experiment_page.figure(study, results, "svg")
 
 

@@ -48,7 +48,7 @@ def test_the_summary_has_the_numbers_of_the_original_program(published):
         assert np.abs(np.array(numbers, float) - np.array(expected, float)).max() < 1.5e-3
 
 
-@pytest.mark.parametrize("width", [40, 64, 80, 120])
+@pytest.mark.parametrize("width", [40, 80])
 def test_the_summary_fits_the_page(published, held, width):
     page = quadrants_page.page_of(held, published).text(width=width)
     assert max(map(len, page.splitlines())) <= width
@@ -151,7 +151,9 @@ def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path)
         assert np.shape(one["features"]) == (100, 2)
 
 
-def test_json_on_standard_output_is_nothing_else(run, tmp_path):
+def test_json_on_standard_output_is_nothing_else(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(quadrants_pictures, "render", lambda *_: b"")
+    monkeypatch.setattr(quadrants_pictures, "animation", lambda *_: b"")
     status, out, _ = run("--steps", "3", "--temperature", "0.2", "--out", str(tmp_path), "--json")
     assert status == 0
     assert [one["temperature"] for one in json.loads(out)["runs"]] == [0.2]
@@ -167,7 +169,7 @@ def test_confounder_holds_rate_over_temperature(run):
 def test_pictures_are_written(run, tmp_path):
     from PIL import Image
 
-    status, _, err = run("--steps", "300", "--out", str(tmp_path))
+    status, _, err = run("--steps", "300", "--temperature", "0.2", "--out", str(tmp_path))
     names = ["quadrants-start.png", "quadrants-start.svg", "quadrants.gif", "quadrants.png", "quadrants.svg"]
     assert status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -190,8 +192,8 @@ def test_every_run_has_a_panel_and_nothing_else(published, count):
         assert axes.get_xlim() == axes.get_ylim() == (-1.1, 1.1)
 
 
-@pytest.mark.parametrize("number", [0, 5])
-def test_an_animation_ends_with_the_features_of_its_run(published, number):
+def test_an_animation_ends_with_the_features_of_its_run(published):
+    number = 5  # at the lowest temperature, where the last bit of any step decides the end
     shown = quadrants_pictures.snapshots_of(published.setup, number)
     assert len(shown) == quadrants_pictures.frames(published.setup) == 41
     assert [step for step, _ in shown[::20]] == [0, 5000, 10_000]
@@ -214,9 +216,10 @@ def test_the_chosen_run_is_animated(run, tmp_path, monkeypatch):
     monkeypatch.setattr(
         quadrants_pictures, "snapshots_of", lambda setup, number: seen.append(number) or [(0, np.zeros((100, 2)))]
     )
-    run("--steps", "3", "--out", str(tmp_path), "--animate", "0.5")
-    run("--steps", "3", "--out", str(tmp_path))
-    assert seen == [2, 0]
+    few = ("--steps", "3", "--temperature", "0.99", "--temperature", "0.5", "--out", str(tmp_path))
+    run(*few, "--animate", "0.5")
+    run(*few)
+    assert seen == [1, 0]
 
 
 def test_long_runs_have_no_more_frames_than_can_be_watched():

@@ -145,7 +145,7 @@ EXAMPLES = (
         },
     ),
     Example("plot-limits --out limits"),
-    Example("figures limit-zero limit-infinity limit-minimum --out limits --check"),
+    Example("figures limit-zero limit-minimum --out limits --check"),
     Example("prove IS-8"),
     # The counterexample of this claim is decided by NumPy.
     Example(

@@ -19,11 +19,13 @@ def few_samples(seed):
 
 
 @cache
-def shortened(name):
-    """An experiment with the same settings and statements, on few samples and steps, with two seeds."""
+def shortened(name, settings=None):
+    """An experiment with its first settings, or all, and its statements, on few samples and steps, with two seeds."""
     study = ALL[name]
-    more = {k: v for k, v in study.run.keywords.items() if k not in ("data", "training")}
-    return replace(study, run=partial(study.run.func, data=few_samples, training=TRAINING, **more), seeds=2)
+    more = study.run.keywords | {"data": few_samples, "training": TRAINING}
+    more["settings"] = more["settings"][:settings]
+    names = study.settings[:settings]
+    return replace(study, run=partial(study.run.func, **more), settings=names, seeds=2)
 
 
 @cache

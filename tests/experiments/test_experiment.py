@@ -87,9 +87,9 @@ def test_fewer_seeds_are_the_first_ones_and_every_seed_can_be_had_again(name):
 
 
 def test_processes_change_nothing():
-    name, jobs = NAMES[-1], []
-    together = run(shortened(name), on_progress=jobs.append, processes=2)
-    alone, expected = trained(name)
+    few, jobs, expected = shortened(NAMES[-1], settings=2), [], []
+    together = run(few, on_progress=jobs.append, processes=2)
+    alone = run(few, on_progress=expected.append)
     assert (together.seeds, together.values, together.classes) == (alone.seeds, alone.values, alone.classes)
     assert repr(together.curves) == repr(alone.curves), "NaN is a class that was never seen"
-    assert jobs == list(expected)
+    assert jobs == expected

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -252,21 +251,12 @@ def sample(**changes):
     return replace(plain, **changes)
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """A folder with one figure, drawn once."""
-    path = tmp_path_factory.mktemp("figures")
-    with pytest.MonkeyPatch.context() as patch:
-        declare(patch, sample())
-        list(figure_files.draw(out=path))
-    return path
-
-
 @pytest.fixture
-def folder(drawn, tmp_path, monkeypatch):
-    """A folder with one drawn figure, the only one there is."""
+def folder(tmp_path, monkeypatch):
+    """A folder with one figure, the only one there is; bytes that follow from it stand for its pictures."""
     declare(monkeypatch, sample())
-    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(figure_files, "render", lambda figure, data, suffix: f"{figure.name} {suffix} {data}".encode())
+    list(figure_files.draw(out=tmp_path))
     return tmp_path
 
 

@@ -206,9 +206,7 @@ def of_rows(program):
 
 
 STRANGE = {
-    "a cosine": of_rows(lambda rows: np.mean(np.cos(rows))),
     "another power": of_rows(lambda rows: np.mean(rows**1.3)),
     "steps": of_rows(lambda rows: np.mean(np.where(real(rows) > 1, 2.0, 0.5))),
-    "a weighted mean": of_rows(lambda rows: np.mean(np.arange(1, len(rows) + 1) * rows)),
     "a length added": lambda queries, keys, temperature: right(queries, keys, temperature) + 0.1 * np.mean(queries**2),
 }

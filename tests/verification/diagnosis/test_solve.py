@@ -73,7 +73,6 @@ def test_a_value_that_many_numbers_would_give_is_not_made_up():
 @pytest.mark.parametrize(
     ("loss", "name", "value"),
     [
-        ("hcl", "concentration", 0.37),
         ("cosface", "margin", 0.3500001),
         ("nce", "noise_ratio", 0.1),
         ("paco", "alpha", 0.01),
