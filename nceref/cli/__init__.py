@@ -1,7 +1,7 @@
 """The command line: the group of the commands in `nceref.cli`, and what becomes of errors.
 
-Exit status: 0, all is well; 1, a finding; 2, wrong usage or input, or output that cannot be written; 130, interrupted.
-Where SIGTERM ends a command, or nobody reads what it prints, it ends by that signal.
+Exit status: 0, all is well; 1, a finding; 2, wrong usage or input, or output that cannot be written; 130, interrupted;
+143, interrupted by SIGTERM.
 """
 
 import contextlib
@@ -32,15 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _terminable(received), streams.guarded():
             status = _status(arguments)
     except streams.ClosedPipeError:
-        streams.discard()
-        # `nceref losses | head -1` is no error, and a shell sees the signal. Python ignores it, and so it must be while
-        # a command runs: a pipe to a target may close as well. Windows has none.
-        received.append(getattr(signal, "SIGPIPE", 13))
+        status = _end_of_pipe()
     except streams.OutputError as error:
         streams.discard()
         click.echo(f"Error: {error}", err=True)
         status = WRONG_INPUT
-    sys.exit(_end_by(received[0]) if received else status)
+    sys.exit(128 + received[0] if received else status)
 
 
 def _status(arguments: Sequence[str] | None) -> int:
@@ -76,6 +73,14 @@ def _terminable(received: list[int]) -> Iterator[None]:
 
     def interrupt(number: int, frame: object) -> None:
         received.append(number)
+        # Ctrl-C reaches every process of the terminal.
+        if multiprocessing := sys.modules.get("multiprocessing"):
+            import threading
+
+            # The thread that waits for the workers would print that they are gone.
+            threading.excepthook = lambda _: None
+            for worker in multiprocessing.active_children():
+                worker.terminate()
         raise KeyboardInterrupt
 
     with contextlib.ExitStack() as stack:
@@ -87,12 +92,14 @@ def _terminable(received: list[int]) -> Iterator[None]:
         yield
 
 
-def _end_by(number: int) -> int:
-    """End by a signal, as a program does that has no handler for it; where there is none, by the status of shells."""
-    with contextlib.suppress(OSError, ValueError):
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-    return 128 + number
+def _end_of_pipe() -> int:
+    """End as other tools do: `nceref losses | head -1` is no error, and a shell sees the signal."""
+    streams.discard()
+    # Python ignores the signal, and so it must be while a command runs: a pipe to a target may close as well.
+    if hasattr(signal, "SIGPIPE"):  # not on Windows
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    return 128 + 13
 
 
 COMMANDS = {
