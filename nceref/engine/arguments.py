@@ -21,7 +21,7 @@ from nceref.engine.namespaces import array_namespace, has_kind, on_host
 from nceref.engine.shapes import Sizes, got_text, shapes_text
 from nceref.errors import InputError, NcerefError
 from nceref.output.text import printable, reason, shown
-from nceref.output.words import alike, as_code, did_you_mean
+from nceref.output.words import alike, as_code, counted, did_you_mean
 
 T = TypeVar("T")
 
@@ -95,8 +95,9 @@ def _named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     names = [p.name for p in loss.parameters]
     positional = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.positional]
     if len(args) > len(positional):
-        listed = ", ".join(positional)
-        msg = f"{loss.name} takes at most {len(positional)} positional arguments ({listed}), got {len(args)}"
+        takes = f"at most {counted(len(positional), 'positional argument')} ({', '.join(positional)})"
+        rest = " or ".join(as_code(name) for name in names if name not in positional)
+        msg = f"{loss.name} takes {takes}, got {len(args)}; pass {rest} by name"
         raise InputError(msg)
     given = dict(zip(positional, args, strict=False))
     for name, value in kwargs.items():
