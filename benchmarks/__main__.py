@@ -18,6 +18,7 @@ from benchmarks.place import cuda
 from benchmarks.report import write
 from benchmarks.tables import tables
 from nceref.output import files
+from nceref.output.json_text import json_text
 from nceref.theory.table_formats import render
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "device")
@@ -40,7 +41,7 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     if data is not None:
-        files.write_text(data, files.json_text(results, indent=1))
+        files.write_text(data, json_text(results, indent=1))
     if report is not None:
         write(results, report)
 

@@ -36,7 +36,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 def echo_json(content: Any) -> None:
     """Print JSON."""
-    from nceref.output.files import json_text
+    from nceref.output.json_text import json_text
 
     echo_json_text(json_text(content))
 

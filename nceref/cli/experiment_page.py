@@ -25,6 +25,7 @@ from nceref.experiments.experiment import (
 )
 from nceref.output import files
 from nceref.output.figure import Figure, render
+from nceref.output.json_text import json_text
 from nceref.output.pages import GAP, Page, joined
 from nceref.registry import discover, pick
 from nceref.theory import table_formats
@@ -186,7 +187,7 @@ def recorded(content: Mapping[str, Any]) -> Results:
 
 def to_json(experiment: Experiment, results: Results) -> str:
     """The record as JSON text."""
-    return files.json_text(record(experiment, results))
+    return json_text(record(experiment, results))
 
 
 def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nceref.output import files
+from nceref.output.json_text import json_object
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def failures(path: str) -> dict[str, str]:
     """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
     text = files.read_text(path, "--expected-failures")
     if text.lstrip().startswith(("{", "[")):
-        lines = list(files.json_object(path, text).items())
+        lines = list(json_object(path, text).items())
     else:
         kept = (line.split("#", 1)[0].strip().partition(" ") for line in text.splitlines())
         lines = [(name, reason) for name, _, reason in kept if name]

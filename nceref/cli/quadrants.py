@@ -138,8 +138,9 @@ def _write_json(runs: Any, path: str) -> None:
         echo_json(content)
         return
     from nceref.output import files
+    from nceref.output.json_text import json_text
 
-    files.write_text(path, files.json_text(content, indent=None), "--json")
+    files.write_text(path, json_text(content, indent=None), "--json")
     wrote(path)
 
 

@@ -177,7 +177,8 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
             msg = f"--all takes --suite, --dtype, --checkout and --json; leave out {option.opts[0]}"
             raise click.UsageError(msg)
     from nceref.cli.options import pairs
-    from nceref.output.files import json_text, write_text
+    from nceref.output.files import write_text
+    from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.peers import audit, audit_page
 

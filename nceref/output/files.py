@@ -1,18 +1,17 @@
-"""Files: read and written whole, with errors that name them; and JSON as every file and command has it."""
+"""Files: read and written whole, with errors that name them."""
 
 import errno
-import json
 import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from uuid import uuid4
 
 from nceref.errors import FileError, InputError
-from nceref.output.text import COMMAND, harmless
+from nceref.output.text import harmless
 
 if sys.platform != "win32":
     import fcntl
@@ -215,70 +214,6 @@ def read_text(path: PathLike, option: str = "") -> str:
             return content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as error:
             raise OSError(None, f"it is not text in UTF-8 (byte {error.start})") from None
-
-
-def json_text(content: Any, indent: int | None = 2) -> str:
-    """Plain data as JSON that ends in a newline.
-
-    Parameters
-    ----------
-    content : object
-        Mappings, lists, tuples, text, numbers, truth values and None.
-    indent : int, optional
-        None: all on one line.
-
-    Raises
-    ------
-    ValueError
-        For a number that is infinite or NaN, which JSON does not have.
-    """
-    text = json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False)
-    # Not printable within text: what would change a terminal, and lone surrogates, which no file holds.
-    if not text.isascii() or _DELETE in text:
-        text = "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
-    # Of commands, those that need not begin a line.
-    return (COMMAND.sub(r"#\\u0023", text) if "##" in text else text) + "\n"
-
-
-_DELETE = "\x7f"
-
-
-def _escaped(character: str) -> str:
-    return json.dumps(character)[1:-1] if character != _DELETE else "\\u007f"
-
-
-def json_object(path: PathLike, text: str) -> dict[str, Any]:
-    """The object that a JSON text holds.
-
-    Parameters
-    ----------
-    path : path
-        Where the text was read, for messages.
-    text : str
-
-    Raises
-    ------
-    FileError
-        If the text is not JSON, holds something else, or names an entry twice.
-    """
-    try:
-        # Nested too deeply, a text ends in a RecursionError; a number too long, in a ValueError.
-        content = json.loads(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        msg = f"{os.fspath(path)} is not JSON: {error}"
-        raise FileError(msg) from None
-    if not isinstance(content, dict):
-        msg = f"{os.fspath(path)} must hold a JSON object, got a {type(content).__name__}"
-        raise FileError(msg)
-    return content
-
-
-def _unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(entries)
-    if len(content) < len(entries):
-        msg = "an object has two entries of the same name"
-        raise ValueError(msg)
-    return content
 
 
 def must_be_writable(

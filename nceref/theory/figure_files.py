@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from nceref.errors import FileError, InputError
 from nceref.output import files
 from nceref.output.figure import Figure, render
+from nceref.output.json_text import json_object, json_text
 from nceref.registry import choose, discover
 
 FORMATS = ("svg", "png")
@@ -246,7 +247,7 @@ def _entries(out: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]
         msg = f"there is no {path}; draw the figures first: nceref figures --out {out}"
         raise InputError(msg)
     try:
-        entries = files.json_object(path, files.read_text(path))
+        entries = json_object(path, files.read_text(path))
     except FileError as error:
         msg = f"{error}; delete it and draw the figures again: nceref figures --out {out}"
         raise FileError(msg) from None
@@ -271,7 +272,7 @@ def _is_entry(entry: Any) -> bool:
 
 def _text(entries: Mapping[str, Any]) -> bytes:
     content = {name: entries[name] for name in sorted(entries)}
-    return (json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+    return json_text(content).encode()
 
 
 def _index(entries: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.output import files
+from nceref.output.json_text import json_text
 from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, WIDTH, Page
 from nceref.output.terminal import screen
@@ -91,7 +92,7 @@ def to_json(table: Table) -> str:
     rows = [{column: table_cells.plain(value) for column, value in row.items()} for row in table.rows()]
     about = {"name": table.name, "title": table.title, "source": table.source}
     content = {**about, "columns": table.columns, "rows": rows}
-    return files.json_text(content)
+    return json_text(content)
 
 
 def to_csv(table: Table) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nceref.errors import NcerefError
-from nceref.output.files import json_text
+from nceref.output.json_text import json_text
 from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.verification import page as layout
