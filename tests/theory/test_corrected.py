@@ -25,6 +25,16 @@ TAKEN_BACK = [
 ]
 
 
+JUDGED = {
+    "NC-5": "agrees", "NC-7": "wrong", "NC-8": "imprecise", "NC-9": "agrees", "QT-14": "wrong", "QT-15": "wrong",
+    "QT-16": "imprecise", "PC-20": "true under conditions", "GR-2": "true under conditions",
+}  # fmt: skip
+
+
+def test_verdicts_that_were_reached_late_stay():
+    assert {one: prove.claims()[one].expected.value for one in JUDGED} == JUDGED
+
+
 @pytest.mark.parametrize(("one", "verdict", "sentence"), TAKEN_BACK, ids=[one for one, *_ in TAKEN_BACK])
 def test_a_statement_that_was_taken_back_does_not_return(one, verdict, sentence):
     assert prove.claims()[one].expected.value == verdict

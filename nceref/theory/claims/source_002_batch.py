@@ -75,7 +75,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="Only their ratio counts: what multiplies both changes nothing. A step of descent in the "
             "similarities raises the numerator, which is in the denominator too, and raises the denominator with it "
-            "where P_+ > sum P_j^2, as it is once the positive is the most similar by far.",
+            "where P_+ > sum P_j^2: wherever the positive is the most similar.",
             scenario="split",
             as_published="0 <= sum(d(L, s[j]) * d(uniformity, s[j]) for j in range(N))",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.5, "w": 1.0},
@@ -85,7 +85,8 @@ CHAPTER = Chapter(
             symbolic=True,
             numeric=True,
             random="sum(d(L, s[j]) * P[j] for j in range(N)) == (sum(p**2 for p in P) - P[0]) / t"
-            " and d(uniformity, s[1]) == P[1] / t and d(alignment, s[0]) == -1 / t and d(alignment, s[1]) == 0",
+            " and d(uniformity, s[1]) == P[1] / t and d(alignment, s[0]) == -1 / t and d(alignment, s[1]) == 0"
+            " and 0 <= max(0, s[0] - max(*s[1:])) * (P[0] - sum(p**2 for p in P))",
         ),
         Claim(
             id="NC-9",

@@ -7,7 +7,7 @@ from nceref.training.quadrants import findings
 SOURCE = "source 003"
 # Conclusions of section 4 in their order, of which the third is drawn from the first and the fourth from the second;
 # section 5 repeats them after two others, and names its own numbers 1 and 4.
-SECTION_4 = ("the loss of the right", "the loss of the wrong", "high is gentle", "low is sharp")
+SECTION_4 = ("positive most similar", "negative most similar", "high is gentle", "low is sharp")
 SECTION_5 = ("contrast", "a moderate temperature", *SECTION_4)
 FROM_4, FROM_5 = {"high is gentle": 1, "low is sharp": 2}, {"high is gentle": 1, "low is sharp": 4}
 
@@ -31,7 +31,10 @@ def _before_training():
 def _another_item():
     """The conclusion that section 5 names, beside the one that its twin in section 4 names, for both that name one."""
     named = {item: (SECTION_5[FROM_5[item] - 1], SECTION_4[FROM_4[item] - 1]) for item in FROM_4}
-    shown = "; ".join(f"{item!r} from {five!r}, in section 4 from {four!r}" for item, (five, four) in named.items())
+    shown = "; ".join(
+        f"{item!r} is drawn from {five!r} in section 5, from {four!r} in section 4"
+        for item, (five, four) in named.items()
+    )
     return Counter(shown, named["high is gentle"][0] != named["high is gentle"][1])
 
 
@@ -73,7 +76,7 @@ def _pulls_nothing(rng):
 
 
 def _loss_falls_and_pull_grows():
-    """The first table at temperatures 1 and 0.5."""
+    """The loss and the pull on the positive of the first table at temperatures 1 and 0.5."""
     import numpy as np
 
     from nceref import losses

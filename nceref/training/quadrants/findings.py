@@ -151,7 +151,7 @@ def rise(name: str, confounder: bool) -> tuple[float, float]:
 
 
 def moderate_only_in_the_square() -> bool:
-    """A run at 0.05 is best in the square for `MOST` of 32 seeds; on the circle, one at 0.5 or 0.99 is.
+    """A run at 0.05 is best in the square for 31 of 32 seeds; on the circle, one at 0.5 or 0.99 is, for as many.
 
     In the mean, with the rate over the temperature held fixed, distances in the square differ by less than a third.
     """
