@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 import nceref
 from nceref.engine import arguments, embeddings, passes, shapes
 from nceref.engine.embeddings import Rows
+from nceref.engine.plan import Plan
 
 INPUTS = 300
 
@@ -88,12 +89,12 @@ def misnamed(original):
 PLANTED = {
     "without the projection": (Rows, "vjp", without_projection, "nt_xent", "wrong gradient"),
     "half the temperature": ("nceref.engine.layouts", "divided_by", half, "nt_xent", "wrong value"),
-    "weights by rows": (passes, "_weights", by_rows, "supcon_out", "wrong value"),
+    "weights by rows": (Plan, "weights", by_rows, "supcon_out", "wrong value"),
     "single precision": ("nceref.engine.bound_loss", "promoted", in_float32, "clip", "wrong value"),
     "labels unchecked": (arguments, "check_range", unchecked, "cross_entropy", "accepted"),
     "range unchecked": (passes, "check_finite", unchecked, "info_nce", "not finite"),
     "a warning": ("nceref.engine.bound_loss", "promoted", warns, "moco", "warning"),
-    "an exception": (passes, "_weights", raises, "simple", "foreign exception"),
+    "an exception": (Plan, "weights", raises, "simple", "foreign exception"),
     "an input changed": (embeddings, "Rows", writes, "siglip", "changed input"),
     "another name": (shapes, "_shape_message", misnamed, "nce", "names not the argument at fault"),
 }
