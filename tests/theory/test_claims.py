@@ -186,6 +186,11 @@ def test_evidence_from_one_derivation_is_run_together():
     assert len(named) > 1
     groups = prove._groups(prove.tasks(list(CLAIMS.values())))
     assert [(one, "symbolic") for one in named] in groups
+    # Runs of the toy are trained once for all that is said of them.
+    of_runs = "nceref.training.quadrants.findings"
+    trained = [one for one, claim in CLAIMS.items() if getattr(claim.numeric, "__module__", "") == of_runs]
+    assert len(trained) > 4
+    assert [(one, "numeric") for one in trained] in groups
     assert sum(map(len, groups)) == len(prove.tasks(list(CLAIMS.values())))
 
 

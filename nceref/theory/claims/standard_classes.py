@@ -108,14 +108,19 @@ def _simplex_at_every_temperature():
     return all(np.allclose(c, np.where(np.eye(4), 1, -1 / 3), atol=1e-4) for c in cosines)
 
 
-def _minorities_approach():
-    """One class of 20 and three of 2: the cosine of two small classes at three temperatures."""
-    cosines = [_arranged((20, 2, 2, 2), temperature, 3)[1][20, 22] for temperature in (0.1, 0.5, 1.0)]
-    shown = ", ".join(f"{c:.3f}" for c in cosines)
+def _best_arrangements_move():
+    """One class of 20, three of 2: the cosine of small ones. Five of 3, without room for a simplex: the lowest two."""
+    import numpy as np
+
+    pairs = np.triu_indices(5, 1)
+    small = {t: _arranged((20, 2, 2, 2), t, 3)[1][20, 22] for t in (0.1, 0.5, 1.0)}
+    lowest = {t: np.sort(_arranged((3,) * 5, t, 3)[1][::3, ::3][pairs])[:2] for t in (0.1, 0.2)}
+    unbalanced = ", ".join(f"{cosine:.3f} at {t}" for t, cosine in small.items())
+    crowded = ", ".join("{:.3f} and {:.3f} at {}".format(*cosines, t) for t, cosines in lowest.items())
     return Counter(
-        f"classes of 20, 2, 2 and 2 samples: small classes have cosines {shown} at temperatures 0.1, 0.5 and 1, a"
-        " simplex has -0.333",
-        cosines[0] > -0.3 and cosines[1] > cosines[0] + 0.2 and cosines[2] > cosines[1] + 0.2,
+        f"classes of 20, 2, 2 and 2 in space: cosine of small ones {unbalanced}, of a simplex -0.333;"
+        f" five classes of 3: lowest cosines {crowded}",
+        -0.3 < small[0.1] < small[0.5] - 0.2 < small[1.0] - 0.4 and lowest[0.1][1] < -0.9 < -0.6 < lowest[0.2][1],
     )
 
 
@@ -246,9 +251,9 @@ CHAPTER = Chapter(
             given="a batch of rows of length 1 in d >= K - 1 dimensions, as many of each class; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of balanced classes with room for a simplex, K <= d + 1. Small classes of unbalanced ones "
-            "approach each other as it rises; without the room, see WI-4.",
-            counterexample=_minorities_approach,
+            repaired="True of balanced classes with room for a simplex, K <= d + 1. Without the room it depends on it, "
+            "as in WI-4, and so it does of unbalanced classes: small ones approach each other as it rises.",
+            counterexample=_best_arrangements_move,
             numeric=_simplex_at_every_temperature,
             random=_never_below_the_floor,
             no_evidence="symbolic: the value on the simplex, for every temperature, is in GR-1",
