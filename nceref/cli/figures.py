@@ -8,10 +8,25 @@ from nceref.cli.common import FINDING, echo, show
 @click.command(short_help="Draw the figures, or check those in a folder.")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["svg", "png", "pdf"]),
+    multiple=True,
+    help="Draw this alone, without manifest and index; may be repeated.",
+)
 @click.option("--check", "only_check", is_flag=True, help="Compare with what lies there; draw nothing.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the figures.")
 @click.pass_context
-def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_check: bool, only_names: bool) -> None:
+def figures(
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    out: str,
+    formats: tuple[str, ...],
+    only_check: bool,
+    only_names: bool,
+) -> None:
     """Draw all figures, or those with a NAME, as SVG and PNG with a manifest and an index.
 
     With --check the exit status is 1 if a figure is not what would be drawn now, 2 if there is no manifest.
@@ -19,11 +34,15 @@ def figures(context: click.Context, /, names: tuple[str, ...], out: str, only_ch
     from nceref.output import files
     from nceref.theory import figure_files, table_formats
 
+    if formats and (only_names or only_check):
+        msg = f"--format says what is drawn; it goes without {'--list' if only_names else '--check'}"
+        raise click.UsageError(msg)
     if only_names:
         show(table_formats.names(figure_files.chosen(names)))
     elif not only_check:
         files.must_be_writable({"--out": out}, {})
-        for path in figure_files.draw(names, out):
+        alone = figure_files.draw_alone(figure_files.chosen(names), out, formats) if formats else None
+        for path in alone or figure_files.draw(names, out):
             echo(path)
     else:
         checked = figure_files.check(names, out)

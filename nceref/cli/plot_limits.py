@@ -5,13 +5,55 @@ import click
 from nceref.cli.common import echo
 
 
+def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    """Numbers with commas between them; of no number the option is named."""
+    if text is None:
+        return None
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        msg = f"{option.opts[0]} takes numbers with commas between them, such as 0.5,0.1, got {text!r}"
+        raise click.UsageError(msg) from None
+
+
 @click.command("plot-limits", short_help="Draw the limits of low and high temperature.")
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
-def plot_limits(out: str) -> None:
+@click.option(
+    "--similarities",
+    metavar="S,S,...",
+    callback=_numbers,
+    help="Draw your own case instead, as limits.svg and .png: the cosine of the positive, then those of negatives.",
+)
+@click.option(
+    "--temperatures",
+    metavar="LOW,HIGH",
+    callback=_numbers,
+    help="Lowest and highest one of your own case. [default: 0.01,1]",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["svg", "png", "pdf"]),
+    multiple=True,
+    help="Draw this alone, without manifest and index; may be repeated.",
+)
+def plot_limits(
+    out: str, similarities: tuple[float, ...] | None, temperatures: tuple[float, ...] | None, formats: tuple[str, ...]
+) -> None:
     """Draw tau L against tau, L against 1 / tau, each in its proven band, and an L(tau) that has a minimum."""
     from nceref.output import files
-    from nceref.theory import figure_files
+    from nceref.theory import figure_files, limits
 
+    if temperatures and not similarities:
+        msg = "--temperatures goes with --similarities: the published cases have temperatures of their own"
+        raise click.UsageError(msg)
+    published = figure_files.drawn_by("nceref plot-limits")
+    own = [limits.own_case(similarities, temperatures or limits.TEMPERATURES)] if similarities else []
     files.must_be_writable({"--out": out}, {})
-    for path in figure_files.draw(figure_files.drawn_by("nceref plot-limits"), out):
+    if own or formats:
+        wanted = own or figure_files.chosen(published)
+        paths = figure_files.draw_alone(wanted, out, formats or figure_files.FORMATS)
+    else:
+        paths = figure_files.draw(published, out)
+    for path in paths:
         echo(path)

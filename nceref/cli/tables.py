@@ -11,11 +11,20 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.command(short_help="Recompute the published tables and compare.")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "csv", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "--digits",
+    type=click.IntRange(1, 17),
+    help="Significant digits of computed numbers; all where fewer would repeat a published number that is another.",
 )
 @click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
-def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool) -> None:
+def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | None, only_names: bool) -> None:
     """Recompute the published tables, all or those with a NAME, and compare them entry by entry.
 
     Below several tables as text stands which of their published numbers do not agree.
@@ -26,15 +35,18 @@ def tables(names: tuple[str, ...], form: str, out: str | None, only_names: bool)
     from nceref.theory.table import Table
 
     chosen = choose("table", names, discover("nceref.theory.tables", "TABLE", Table), "nceref tables --list")
+    if digits is not None and (only_names or form == "json"):
+        msg = f"--digits goes without {'--list' if only_names else '--format json, which has them all'}"
+        raise click.UsageError(msg)
     if only_names:
         _echo_names(chosen, form, out)
     elif out is not None:
         files.must_be_writable({"--out": out}, {})
-        table_formats.save(chosen, form, out, on_progress=lambda done, path: echo(f"{done} {path}"))
+        table_formats.save(chosen, form, out, lambda done, path: echo(f"{done} {path}"), digits)
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
-        text = opening + between.join(table_formats.render(table, form) for table in chosen) + closing
+        text = opening + between.join(table_formats.render(table, form, digits) for table in chosen) + closing
         # Text is printable already, and has the colors of a terminal.
         echo_json_text(text) if form == "json" else click.echo(text, nl=False)
         if form == "text" and len(chosen) > 1:

@@ -42,11 +42,19 @@ _STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.solid_capstyle": "round",
     "figure.constrained_layout.use": True,
-    "savefig.dpi": 200.0,
+    "savefig.dpi": 400.0,
+    # Opaque: black letters on a page that is dark would be lost.
+    "savefig.facecolor": "white",
     # Letters are drawn as paths, so that no font is needed to look at them, and ids are hashes of what they name.
     "svg.fonttype": "path",
+    # TrueType, which publishers ask for.
+    "pdf.fonttype": 42,
     "svg.hashsalt": "nceref",
 }
+
+
+_PROGRAMS = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
+"""What would be a date, a version or the name of a program: left out."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,14 @@ class Figure:
 
 
 def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
-    """One figure as SVG or PNG: the same bytes for the same data and tools, whatever the user's settings are.
+    """One figure as SVG, PNG or PDF: the same bytes for the same data and tools, whatever the user's settings are.
 
     Parameters
     ----------
     figure : Figure
     data : mapping
         What `figure.data()` returns, or other data of that shape.
-    suffix : {"svg", "png"}
+    suffix : {"svg", "png", "pdf"}
 
     Returns
     -------
@@ -97,9 +105,7 @@ def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
     """
     with style():
         canvas, paper = compose(figure, data), io.BytesIO()
-        # No date, no version, no name of a program.
-        nothing: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[suffix]
-        canvas.savefig(paper, format=suffix, metadata=nothing)
+        canvas.savefig(paper, format=suffix, metadata=dict.fromkeys(_PROGRAMS[suffix]))
     return paper.getvalue()
 
 
@@ -150,9 +156,9 @@ def write(axes: "Axes", text: str, at: tuple[float, float], color: str = BLACK, 
     axes.annotate(text, at, offset, color=ink(color), fontsize=SMALL, textcoords="offset points", **options)
 
 
-def point(axes: "Axes", at: Any, color: str = BLACK) -> None:
-    """Mark points: a dot with a white rim, which stays visible on a line of its own color."""
-    axes.plot(*at, "o", color=color, markersize=4.5, markeredgecolor="white", markeredgewidth=0.7, clip_on=False)
+def point(axes: "Axes", at: Any, color: str = BLACK) -> list[Any]:
+    """Mark points: a dot with a white rim, which stays visible on a line of its own color; returns the marks."""
+    return axes.plot(*at, "o", color=color, markersize=4.5, markeredgecolor="white", markeredgewidth=0.7, clip_on=False)
 
 
 def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float = 0.085) -> None:

@@ -19,6 +19,7 @@ from nceref.output.json_text import json_object, json_text
 from nceref.registry import choose, discover
 
 FORMATS = ("svg", "png")
+"""What the manifest and the index speak of."""
 MANIFEST, INDEX = "manifest.json", "README.md"
 _OPENING = """# Figures
 
@@ -91,6 +92,15 @@ def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> 
     with files.alone(out):
         index = write_index(out)
     yield index
+
+
+def draw_alone(wanted: Iterable[Figure], out: str | os.PathLike[str], formats: Iterable[str]) -> Iterator[Path]:
+    """Draw figures into a folder in these formats, ``"svg"``, ``"png"`` or ``"pdf"``, without manifest and index."""
+    formats, made = tuple(dict.fromkeys(formats)), files.make_folder(out)
+    for figure in wanted:
+        data = figure.data()
+        for suffix in formats:
+            yield _put(made / f"{figure.name}.{suffix}", render(figure, data, suffix))
 
 
 def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> list[Checked]:

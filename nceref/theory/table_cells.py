@@ -10,6 +10,7 @@ from nceref.output.words import counted
 from nceref.theory.table import Cell
 from nceref.theory.verdicts import Verdict, verdict
 
+PARTS = ("published", "computed", "verdict")
 TableRow = Mapping[str, Any]
 TableRows = Sequence[TableRow]
 Show = Callable[[Any], str]
@@ -70,6 +71,15 @@ def grid(columns: Sequence[str], rows: TableRows, show: Show) -> list[list[str]]
         return f"{value.published} {SIGNS.get(verdict(value), '')}" if isinstance(value, Cell) else show(value)
 
     return [[entry(row.get(column)) for column in columns] for row in rows]
+
+
+def compared(columns: Sequence[str], rows: TableRows, show: Show) -> tuple[Sequence[str], list[list[str]]]:
+    """Header and lines of a table; if it compares numbers, with a line for each of them."""
+    if not compares(rows):
+        return columns, grid(columns, rows, show)
+    keys, quantities = split(columns, rows)
+    body = [[*(show(row[key]) for key in keys), *line] for row in rows for line in lines(quantities, row, show)]
+    return (*keys, "quantity", *PARTS), body
 
 
 def unrepeated(grid: list[list[str]]) -> list[list[str]]:

@@ -1,14 +1,16 @@
-"""A table as text, Markdown, CSV or JSON, and its files."""
+"""A table as text, Markdown, LaTeX, CSV or JSON, and its files."""
 
 import csv
 import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
+from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.json_text import json_text
@@ -17,30 +19,32 @@ from nceref.output.pages import GAP, WIDTH, Page
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
-from nceref.theory.table_cells import TableRows
+from nceref.theory.table_cells import PARTS, TableRows
+from nceref.theory.table_latex import latex
 from nceref.theory.verdicts import Verdict, verdict
 
 _DIGITS = (12, 9, 6)
 """Significant digits of computed numbers, tried in turn until a line fits the page."""
-_PARTS = ("published", "computed", "verdict")
 
 _COLORS: dict[str, str] = dict.fromkeys((Verdict.AGREES, Verdict.PRINTED_DIGITS), "green")
 _COLORS |= {Verdict.TRUNCATED: "yellow", Verdict.FLOAT32_ARTIFACT: "yellow", Verdict.WRONG: "red"}
 
 
-def render(table: Table, format: str = "text") -> str:
+def render(table: Table, format: str = "text", digits: int | None = None) -> str:
     """Write one table out as a string that ends in a newline; its rows are computed now.
 
     Parameters
     ----------
     table : Table
-    format : {"text", "markdown", "csv", "json"}
+    format : {"text", "markdown", "latex", "csv", "json"}
         Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says,
         or else 80.
         The others carry every digit of the computed numbers. Any other word raises `InputError`.
+    digits : int, optional
+        Significant digits of computed numbers, 1 to 17. JSON has all of them; with this it raises `InputError`.
     """
-    writer, _ = _format(format)
-    return text(table, **screen()) if writer is text else writer(table)
+    writer, _ = _format(format, digits)
+    return text(table, digits=digits, **screen()) if format == "text" else writer(table)
 
 
 def save(
@@ -48,18 +52,21 @@ def save(
     format: str,
     folder: str | os.PathLike[str],
     on_progress: Callable[[str, Path], object] = lambda done, path: None,
+    digits: int | None = None,
 ) -> list[Path]:
     """Write each table to a file of its own, named after the table; text is plain and 80 columns wide.
 
     Parameters
     ----------
     tables : iterable of Table
-    format : {"text", "markdown", "csv", "json"}
+    format : {"text", "markdown", "latex", "csv", "json"}
         Any other word raises `InputError`.
     folder : path
         Created if it does not exist.
     on_progress : callable, optional
         Called after each file, with "replaced" if one with other content was there or else "wrote", and with the path.
+    digits : int, optional
+        As in `render`.
 
     Returns
     -------
@@ -71,7 +78,7 @@ def save(
     FileError
         If a file cannot be written; the message says where and why. Files written before it stay.
     """
-    writer, suffix = _format(format)
+    writer, suffix = _format(format, digits)
     paths, made = [], files.make_folder(folder)
     for table in tables:
         path = made / f"{table.name}.{suffix}"
@@ -95,45 +102,40 @@ def to_json(table: Table) -> str:
     return json_text(content)
 
 
-def to_csv(table: Table) -> str:
-    """Write one table as CSV, in full precision; a column with published numbers becomes three."""
+def to_csv(table: Table, show: table_cells.Show = table_cells.full) -> str:
+    """Write one table as CSV, in full precision unless `show` is another; a column with published numbers is three."""
     rows = table.rows()
     # A column is three in every row if it has a published number in any, so that all lines are of equal length.
     three = {column for row in rows for column, value in row.items() if isinstance(value, Cell)}
-    lines = [[[f"{c} {part}" for part in _PARTS] if c in three else [c] for c in table.columns]]
-    full, compared = table_cells.full, table_cells.three
+    lines = [[[f"{c} {part}" for part in PARTS] if c in three else [c] for c in table.columns]]
+    compared = table_cells.three
     lines += [
-        [[*compared(row.get(c), full)] if c in three else [full(row.get(c))] for c in table.columns] for row in rows
+        [[*compared(row.get(c), show)] if c in three else [show(row.get(c))] for c in table.columns] for row in rows
     ]
     paper = io.StringIO()
     csv.writer(paper, lineterminator="\n").writerows(chain.from_iterable(line) for line in lines)
     return paper.getvalue()
 
 
-def markdown(table: Table) -> str:
-    """Write one table as GitHub Markdown, in full precision; if it compares numbers, with a line for each of them."""
+def markdown(table: Table, show: table_cells.Show = table_cells.full) -> str:
+    """Write one table as GitHub Markdown; if it compares numbers, with a line for each of them."""
     rows = table.rows()
-    full = table_cells.full
-    header, body = table.columns, table_cells.grid(table.columns, rows, full)
-    if table_cells.compares(rows):
-        keys, quantities = table_cells.split(table.columns, rows)
-        header = (*keys, "quantity", *_PARTS)
-        lines = table_cells.lines
-        body = [[*(full(row[k]) for k in keys), *line] for row in rows for line in lines(quantities, row, full)]
+    header, body = table_cells.compared(table.columns, rows, show)
     parts = (f"## {table.title}", table.source, markdown_table(header, body), table_cells.tally(rows), table.note)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def text(table: Table, *, width: int = WIDTH, color: bool = False) -> str:
+def text(table: Table, *, width: int = WIDTH, color: bool = False, digits: int | None = None) -> str:
     """The page of one table as text."""
-    return page_of(table).text(width=width, color=color)
+    return page_of(table, digits).text(width=width, color=color)
 
 
-def page_of(table: Table) -> Page:
+def page_of(table: Table, digits: int | None = None) -> Page:
     """The page of one table; its rows are computed now.
 
     A table that compares numbers gets a line for each of them, and where the page is too narrow a block. One that does
-    not gets a line for each row where that fits, with as many digits as fit, and a block for each row where not.
+    not gets a line for each row where that fits, with as many digits as fit or as `digits` says, and a block for each
+    row where not.
     """
     rows = table.rows()
     page = Page()
@@ -142,7 +144,7 @@ def page_of(table: Table) -> Page:
         page.print(table.source, style="dim")
     page.print()
     layout = comparison if table_cells.compares(rows) else _lines
-    page.fit(lambda width: layout(table.columns, rows, width))
+    page.fit(lambda width: layout(table.columns, rows, width, _DIGITS if digits is None else (digits,)))
     for sentence in filter(None, (table_cells.tally(rows), table.note)):
         page.print(f"\n{sentence}")
     return page
@@ -182,7 +184,7 @@ def names(tables: Iterable[Any]) -> Page:
     return page
 
 
-def comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
+def comparison(columns: Sequence[str], rows: TableRows, width: int, digits: Sequence[int] = _DIGITS) -> Page:
     """Lay out published beside computed numbers: a heading for each row, below it a line for each quantity.
 
     Where the width is too small for a line, each quantity gets a block.
@@ -194,10 +196,12 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int) -> Page:
         With at least one `Cell`.
     width : int
         Columns of the page.
+    digits : sequence of int
+        The first of them is how many a computed number has.
     """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)
-    header, show = ("quantity", *_PARTS), table_cells.short(_DIGITS[0])
+    header, show = ("quantity", *PARTS), table_cells.short(digits[0])
     blocks = [table_cells.lines(quantities, row, show) for row in rows]
     widths = _comparison_widths(width, [header, *chain(*blocks)])
     if widths:
@@ -228,35 +232,45 @@ def _comparison_widths(width: int, lines: Sequence[Sequence[str]]) -> tuple[int,
 
 def _print_blocks(page: Page, lines: Iterable[Sequence[str]]) -> None:
     """Print each quantity as a heading, and what is known of it line by line."""
-    label = max(map(len, _PARTS))
+    label = max(map(len, PARTS))
     for name, *parts in lines:
         page.stack([(name,)], indent=GAP)
-        given = [pair for pair in zip(_PARTS, parts, strict=True) if pair[1]]
+        given = [pair for pair in zip(PARTS, parts, strict=True) if pair[1]]
         page.grid(given, label, styles=_COLORS, indent=2 * GAP)
 
 
-def _lines(columns: Sequence[str], rows: TableRows, width: int) -> Page:
+def _lines(columns: Sequence[str], rows: TableRows, width: int, digits: Sequence[int]) -> Page:
     """A line for each row, or a heading and paragraphs where a line is too short."""
     page = Page()
     # The most digits with which a line still fits.
-    for digits in _DIGITS:
-        grid = table_cells.grid(columns, rows, table_cells.short(digits))
+    for number in digits:
+        grid = table_cells.grid(columns, rows, table_cells.short(number))
         widths = table_cells.widths([[max(column.split(), key=len) for column in columns], *grid])
         if sum(widths) + GAP * (len(widths) - 1) <= width:
             right = [not any(isinstance(row.get(column), str) for row in rows) for column in columns]
             page.table(table_cells.unrepeated(grid), header=[columns], right=right, widths=widths)
             return page
     label = max(map(len, columns))
-    for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(_DIGITS[0])), strict=True):
+    for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(digits[0])), strict=True):
         page.print(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}", style="bold")
         given = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
         page.grid(given, label, indent=GAP)
     return page
 
 
-def _format(name: str) -> tuple[Callable[[Table], str], str]:
-    writers = {"text": (text, "txt"), "markdown": (markdown, "md"), "csv": (to_csv, "csv"), "json": (to_json, "json")}
+def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]:
+    shown = table_cells.full if digits is None else table_cells.short(integer("`digits`", digits, 1, 17))
+    writers: dict[str, tuple[Callable[[Table], str], str]] = {
+        "text": (partial(text, digits=digits), "txt"),
+        "markdown": (partial(markdown, show=shown), "md"),
+        "latex": (partial(latex, show=shown), "tex"),
+        "csv": (partial(to_csv, show=shown), "csv"),
+        "json": (to_json, "json"),
+    }
     if name not in writers:
         msg = f"`format` must be one of {', '.join(map(repr, writers))}, got {name!r}"
+        raise InputError(msg)
+    if name == "json" and digits is not None:
+        msg = "JSON carries every digit; leave `digits` out, or take another format"
         raise InputError(msg)
     return writers[name]

@@ -37,6 +37,8 @@ def test_every_option_and_every_format_has_an_example():
         command = cli.nceref.get_command(click.Context(cli.nceref), name)
         for option in command.params:
             values = [given[option.name] for given in used.get(name, ()) if option.name in given]
+            # An option that may be repeated has several at once.
+            values += [one for value in values if isinstance(value, tuple) for one in value]
             wanted = [option.flag_value] if isinstance(getattr(option, "flag_value", None), str) else []
             if "--format" in option.opts:
                 wanted += option.type.choices

@@ -70,7 +70,7 @@ EXAMPLES = (
         "claims --verdict wrong --source 003 --json",
         json="-",
         keys={
-            "[]": "cells, computed, counterexample, derivation, evidence, formula, id, latex, missing, place, "
+            "[]": "carried out, cells, computed, counterexample, derivation, evidence, formula, given, id, latex, missing, place, "
             "published, repaired, source, statement, title, verdict"
         },
     ),
@@ -106,6 +106,7 @@ EXAMPLES = (
     Example("figures --list"),
     Example("figures sphere-force --out made"),
     Example("figures sphere-force --out made --check"),
+    Example("figures sphere-force --format svg --format png --format pdf --out made"),
     Example("identify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60 --isolate"),
     Example(
         "identify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
@@ -145,6 +146,8 @@ EXAMPLES = (
         },
     ),
     Example("plot-limits --out limits"),
+    Example("plot-limits --similarities 0.25,0.5,-0.45 --temperatures 0.05,1 --format svg --format png --out own"),
+    Example("plot-limits --format pdf --out own"),
     Example("figures limit-zero limit-minimum --out limits --check"),
     Example("prove IS-8"),
     # The counterexample of this claim is decided by NumPy.
@@ -180,6 +183,7 @@ EXAMPLES = (
     Example("tables paco-optimum --format text"),
     Example("tables paco-optimum --format markdown"),
     Example("tables paco-optimum --format csv --out made"),
+    Example("tables paco-optimum --format latex --digits 4"),
     Example(
         "tables paco-optimum --format json",
         json="-",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from math import cos, exp, log, pi, radians, sin, sqrt
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import pytest
 
 from nceref import InputError
 from nceref.output.figure import COLORS, SMALL, Figure, compose, ink, render, spread, style
-from nceref.theory import figure_files
+from nceref.theory import figure_files, limits
 from nceref.theory.figures import class_bounds, limit_infinity, limit_zero, published_metrics
 from nceref.theory.tables.contrastive_vs_simple import LOSSES, TABLE
+from nceref.training.quadrants import samples
 
 FIGURES = figure_files.figures()
 COMMITTED = Path(__file__).parents[2] / "figures"
@@ -80,6 +82,77 @@ def overlap(a, b):
     return up if across > 1 and up > 0 else 0.0
 
 
+@every_figure
+def test_committed_pictures_are_opaque_and_large(figure):
+    from PIL import Image
+
+    # The first patch is the page: black letters on a page that is dark would be lost.
+    page = re.search(r'<g id="patch_1">\s*<path d="([^"]*)" style="fill: (.*?)"', _text(f"{figure.name}.svg"))
+    assert page[2] == "#ffffff"
+    width, height = (
+        float(x) for x in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', _text(f"{figure.name}.svg")).groups()
+    )
+    corners = [tuple(map(float, one.split()[-2:])) for one in page[1].split("\n")[:4]]
+    assert set(corners) == {(0, height), (width, height), (width, 0), (0, 0)}
+    with Image.open(COMMITTED / f"{figure.name}.png") as picture:
+        assert picture.width == 1360
+        assert picture.convert("RGBA").getchannel("A").getextrema() == (255, 255)
+
+
+def _text(name):
+    return (COMMITTED / name).read_text(encoding="utf-8")
+
+
+def words_of(name, shown):
+    """What stands on a figure, panel by panel; the title first."""
+    with style():
+        panels = compose(FIGURES[name], shown).axes
+        return [[axes.get_title(), *(text.get_text() for text in axes.texts)] for axes in panels]
+
+
+def test_quadrants_are_sorted_and_count_what_is_covered():
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-0.9, 0.9, (4, 100, 2))
+    features[3, samples.LABELS == 1] = [1, -1]
+    features[3, samples.LABELS == 2] = [-1, 1]
+    features[3, np.flatnonzero(samples.LABELS == 2)[:3]] = 0.5
+    shown = {"temperature": np.array([0.05, 0.5, 0.05, 0.001]), "features": features}
+    panels = [[word for word in panel if word] for panel in words_of("quadrants", shown)]
+    assert panels == [["τ = 0.5"], ["τ = 0.05"], ["τ = 0.05, repeated"], ["τ = 0.001", "25", "22"]]
+
+
+def test_published_zeros_stand_apart():
+    with style():
+        canvas = compose(FIGURES["softmax-temperature"], data("softmax-temperature"))
+        canvas.canvas.draw()
+        for axes in canvas.axes:
+            dots = [
+                line.get_transform().transform(line.get_xydata()) for line in axes.lines if line.get_marker() == "o"
+            ]
+            places = np.concatenate(dots) * 72 / canvas.dpi
+            apart = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(len(places), 1)]
+            assert len(places) == 16
+            # Points; a dot is 4.5 wide.
+            assert apart.min() > 4
+
+
+def test_no_marker_of_a_data_set_covers_that_of_another():
+    assert len(published_metrics.SIZES) == len(published_metrics.PAPER)
+    assert all(later < earlier for earlier, later in pairwise(published_metrics.SIZES))
+
+
+def test_names_of_class_bounds_stand_inside():
+    with style():
+        canvas = compose(FIGURES["class-bounds"], data("class-bounds"))
+        canvas.canvas.draw()
+        for axes in canvas.axes:
+            legend = axes.get_legend()
+            for text in (*axes.texts, *(legend.get_texts() if legend else ())):
+                inside, box = axes.get_window_extent(), text.get_window_extent()
+                assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+                assert inside.y0 <= box.y0 < box.y1 <= inside.y1 + 1
+
+
 @pytest.mark.parametrize("color", COLORS)
 def test_names_of_curves_have_contrast_to_white(color):
     shares = [int(ink(color)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -112,6 +185,12 @@ def test_high_temperature_stays_in_its_band(case):
     assert (line - ROUNDING <= value).all()
     assert (value <= high + ROUNDING).all()
     assert (value[0], line[0]) == pytest.approx((log(4), log(4)), rel=1e-15)
+
+
+def test_log_n_is_a_line_in_every_panel_of_the_high_temperature():
+    with style():
+        for axes in compose(FIGURES["limit-infinity"], data("limit-infinity")).axes:
+            assert any(np.ptp(y) == 0 and y[0] == log(4) for y in (line.get_ydata() for line in axes.lines))
 
 
 def test_the_minimum_is_found_where_the_source_denies_it():
@@ -392,6 +471,65 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path, monkeypatch):
     (tmp_path / "figures").write_text("")
     with pytest.raises(OSError, match=r"cannot write .*figures: not a directory"):
         next(figure_files.draw(out=tmp_path / "figures"))
+
+
+@pytest.mark.parametrize("s", [(0.25, 0.5, -0.45, -0.1), (0.9, -1.0), (0.5, 0.5, 0.5)])
+def test_own_case_stays_in_its_bands(s):
+    shown = limits.own_case(s, (0.05, 0.5)).data()
+    assert shown["temperature"][[0, -1]].tolist() == [0.05, 0.5]
+    assert shown["1 / temperature"][[0, -1]].tolist() == [0, 6]
+    assert shown["L"][0] == pytest.approx(log(len(s)), rel=1e-14)
+    for curve in ("tau L", "L"):
+        value, low, high = (shown[f"{curve}{edge}"] for edge in ("", ": low", ": high"))
+        assert (low - ROUNDING <= value).all()
+        assert (value <= high + ROUNDING).all()
+
+
+@pytest.mark.parametrize(
+    ("similarities", "temperatures", "message"),
+    [
+        ((0.5,), (0.1, 1), "`--similarities` must be that of the positive and 1 to 999 of negatives, got 1 numbers"),
+        ((0.5, 1.5), (0.1, 1), "`--similarities` must be cosines, from -1 to 1, got 1.5"),
+        ((0.5, float("nan")), (0.1, 1), "`--similarities` must be cosines, from -1 to 1, got nan"),
+        ((0.5, 0.1), (1, 0.1), "a lower and a higher one, from 1e-6 to 1e6, such as 0.01,1; got 1,0.1"),
+        ((0.5, 0.1), (0, 1), "`--temperatures` must be a lower"),
+        ((0.5, 0.1), (0.1, 1, 2), "`--temperatures` must be a lower"),
+        ((0.5, 0.1), (0.1, float("inf")), "`--temperatures` must be a lower"),
+    ],
+)  # fmt: skip
+def test_an_own_case_out_of_range_names_the_option(similarities, temperatures, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        limits.own_case(similarities, temperatures)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("plot-limits --similarities 0.5;0.1", "--similarities takes numbers with commas between them"),
+        ("plot-limits --similarities 0.5,0.1 --temperatures low,1", "--temperatures takes numbers with commas"),
+        ("plot-limits --temperatures 0.1,1", "--temperatures goes with --similarities"),
+        ("plot-limits --similarities 2,1", "`--similarities` must be cosines"),
+        ("figures --list --format pdf", "it goes without --list"),
+        ("figures --check --format pdf", "it goes without --check"),
+    ],
+)
+def test_wrong_options_are_named(run, words, message):
+    status, out, err = run(*words.split())
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_a_format_is_drawn_alone_and_the_same_twice(folder, monkeypatch):
+    monkeypatch.setattr(figure_files, "render", render)
+    before = sorted(folder.iterdir())
+    paths = [list(figure_files.draw_alone([sample()], folder, ["pdf", "pdf"])) for _ in range(2)]
+    assert paths == [[folder / "sample.pdf"]] * 2
+    first = paths[0][0].read_bytes()
+    list(figure_files.draw_alone([sample()], folder, ["pdf"]))
+    assert paths[0][0].read_bytes() == first
+    assert first.startswith(b"%PDF-")
+    assert not re.search(rb"/(CreationDate|Creator|Producer)", first)
+    assert sorted(folder.iterdir()) == sorted([*before, folder / "sample.pdf"])
 
 
 def test_plot_limits_draws_the_limits():

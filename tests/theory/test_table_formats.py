@@ -8,11 +8,12 @@ from collections import Counter
 from math import inf, nan, pi
 
 import pytest
+from theory import latex
 
 from nceref.errors import InputError
 from nceref.output import pages
 from nceref.registry import discover
-from nceref.theory import table_formats
+from nceref.theory import table_cells, table_formats
 from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, verdict
 
@@ -43,6 +44,45 @@ def test_text_fits_80_columns_without_color_or_trailing_space(table):
 
 
 @every_table
+def test_latex_has_a_field_for_every_column_and_no_letter_with_a_meaning(table, tmp_path):
+    source = table_formats.render(table, "latex")
+    assert source.isascii()
+    # Without commands, escaped letters, mathematics, and the ends of fields and lines, no letter has a meaning.
+    body = source[source.index("\\hline") : source.rindex("\\hline")]
+    plain = re.sub(r"\\[#$%&_{}]|\\text\w+\{\}|\$[<>|]\$|\$\^\\circ\$|\\hline|\\\\\n", "", body)
+    assert not set(plain) & set("#$%_{}\\~^<>|")
+    columns = re.sub(r"p\{[\d.]+\\linewidth\}", "p", re.search(r"\\begin\{tabular\}\{(.*)\}", source)[1])
+    lines = [line for line in body.splitlines() if line.endswith("\\\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) + 1 for line in lines} == {len(columns)}
+    assert len(lines) == 1 + len(table_cells.compared(table.columns, table.rows(), str)[1])
+    if compiled := latex.tex(tmp_path):
+        assert compiled(source) == ""
+
+
+def test_latex_escapes_what_has_a_meaning_there():
+    written = table_formats.render(table([{"a_b": r"50 % of $x$ & {y} #1 ~ ^ < | \ °", "c": 0.5}]), "latex")
+    escaped = r"50 \% of \$x\$ \& \{y\} \#1 \textasciitilde{} \textasciicircum{} $<$ $|$ \textbackslash{} $^\circ$"
+    assert f"a\\_b & c \\\\\n\\hline\n{escaped} & 0.5 \\\\" in written
+
+
+@pytest.mark.parametrize(
+    ("format", "digits", "expected"),
+    [
+        ("text", 4, "0.1235"), ("text", None, "0.123456789012"), ("markdown", 3, "| 0.123 |"),
+        ("markdown", None, "| 0.1234567890123 |"), ("csv", 2, "\n0.12\n"), ("latex", 5, "\n0.12346 \\\\\n"),
+    ],
+)  # fmt: skip
+def test_digits_are_as_many_as_asked_for(format, digits, expected):
+    assert expected in table_formats.render(table([{"x": 0.1234567890123}]), format, digits)
+
+
+@pytest.mark.parametrize(("format", "digits"), [("json", 4), ("text", 0), ("csv", 18), ("csv", 2.5), ("tex", None)])
+def test_digits_out_of_range_and_unknown_formats_are_refused(format, digits):
+    with pytest.raises(InputError):
+        table_formats.render(table([{"x": 0.5}]), format, digits)
+
+
+@every_table
 def test_text_shows_every_published_number_and_verdict(table):
     words = " ".join(table_formats.text(table).split())
     for cell in cells(table.rows()):
@@ -51,7 +91,7 @@ def test_text_shows_every_published_number_and_verdict(table):
 
 
 @every_table
-@pytest.mark.parametrize("format", ["text", "markdown", "csv", "json"])
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
 def test_a_table_is_written_the_same_twice_and_ends_in_a_newline(table, format):
     first = table_formats.render(table, format)
     assert first == table_formats.render(table, format)
@@ -255,7 +295,9 @@ def test_files_written_before_a_failure_are_reported_and_those_with_other_conten
 
 @pytest.mark.parametrize("call", [table_formats.render, lambda table, format: table_formats.save([table], format, ".")])
 def test_an_unknown_format_is_refused_by_name(call):
-    with pytest.raises(InputError, match="`format` must be one of 'text', 'markdown', 'csv', 'json', got 'yaml'"):
+    with pytest.raises(
+        InputError, match="`format` must be one of 'text', 'markdown', 'latex', 'csv', 'json', got 'yaml'"
+    ):
         call(TABLES["losses"], "yaml")
 
 

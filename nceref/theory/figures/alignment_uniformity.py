@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.output.figure import BLUE, GRAY, VERMILLION, Figure
+from nceref.output.figure import BLUE, GRAY, SMALL, VERMILLION, Figure
 
 PAIRS = 24
 STEPS, RATE = 400, 0.1
@@ -47,7 +47,9 @@ def data():
 
 
 def draw(canvas, data):
-    """Two circles, the measures under them."""
+    """Two circles, the measures in them."""
+    from matplotlib.lines import Line2D
+
     for axes, when in zip(canvas.subplots(1, 2), ("before", "after"), strict=True):
         x, y = data[f"x {when}"], data[f"y {when}"]
         turn = circle(np.linspace(0, 2 * np.pi, 181))
@@ -61,20 +63,31 @@ def draw(canvas, data):
         alignment, uniformity = (f"{value:.3f}".replace("-", "−") for value in data[when])
         axes.text(0, 0, f"alignment\n{alignment}\nuniformity\n{uniformity}", ha="center", va="center", fontsize=7.5)
 
+    handles = [
+        Line2D([], [], linestyle="", marker="o", markersize=2.2, color=BLUE, label="a view"),
+        Line2D([], [], linestyle="", marker="o", markersize=4.5, color=VERMILLION, markerfacecolor="none",
+               markeredgewidth=0.8, label="the other view"),
+        Line2D([], [], color=GRAY, linewidth=0.9, label="distance within a pair"),
+    ]  # fmt: skip
+    canvas.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL, handlelength=1.2,
+        columnspacing=1.0, handletextpad=0.4,
+    )  # fmt: skip
+
 
 FIGURE = Figure(
     name="alignment-uniformity",
     title="Alignment and uniformity on the circle",
     caption=(
-        "24 positive pairs on the unit circle (dot and ring, joined by a line) before and after 400 steps of gradient "
-        "descent on alignment (squared distance) plus uniformity (t = 2); a synthetic example. Alignment tends to 0: "
-        "each dot in its ring. Uniformity tends to −1.757, that of 24 evenly spaced points: a mean over pairs of "
-        "different points, it lies below the −1.575 of the uniform law, and it hardly sees how evenly close neighbors "
-        "are spaced."
+        "24 positive pairs on the unit circle before and after 400 steps of gradient descent on alignment (squared "
+        "distance) plus uniformity (t = 2); a synthetic example. Each chord joins the two views of a pair: alignment "
+        "is the mean square of its length, and tends to 0, each dot in its ring. Uniformity tends to −1.757, that of "
+        "24 evenly spaced points, which no other 24 points undercut: a mean over pairs of different points, it lies "
+        "below the −1.575 of the uniform law, and it hardly sees how evenly close neighbors are spaced."
     ),
     source="Source 002, figure on alignment and uniformity; Wang & Isola 2020, both measures",
     claims=("NC-3", "NC-5", "WI-1", "WI-3"),
     data=data,
     draw=draw,
-    height=1.9,
+    height=2.15,
 )

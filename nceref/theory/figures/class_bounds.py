@@ -4,7 +4,7 @@ from math import log
 
 import numpy as np
 
-from nceref.output.figure import COLORS, GRAY, Figure, name_ends, write
+from nceref.output.figure import COLORS, GRAY, SMALL, Figure, ink, write
 from nceref.theory.tables.class_bounds import POSITIVES, bounds, normalized_gap, widest_alpha
 from nceref.theory.tables.paco_optimum import CLASS_SIZES
 
@@ -27,20 +27,20 @@ def draw(canvas, data):
     """A panel for each form."""
     panels = canvas.subplots(2, 1, sharex=True)
     names = [f"{n} images" for n in CLASS_SIZES]
-    for axes, form, top in zip(panels, ("sum", "normalized"), (50, 5), strict=True):
+    for axes, form, top in zip(panels, ("sum", "normalized"), (50, 5.2), strict=True):
         axes.set(xscale="log", xlim=(1e-3, 1), ylim=(0, top), ylabel="bound (nats)")
         for curve, color in zip(data[form], COLORS, strict=False):
             axes.plot(data["alpha"], curve, color=color)
     panels[0].set_title("sum over the positives, as printed")
     panels[1].set_title("divided by the total weight, as in the code")
     panels[1].axvline(data["widest"][0], color=GRAY, linestyle=":", linewidth=0.9)
-    write(panels[1], "widest gap", (data["widest"][0], 5), GRAY, offset=(-3, -8), ha="right")
-    # The largest class leaves the first panel at the top, where the bounds of the others could no longer be seen.
-    write(
-        panels[0], names[0], (np.interp(45, data["sum"][0], data["alpha"]), 45), COLORS[0], offset=(-4, -3), ha="right"
-    )
-    name_ends(panels[0], zip(data["sum"][1:, -1], names[1:], COLORS[1:], strict=False), least=0.1)
-    name_ends(panels[1], zip(data["normalized"][:, -1], names, COLORS, strict=False))
+    write(panels[1], "widest gap", (data["widest"][0], 5), GRAY, offset=(-3, -7), ha="right")
+    # In the first panel the smallest classes lie too close for names beside them.
+    legend = panels[0].legend(panels[0].get_lines(), names, loc="upper left", frameon=False, fontsize=SMALL)
+    for text, color in zip(legend.get_texts(), COLORS, strict=False):
+        text.set_color(ink(color))
+    for curve, name, color in zip(data["normalized"], names, COLORS, strict=False):
+        write(panels[1], name, (1, curve[-1]), color, offset=(-2, 2), ha="right")
     panels[1].set_xlabel("weight α of a positive")
     panels[1].set(xticks=(1e-3, 1e-2, 1e-1, 1), xticklabels=("0.001", "0.01", "0.1", "1"))
 

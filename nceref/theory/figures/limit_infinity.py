@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.output.figure import BLUE, SKY, VERMILLION, Figure, write
+from nceref.output.figure import BLUE, GRAY, SKY, VERMILLION, Figure, write
 from nceref.theory.figures.limit_zero import losses_at
 from nceref.theory.tables.temperature_easy import SIMILARITIES as EASY
 from nceref.theory.tables.temperature_hard import SIMILARITIES as HARD
@@ -34,11 +34,13 @@ def draw(canvas, data):
         axes.set_title(case)
         axes.set(xlim=(0, 3), ylim=(0, 2), xticks=(0, 1, 2, 3), yticks=(0, 0.5, 1, 1.5, 2), xlabel="1 / τ")
     panels[0].set_ylabel("loss (nats)")
-    write(panels[0], "log N", (0, np.log(4)), offset=(6, 5))
+    for axes in panels:
+        axes.axhline(np.log(4), color=GRAY, linestyle=":", linewidth=0.9)
+    write(panels[0], "log N", (3, np.log(4)), GRAY, offset=(-2, 3), ha="right")
     # Entries 132 and 174 are at 2.2 and 2.9.
     write(panels[0], "first order", (2.2, data["easy: line"][132]), VERMILLION, offset=(-6, -7), ha="right")
     write(panels[0], "L", (2.9, data["easy: loss"][174]), BLUE, offset=(-2, 5))
-    write(panels[1], "L", (2.9, data["hard: loss"][174]), BLUE, offset=(-2, 5))
+    write(panels[1], "L", (2.9, data["hard: loss"][174]), BLUE, offset=(-2, -10))
     write(panels[1], "proven band", (2.2, 1.45), SKY, offset=(0, 9), ha="right")
 
 

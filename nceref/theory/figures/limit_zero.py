@@ -1,5 +1,7 @@
 """The loss at low temperature: tau L tends to the gap between the hardest negative and the positive, or to 0."""
 
+from typing import Any
+
 import numpy as np
 
 from nceref.output.figure import BLUE, SKY, Figure, write
@@ -10,7 +12,7 @@ CASES = {"easy": EASY, "hard": HARD, "tied": (0.5, 0.5, 0.5, 0.1)}
 TEMPERATURES = np.linspace(0.01, 1, 199)
 
 
-def losses_at(similarities, coldness):
+def losses_at(similarities: Any, coldness: Any) -> Any:
     """The loss of one anchor, the positive first, at each 1 / temperature (0 included)."""
     from nceref import losses
 
@@ -19,9 +21,9 @@ def losses_at(similarities, coldness):
     return losses.cross_entropy(logits, target, reduction="none")
 
 
-def gap(similarities):
+def gap(similarities: Any) -> float:
     """The largest similarity of a negative minus that of the positive."""
-    return max(similarities[1:]) - similarities[0]
+    return float(max(similarities[1:]) - similarities[0])
 
 
 def data():

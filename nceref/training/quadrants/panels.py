@@ -1,12 +1,13 @@
 """Panels of the features by class, as source 003 draws them: the square with both axes, a color for each quadrant."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from nceref.output.figure import BLACK, BLUE, ORANGE, SMALL, VERMILLION
+from nceref.output.figure import BLACK, BLUE, ORANGE, SMALL, VERMILLION, write
 from nceref.training.quadrants.replay import Run
 from nceref.training.quadrants.samples import LABELS
 
@@ -19,6 +20,7 @@ Array = npt.NDArray[Any]
 _CLASSES = ((BLUE, "o", 3.3), (ORANGE, "s", 2.3), (BLACK, "^", 2.9), (VERMILLION, "D", 1.7))
 """Color, near that of the source, shape and size for each quadrant: the smaller lie on the larger."""
 _LIMITS = (-1.1, 1.1)
+_MANY = 10
 COLUMNS = 3
 """In a row."""
 
@@ -31,12 +33,17 @@ def data(runs: Sequence[Run]) -> dict[str, Array]:
     }
 
 
-def panels(canvas: "Canvas", features: Sequence[Array], titles: Sequence[str]) -> None:
-    """A panel for each set of features (100, 2), three in a row, with one legend."""
+def panels(canvas: "Canvas", features: Sequence[Array], titles: Sequence[str], *, counted: bool = False) -> None:
+    """A panel for each set of features (100, 2), three in a row, with one legend.
+
+    With `counted`, points of one quadrant that cover each other have their number beside them.
+    """
     columns = min(COLUMNS, len(features))
     grid = canvas.subplots(-(-len(features) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, points, title in zip(grid, features, titles, strict=False):
         panel(axes, points)
+        if counted:
+            _count(axes, points)
         axes.set_title(title)
     for axes in grid[len(features) :]:
         axes.remove()
@@ -58,6 +65,25 @@ def panel(axes: "Axes", features: Array) -> list[Any]:
                   clip_on=False, zorder=4 - size / 4)[0]
         for label, (color, shape, size) in enumerate(_CLASSES)
     ]  # fmt: skip
+
+
+def _count(axes: "Axes", features: Array) -> None:
+    """Numbers toward the horizontal axis, one beyond the other where several quadrants meet."""
+    numbers: Counter[tuple[float, float]] = Counter()
+    for label, (color, _, _) in enumerate(_CLASSES):
+        for (x, y), count in covered(features[label == LABELS]):
+            # Places that are almost the same share a column.
+            corner, inward = (round(x, 1), round(y, 1)), 1 if y < 0 else -1
+            side = {"ha": "right" if x > 0 else "left", "va": "bottom" if y < 0 else "top"}
+            write(axes, str(count), (x, y), color, offset=(0, inward * (6 + 8 * numbers[corner])), **side)
+            numbers[corner] += 1
+
+
+def covered(points: Array) -> list[tuple[tuple[float, float], int]]:
+    """Places on which ten or more points lie, to a fiftieth, and how many they are."""
+    places, which = np.unique(np.round(points * 50) / 50, axis=0, return_inverse=True)
+    counts = np.bincount(which.ravel())
+    return [((float(x), float(y)), int(n)) for (x, y), n in zip(places, counts, strict=True) if n >= _MANY]
 
 
 def legend(canvas: "Canvas") -> None:
