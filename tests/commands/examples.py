@@ -70,8 +70,8 @@ EXAMPLES = (
         "claims --verdict wrong --source 003 --json",
         json="-",
         keys={
-            "[]": "carried out, cells, computed, counterexample, derivation, evidence, formula, given, id, latex, missing, place, "
-            "published, repaired, source, statement, title, verdict"
+            "[]": "carried out, cells, computed, counterexample, derivation, evidence, formula, given, id, latex, "
+            "missing, place, published, repaired, source, statement, title, verdict"
         },
     ),
     Example("derive"),
