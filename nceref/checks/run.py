@@ -17,6 +17,7 @@ from nceref import exact, losses
 from nceref.checks.cases import Case, cases
 from nceref.checks.properties import PROPERTIES, Property
 from nceref.engine.arguments import bind
+from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
 from nceref.output.words import counted, out_of
 from nceref.spec import Loss, Relation
@@ -215,6 +216,7 @@ def _property_cases(loss: Loss) -> tuple[Case, ...]:
     return tuple(cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1))
 
 
+@entry_point
 def _broken(loss: Loss, prop: Property, case: Case) -> str | None:
     try:
         return prop.check(loss, case)

@@ -149,12 +149,11 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array,
         For a row of zeros.
     """
     xp = array_namespace(x)
-    with np.errstate(all="ignore"):
-        square = xp.vecdot(x, x, axis=-1)[:, None]
-        # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
-        if math.isfinite(float(xp.sum(square + 1e6 / square))):
-            length = xp.sqrt(square)
-            return x / length, length, None
+    square = xp.vecdot(x, x, axis=-1)[:, None]
+    # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
+    if math.isfinite(float(xp.sum(square + 1e6 / square))):
+        length = xp.sqrt(square)
+        return x / length, length, None
     peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
     if bool(xp.any(peak == 0)):
         row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))

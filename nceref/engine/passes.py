@@ -335,14 +335,13 @@ class Evaluation:
             Arrays in the shape of the inputs, in the dtype of the computation; floats for scalars.
         """
         total: Gradients = {}
-        with np.errstate(all="ignore"):
-            slopes, exponent = self._magnified_slopes(cotangent)
-            for walk in self.walks:
-                own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
-                merge(total, walk.vjp(self.stats, own, exponent))
-            # What no comparison took are slopes by scalars that the head itself reads.
-            merge(total, {name: times_power(slope, exponent) for name, slope in slopes.items()})
-            return {name: as_scalar(g) for name, g in total.items()}
+        slopes, exponent = self._magnified_slopes(cotangent)
+        for walk in self.walks:
+            own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
+            merge(total, walk.vjp(self.stats, own, exponent))
+        # What no comparison took are slopes by scalars that the head itself reads.
+        merge(total, {name: times_power(slope, exponent) for name, slope in slopes.items()})
+        return {name: as_scalar(g) for name, g in total.items()}
 
     def _magnified_slopes(self, cotangent: Array | None) -> tuple[dict[str, Any], int]:
         """Slopes divided by a power of two, and its exponent: tiny slopes lose digits, and gradients are linear."""
@@ -372,17 +371,16 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
     Raises
     ------
     InputError
-        If a number leaves the range of the dtype; NumPy's own warnings about it are not let through.
+        If a number leaves the range of the dtype. NumPy warns of it as well, unless an entry point is above.
     """
-    with np.errstate(all="ignore"):
-        walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
-        stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
-        # Statistics of bounded logits cannot leave the range, and are not looked through.
-        for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
-            stat = stats[name]
-            if not all_finite(stat):
-                # -inf is an empty row: no pair of the pattern is in it, and the head decides what that means.
-                check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
-        rows, head_vjp = plan.head(stats)
-        check_finite(rows, "a row of the loss")
+    walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
+    stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
+    # Statistics of bounded logits cannot leave the range, and are not looked through.
+    for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
+        stat = stats[name]
+        if not all_finite(stat):
+            # -inf is an empty row: no pair of the pattern is in it, and the head decides what that means.
+            check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")
+    rows, head_vjp = plan.head(stats)
+    check_finite(rows, "a row of the loss")
     return Evaluation(plan, walks, stats, rows, plan.weights(stats, rows, reduction), head_vjp)

@@ -15,6 +15,7 @@ import numpy as np
 from nceref.checks.cases import arguments
 from nceref.engine.arguments import choose_reduction
 from nceref.engine.bound_loss import BoundLoss
+from nceref.engine.entry_point import entry_point
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
 from nceref.losses import LossFunction, input_gradients
@@ -246,6 +247,7 @@ def rounded(x: Any, dtype: str) -> Any:
     return near if is_array else float(near)
 
 
+@entry_point
 def evaluate(
     loss: Loss,
     inputs: Mapping[str, Any],
@@ -310,5 +312,4 @@ def _on_kink(bound: BoundLoss, dtype: str) -> bool:
         name: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
         for name, x in bound.arguments.items()
     }
-    with np.errstate(all="ignore"):
-        return any(kink.near(cast) for kink in bound.loss.kinks)
+    return any(kink.near(cast) for kink in bound.loss.kinks)

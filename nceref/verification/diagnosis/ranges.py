@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.engine.anatomy import roles
+from nceref.engine.entry_point import entry_point
 from nceref.engine.statistics import Sum
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
@@ -35,6 +36,7 @@ class CaseExponents:
     row: float
 
 
+@entry_point
 def exponents(probe: Probe) -> CaseExponents:
     """The range of the exponents of a case, from the dense logits of the reference.
 
