@@ -110,20 +110,21 @@ def test_small_batches_start_no_thread(monkeypatch):
 @pytest.mark.usefixtures("eager")
 def test_blas_gets_its_threads_back_after_calls_that_overlap():
     """The limit is the process's: the first caller sets it, the last one lifts it."""
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     def blas():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     # Another test may have loaded a second BLAS since, that of SciPy, which the package does not use.
     threads._controller.cache_clear()
-    before = blas()
-    with threads._blas:
-        inside = blas()
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
         with threads._blas:
-            pass
-        assert blas() == inside
-    assert blas() == before
+            inside = blas()
+            with threads._blas:
+                pass
+            assert blas() == inside
+        assert blas() == before
     assert set(inside) <= {1}
 
 
