@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PINNED := -c constraints.txt
+# Of 600 MB of packages a tenth is ever imported: what is gets its bytecode then.
+INSTALL = $(BIN)/python -m pip install --quiet --no-compile $(PINNED)
 FROM := pyproject.toml constraints.txt
 
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
@@ -52,7 +54,7 @@ score: $(VENV)/installed
 
 # Takes half an hour on two cores; the same places come up after files have moved.
 mutate: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet $(PINNED) coverage
+	$(INSTALL) coverage
 	$(BIN)/python -m benchmarks.mutation
 
 # Half an hour on two cores.
@@ -99,7 +101,7 @@ references: $(VENV)/installed-test
 
 # Pages, records and figures of six seeds each; takes three minutes.
 experiments: $(VENV)/installed-dev
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[experiments]"
+	$(INSTALL) --no-build-isolation --editable ".[experiments]"
 	for name in contrastive-vs-simple contrastive-vs-simple-digits long-tail long-tail-digits; do \
 		$(BIN)/nceref experiment $$name --out docs/experiments > /dev/null || exit 1; \
 	done
@@ -151,23 +153,30 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/backend: $(FROM) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet $(PINNED) hatchling editables
+	$(INSTALL) hatchling editables
 	touch $@
 
 $(VENV)/installed: $(VENV)/backend
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable .
+	$(INSTALL) --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[test]"
+	$(INSTALL) --no-build-isolation --editable ".[test]"
 	touch $@
 
 # Of the last two, the files of the losses are loaded by themselves: what the packages around them need is left out.
 $(VENV)/installed-peers: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[peers]"
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-deps lightly open_clip_torch
+	$(INSTALL) --no-build-isolation --editable ".[peers]"
+	$(INSTALL) --no-deps lightly open_clip_torch
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet $(PINNED) --no-build-isolation --editable ".[dev]"
+	$(INSTALL) --no-build-isolation --editable ".[dev]"
 	touch $@
+
+# The same in one installation instead of three, on a fresh clone.
+$(VENV)/installed-at-once: $(VENV)/backend
+	$(INSTALL) --no-build-isolation --editable ".[dev]"
+	touch $(VENV)/installed
+	touch $(VENV)/installed-test
+	touch $(VENV)/installed-dev $@

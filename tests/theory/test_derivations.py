@@ -6,6 +6,7 @@
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -95,7 +96,9 @@ def _mutants(step):
     if right == 0:
         yield equal(left, 1)
     if not right.has(sp.Sum):
-        yield from (equal(left, wrong) for wrong in _changed(right))
+        # A series is compared as a whole, and each comparison of some takes a tenth of a second.
+        most = 4 if step.check == "series" else None
+        yield from (equal(left, wrong) for wrong in islice(_changed(right), most))
     if step.check in ("identity", "program") and not left.has(sp.Sum, sp.Limit, sp.Derivative, sp.Integral):
         yield from (equal(wrong, right) for wrong in _changed(left))
 
