@@ -38,6 +38,8 @@ _PRINTED = 1 << 24
 """Bytes on standard error that are kept."""
 _FAREWELL = 10.0
 """Seconds for the guard to end and collect what the target has started."""
+_LOOKS = 10
+"""Looks for what is left where the guard was killed."""
 _NAMED = 10
 """Processes that are named where they could not be ended."""
 _LAST_WORDS = 2000
@@ -239,7 +241,9 @@ def _end(process: "subprocess.Popen[bytes]", mark: str, born: int) -> None:
 
 def _end_tree(process: "subprocess.Popen[bytes]", mark: str, born: int) -> None:
     def end() -> tuple[int, ...]:
-        return tree.end_tree(process.pid if process.poll() is None else 0, mark, born)
+        guard = process.pid if process.poll() is None else 0
+        # Only then is the guard gone before everything else.
+        return tree.end_tree(guard, mark, born, _LOOKS if process.returncode == -signal.SIGKILL else 1)
 
     left = end()
     # The guard ends by itself when nothing is left.

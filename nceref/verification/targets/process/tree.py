@@ -14,6 +14,8 @@ MARK = "NCEREF_TARGET"
 """The environment variable that all processes of one child inherit."""
 AVAILABLE = os.access("/proc/self/stat", os.R_OK)
 _PASSES = 200
+_SECONDS = 5.0
+"""How long they are hunted, on a machine where a look takes long."""
 _PAUSE = 0.005
 """Seconds between two looks at processes that have been killed."""
 
@@ -27,7 +29,7 @@ class _Entry(NamedTuple):
     born: int
 
 
-def end_tree(root: int, mark: str, born: int = 0) -> tuple[int, ...]:
+def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, ...]:
     """End all processes below a process, and all that have the mark; not the process itself.
 
     A process that goes on in a new one all the time is gone when it is looked up. Its group is not: a signal reaches
@@ -41,6 +43,8 @@ def end_tree(root: int, mark: str, born: int = 0) -> tuple[int, ...]:
         Value of the variable `MARK`.
     born : int
         Start of the guard, see `birth`: what is older is none of them.
+    looks : int
+        How many must show none; more than one where nobody collects what a look has missed.
 
     Returns
     -------
@@ -49,9 +53,10 @@ def end_tree(root: int, mark: str, born: int = 0) -> tuple[int, ...]:
     """
     # Stopped first, all of them: one that is killed makes room for what the others fork.
     stopped: set[int] = set()
+    end = time.monotonic() + _SECONDS
     for _ in range(_PASSES):
         new = _theirs(root, mark, born) - stopped
-        if not new:
+        if not new or time.monotonic() > end - _SECONDS / 2:
             break
         _signal(new, signal.SIGSTOP)
         stopped |= new
@@ -59,8 +64,11 @@ def end_tree(root: int, mark: str, born: int = 0) -> tuple[int, ...]:
         theirs = _theirs(root, mark, born)
         _signal(theirs, signal.SIGKILL)
         # Groups of the dead are there until somebody takes these away.
-        if not any(pid > 0 for pid in theirs):
+        looks = looks if any(pid > 0 for pid in theirs) else looks - 1
+        if looks == 0:
             return ()
+        if time.monotonic() > end:
+            break
         time.sleep(_PAUSE)
     return tuple(sorted(pid for pid in _theirs(root, mark, born) if pid > 0))
 
