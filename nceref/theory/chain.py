@@ -1,23 +1,14 @@
-"""Chains of relations, the steps of a derivation, and how each is checked by SymPy or by 50-digit numbers.
+"""Chains of relations, the steps of a derivation: what is given, and what each step rests on.
 
-A step is the relation that is printed, and the check is made on that relation: names are replaced by what they stand
-for, symbolic sizes such as N by small numbers, and then both sides have to agree. What does not follow is an error.
+A step is the relation that is printed, and the check (`nceref.theory.proofs`) is made on that relation.
 """
 
-import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from random import Random
-from re import sub
 from typing import Any
 
-from nceref.theory.statements import SymbolicSystem
-
-DIGITS = 50
-"""Digits to which the two sides of a relation agree at a point."""
-POINTS = 6
-"""Random rational points at which numbers are compared, for each size."""
+from nceref.theory.symbolic_sums import NormalForm, renamed
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +16,14 @@ class Name:
     """A symbol, what it means, and what it stands for.
 
     The definition of an indexed name such as P[j] holds for every index. A definition that has no closed form in SymPy,
-    such as a maximum over N entries, is a function of the sizes.
+    such as a maximum over N entries, is a function of the sizes; where these are symbols, `entry` stands for it, if it
+    is one of the entries.
     """
 
     symbol: Any
     meaning: str
     definition: Any = None
+    entry: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +37,9 @@ class Step:
     relation : SymPy relation
         ``==``, ``<=`` or ``<``, by `equal`, `at_most` and `less`: what is printed is what is checked.
     check : str
-        A key of `CHECKS`.
+        A key of `nceref.theory.proofs.CHECKS`.
     by : object
-        limit: nothing, or points, mappings from names to rationals; numbers: points besides the random ones;
-        solve: the expression that is 0 and its unknown; series: the variable and the first order that is left out;
-        program: a function that gets a reader of expressions and returns the same quantity from `nceref.losses`.
+        What the check needs, by its docstring there.
     """
 
     rule: str
@@ -59,20 +50,64 @@ class Step:
     @property
     def sign(self) -> str:
         """That of the relation."""
-        return {"Equality": "=", "LessThan": "≤", "StrictLessThan": "<"}[type(self.relation).__name__]
+        return sign(self.relation)
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """An earlier step or a hypothesis, as it is used: multiplied, with other things in place of symbols, summed up.
+
+    Attributes
+    ----------
+    of : Step or SymPy relation
+        A relation is one of `Chain.given`.
+    times : SymPy expression
+        Not negative, unless the relation is an equation.
+    at : mapping
+        Symbols of the relation, and what is put in.
+    over : tuple, optional
+        Index, first and last value of a sum.
+    topic : tuple, optional
+        Of a step of another derivation: that one's name and chain.
+    """
+
+    of: Any
+    times: Any = 1
+    at: Mapping[Any, Any] = field(default_factory=dict)
+    over: tuple[Any, Any, Any] | None = None
+    topic: tuple[str, "Chain"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The names, the sizes for which relations with symbolic sizes are checked, ranges of the symbols, and the steps.
+    """The names, what is given, and the steps.
 
-    A symbol has the range (-1, 1), or (0, 3) if it is positive, or 1 to 9 if it is an integer, unless one is given.
+    A symbol is drawn from (-1, 1), or (0, 3) if it is positive, or 1 to 9 if it is an integer, unless a range is given.
+
+    Attributes
+    ----------
+    given : tuple of SymPy relations
+        Hypotheses. One with an index holds for all of its values.
+    conditions : tuple of str
+        Hypotheses in words.
+    sizes : tuple of mappings
+        Integers for symbolic sizes and free indices, at which formulas of programs and numbers are compared.
+    indices : mapping
+        Free indices, and their first and last value.
     """
 
     names: tuple[Name, ...]
     steps: tuple[Step, ...]
     sizes: tuple[Mapping[Any, int], ...] = ({},)
     ranges: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
+    given: tuple[Any, ...] = ()
+    conditions: tuple[str, ...] = ()
+    indices: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def sign(relation: Any) -> str:
+    """Of a relation."""
+    return {"Equality": "=", "LessThan": "≤", "StrictLessThan": "<"}[type(relation).__name__]
 
 
 def equal(left: Any, right: Any) -> Any:
@@ -124,6 +159,56 @@ def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
 def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any) -> Any:
     import sympy as sp
 
+    expression = _unnamed(chain, sizes, expression)
+    # Sizes go first, because a sum needs numbers as its ends; then no index of an entry is a symbol any more.
+    expression = expression.xreplace({x: sp.Integer(n) for x, n in sizes})
+    expression = expression.xreplace({x: done(x) for x in expression.atoms(sp.Sum)})
+    return expression.xreplace({x: _entry(x) for x in expression.atoms(sp.Indexed)})
+
+
+@cache
+def _definitions(chain: Chain, sizes: tuple[tuple[Any, int], ...] | None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """What stands for each name, and for the lists: the index and what stands for its entry."""
+    from sympy import Indexed, sympify
+
+    plain = {name.symbol: _definition(name, sizes) for name in chain.names}
+    # Indices of sums are renamed, so that none captures what is put in.
+    plain = {x: renamed(sympify(y)) for x, y in plain.items() if y is not None}
+    single = {x: y for x, y in plain.items() if not isinstance(x, Indexed)}
+    return single, {x.base: (x.indices[0], y) for x, y in plain.items() if isinstance(x, Indexed)}
+
+
+def _definition(name: Name, sizes: tuple[tuple[Any, int], ...] | None) -> Any:
+    if not callable(name.definition):
+        return name.definition
+    return name.entry if sizes is None else name.definition(dict(sizes))
+
+
+def _entry(x: Any) -> Any:
+    import sympy as sp
+
+    # What is known of the list holds for its entries: without it, log(exp(s0)) would not be s0.
+    known = {k: v for k, v in x.base.assumptions0.items() if k in ("real", "positive") and v}
+    return sp.Symbol(f"{x.base.label}{x.indices[0]}", **known)
+
+
+@cache
+def done(expression: Any) -> Any:
+    """Sums, derivatives, integrals and limits carried out; a step is checked with the same sides again and again."""
+    return expression.doit()
+
+
+@cache
+def named(chain: Chain, expression: Any) -> Any:
+    """An expression without names, in which sizes and indices are symbols."""
+    from sympy import sympify
+
+    return _unnamed(chain, None, sympify(expression))
+
+
+def _unnamed(chain: Chain, sizes: tuple[tuple[Any, int], ...] | None, expression: Any) -> Any:
+    import sympy as sp
+
     single, listed = _definitions(chain, sizes)
 
     def entry(x: Any) -> Any:
@@ -136,238 +221,18 @@ def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any)
         before = expression
         expression = expression.xreplace(single)
         expression = expression.xreplace({x: entry(x) for x in expression.atoms(sp.Indexed) if x.base in listed})
-    # Sizes go first, because a sum needs numbers as its ends; then no index of an entry is a symbol any more.
-    expression = expression.xreplace({x: sp.Integer(n) for x, n in sizes})
-    expression = expression.xreplace({x: _done(x) for x in expression.atoms(sp.Sum)})
-    return expression.xreplace({x: _entry(x) for x in expression.atoms(sp.Indexed)})
+    return expression
 
 
 @cache
-def _definitions(chain: Chain, sizes: tuple[tuple[Any, int], ...]) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """What stands for each name, and for the lists: the index and what stands for its entry."""
-    from sympy import Indexed
-
-    plain = {name.symbol: name.definition for name in chain.names if name.definition is not None}
-    single = {x: y(dict(sizes)) if callable(y) else y for x, y in plain.items() if not isinstance(x, Indexed)}
-    return single, {x.base: (x.indices[0], y) for x, y in plain.items() if isinstance(x, Indexed)}
-
-
-def _entry(x: Any) -> Any:
-    import sympy as sp
-
-    # What is known of the list holds for its entries: without it, log(exp(s0)) would not be s0.
-    known = {k: v for k, v in x.base.assumptions0.items() if k in ("real", "positive") and v}
-    return sp.Symbol(f"{x.base.label}{x.indices[0]}", **known)
-
-
-def _sides(chain: Chain, size: Mapping[Any, int], step: Step) -> tuple[Any, Any]:
-    return concrete(chain, size, step.relation.lhs), concrete(chain, size, step.relation.rhs)
+def normal_form(chain: Chain) -> NormalForm:
+    """The one in which all expressions of a chain are compared."""
+    return NormalForm(index_ranges(chain))
 
 
 @cache
-def _done(expression: Any) -> Any:
-    """Sums, derivatives, integrals and limits carried out; a step is checked with the same sides again and again."""
-    return expression.doit()
+def index_ranges(chain: Chain) -> Mapping[Any, tuple[Any, Any]]:
+    """First and last value of free indices."""
+    from sympy import sympify
 
-
-def _points(chain: Chain, step: Step, symbols: set[Any]) -> Iterator[dict[Any, Any]]:
-    """Random rational points, always the same ones for the same step."""
-    rng = Random(step.rule)
-    for _ in range(POINTS):
-        # A set has another order in each process.
-        yield {x: _draw(chain, rng, x) for x in sorted(symbols, key=str)}
-
-
-def _draw(chain: Chain, rng: Random, x: Any) -> Any:
-    from sympy import Rational
-
-    named = {str(getattr(key, "label", key)): given for key, given in chain.ranges.items()}
-    # An entry s0 has the range of its list s, unless it has one of its own.
-    given = named.get(x.name) or named.get(sub(r"\d+$", "", x.name))
-    if x.is_integer:
-        return Rational(rng.randint(*(given or (1, 9))))
-    low, high = given or ((0, 3) if x.is_positive else (-1, 1))
-    # Neither end is drawn: a logarithm or a quotient may be infinite there.
-    return low + (high - low) * Rational(rng.randint(1, 996), 997)
-
-
-@cache
-def _number(expression: Any, at: tuple[tuple[Any, Any], ...]) -> Any:
-    # Ten digits more than are compared, so that the rounding of this evaluation does not count.
-    return expression.xreplace(dict(at)).evalf(DIGITS + 10)
-
-
-def _compare(step: Step, left: Any, right: Any, at: Mapping[Any, Any]) -> None:
-    """Both sides with 50 digits at one point."""
-    a, b = (_number(x, tuple(at.items())) for x in (left, right))
-    if not (a.is_number and a.is_real and b.is_number and b.is_real):
-        msg = f"the sides are {a} and {b}, no real numbers, at {_where(at)}"
-        raise BrokenError(msg)
-    room = max(1, abs(a), abs(b)) / 10**DIGITS
-    # A bound may be attained, so "≤" has room above it; "<" has to be clear.
-    if not {"=": abs(a - b) <= room, "≤": a - b <= room, "<": b - a > room}[step.sign]:
-        msg = f"the sides are {a.evalf(12)} and {b.evalf(12)} at {_where(at)}"
-        raise BrokenError(msg)
-
-
-def _where(at: Mapping[Any, Any]) -> str:
-    return ", ".join(f"{x} = {value}" for x, value in at.items()) or "every point"
-
-
-def _at(chain: Chain, size: Mapping[Any, int], point: Mapping[Any, Any]) -> dict[Any, Any]:
-    return {concrete(chain, size, x): value for x, value in point.items()}
-
-
-def _numbers(chain: Chain, step: Step) -> str:
-    for size in chain.sizes:
-        left, right = map(_done, _sides(chain, size, step))
-        named = left.free_symbols | right.free_symbols
-        points = list(_points(chain, step, named))
-        # A chosen point may leave out symbols: these stay at the first random point.
-        for point in [*points, *({**points[0], **_at(chain, size, chosen)} for chosen in step.by)]:
-            _compare(step, left, right, point)
-    more = f" and {len(step.by)} chosen" if step.by else ""
-    return f"numbers: {DIGITS} digits at {POINTS} random rational points{more}"
-
-
-def _vanishes(chain: Chain, step: Step, left: Any, right: Any) -> None:
-    """One random point first: simplifying what is not 0 takes long."""
-    _compare(step, left, right, next(_points(chain, step, left.free_symbols | right.free_symbols)))
-    if not _same(left, right):
-        msg = "the difference is not simplified to 0"
-        raise BrokenError(msg)
-
-
-def _agree(chain: Chain, step: Step, left: Any, right: Any) -> bool:
-    try:
-        _vanishes(chain, step, left, right)
-    except BrokenError:
-        return False
-    return True
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Whether left - right simplifies to 0, or its exponential to 1: a real number has one exponential."""
-    import sympy as sp
-
-    difference = sp.sympify(left - right)
-    # Fastest first: a fraction, then the difference simplified, then its exponential, where logarithms hide it.
-    if _zero_as_fraction(difference):
-        return True
-    return SymbolicSystem().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
-
-
-def _zero_as_fraction(difference: Any) -> bool:
-    """Whether an expression is 0 as a fraction of polynomials in exponentials, logarithms and symbols.
-
-    Most steps are settled here, in a tenth of the time that SymPy takes to simplify them. False decides nothing.
-    """
-    import sympy as sp
-
-    # Of these, replacing exponentials and logarithms inside would change the meaning, or leave no fraction.
-    if difference.has(sp.Derivative, sp.Integral, sp.Limit, sp.Order, sp.Piecewise, sp.Abs, sp.Max, sp.Min):
-        return False
-    bases: dict[Any, Any] = {}
-
-    def exponential(x: Any) -> Any:
-        """e^(2 a - b) as A^2 / B: the same exponential has the same symbol everywhere."""
-        parts = [term.as_coeff_Mul() for term in sp.Add.make_args(x.expand())]
-        return sp.Mul(*(bases.setdefault(rest, sp.Dummy(positive=True)) ** factor for factor, rest in parts))
-
-    def logarithm(x: Any) -> Any:
-        return sp.expand_log(sp.log(sp.factor(x)), force=True)
-
-    plain = difference.replace(sp.exp, exponential).replace(sp.log, logarithm)
-    # The logarithm of a symbol that stands for e^x is x.
-    plain = plain.replace(sp.log, lambda x: next((rest for rest, base in bases.items() if base == x), sp.log(x)))
-    return bool(sp.fraction(sp.together(plain))[0].expand() == 0)
-
-
-def _identity(chain: Chain, step: Step) -> str:
-    for size in chain.sizes:
-        _vanishes(chain, step, *map(_done, _free_extremes(*_sides(chain, size, step))))
-    return "identity: the difference simplifies to 0"
-
-
-def _free_extremes(left: Any, right: Any) -> tuple[Any, Any]:
-    """An identity for free symbols holds for maxima as well, which SymPy takes long to rewrite; not under a slope."""
-    import sympy as sp
-
-    # Sorted below, so that an extreme gets the same symbol every time and cached results are used again.
-    extremes = left.atoms(sp.Max, sp.Min) | right.atoms(sp.Max, sp.Min)
-    if left.has(sp.Derivative) or right.has(sp.Derivative):
-        return left, right
-    free = {x: sp.Symbol(f"extreme_{i}", real=True) for i, x in enumerate(sorted(extremes, key=str))}
-    return left.xreplace(free), right.xreplace(free)
-
-
-def _limit(chain: Chain, step: Step) -> str:
-    """Points decide what SymPy cannot decide of symbols: which of several exponentials wins."""
-    for size in chain.sizes:
-        left, right = _sides(chain, size, step)
-        for point in [_at(chain, size, point) for point in step.by] or [{}]:
-            limit, wanted = _done(left.xreplace(point)), _done(right.xreplace(point))
-            # Infinite limits are compared as they are: their difference would be NaN.
-            if limit != wanted and (limit.is_infinite or wanted.is_infinite or not _agree(chain, step, limit, wanted)):
-                msg = f"the limit is {limit} and not {wanted} at {_where(point)}"
-                raise BrokenError(msg)
-    return f"limit: by SymPy{f' at {len(step.by)} points' if step.by else ''}"
-
-
-@cache
-def _roots(equation: Any, unknown: Any) -> list[Any]:
-    from sympy import solve
-
-    return list(solve(_done(equation), unknown))
-
-
-def _solve(chain: Chain, step: Step) -> str:
-    for size in chain.sizes:
-        equation, unknown, right = (concrete(chain, size, x) for x in (*step.by, step.relation.rhs))
-        roots = _roots(equation, unknown)
-        # A second root would make the step a choice, which needs a reason of its own.
-        if step.relation.lhs != step.by[1] or len(roots) != 1 or not _agree(chain, step, roots[0], right):
-            msg = f"SymPy solves {equation} = 0 for {unknown} by {roots}"
-            raise BrokenError(msg)
-    return f"solve: the only root that SymPy finds of {step.by[0]}"
-
-
-@cache
-def _expansion(expression: Any, variable: Any, order: int) -> Any:
-    """The series around 0."""
-    from sympy import series
-
-    return series(_done(expression), variable, 0, order)
-
-
-def _series(chain: Chain, step: Step) -> str:
-    variable, order = step.by
-    for size in chain.sizes:
-        left, right = _sides(chain, size, step)
-        expansion = _expansion(left, variable, order)
-        _vanishes(chain, step, expansion.removeO(), right.removeO())
-        # The order that is left out is part of the statement.
-        if right.getO() != expansion.getO():
-            msg = f"the series is {expansion}"
-            raise BrokenError(msg)
-    return "series: by SymPy"
-
-
-def _program(chain: Chain, step: Step) -> str:
-    for size in chain.sizes:
-        theirs = step.by(lambda x, size=size: concrete(chain, size, x))
-        # Both sides are compared with the program, so the relation between them is checked as well.
-        for side in _sides(chain, size, step):
-            _vanishes(chain, step, _done(side), theirs)
-    return "program: both sides are the formula of nceref.losses"
-
-
-CHECKS: Mapping[str, Callable[[Chain, Step], str]] = {
-    "identity": _identity,
-    "numbers": _numbers,
-    "limit": _limit,
-    "solve": _solve,
-    "series": _series,
-    "program": _program,
-}
-"""How a step is checked, by the word in `Step.check`; each returns what is printed below the step, or raises."""
+    return {index: (sympify(low), sympify(high)) for index, (low, high) in chain.indices.items()}

@@ -9,7 +9,8 @@ from typing import Any
 from nceref.errors import DeclarationError, InputError
 from nceref.output.pages import WIDTH, fitting
 from nceref.registry import discover, pick
-from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, equal
+from nceref.theory.chain import BrokenError, Chain, Name, Step, equal, index_ranges
+from nceref.theory.proofs import interval, prove
 
 _MARGIN = "    "
 
@@ -49,7 +50,7 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     notes = []
     for number, step in enumerate(chain.steps, 1):
         try:
-            notes.append(CHECKS[step.check](chain, step))
+            notes.append(prove(chain, step))
         except BrokenError as broken:
             sides = f"{step.relation.lhs} {step.sign} {step.relation.rhs}"
             msg = (
@@ -102,8 +103,8 @@ def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: i
     yield ""
     for name in chain.names:
         yield from _name(name, width, unicode)
-    if sizes := _sizes(chain):
-        yield from wrap(sizes, width)
+    yield from wrap(_given(chain, partial(_pretty, unicode=unicode)), width, subsequent_indent=_MARGIN)
+    yield from wrap(_evaluated(chain, partial(_pretty, unicode=unicode)), width, subsequent_indent=_MARGIN)
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
         yield ""
         yield from wrap(f"{number}. {step.rule}", width, subsequent_indent=" " * len(f"{number}. "))
@@ -113,9 +114,38 @@ def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: i
         yield from wrap(f"[{note}]", width, initial_indent=_MARGIN, subsequent_indent=_MARGIN + " ")
 
 
-def _sizes(chain: Chain) -> str:
-    listed = ["with " + ", ".join(f"{x} = {n}" for x, n in size.items()) for size in chain.sizes if size]
-    return f"Every step is checked {' and '.join(listed)}." if listed else ""
+def _given(chain: Chain, write: Callable[[Any], str], words: Callable[[str], str] = str) -> str:
+    """The hypotheses: signs of symbols, relations, ranges of indices, and those that are words."""
+    from sympy import Gt
+
+    signs = [write(Gt(x, 0, evaluate=False)) for x in _free(chain) if x.is_positive]
+    ranges = [f"{write(i)} from {write(low)} to {write(high)}" for i, (low, high) in index_ranges(chain).items()]
+    return f"Given: {'; '.join([*signs, *map(write, chain.given), *ranges, *map(words, chain.conditions)])}."
+
+
+def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
+    """From where the random points are, and the sizes."""
+    drawn: dict[tuple[Any, Any], list[str]] = {}
+    for x in _free(chain):
+        drawn.setdefault(interval(chain, x), []).append(write(x))
+    points = "; ".join(f"{', '.join(names)} in ({low}, {high})" for (low, high), names in drawn.items())
+    listed = ["with " + ", ".join(f"{write(x)} = {n}" for x, n in size.items()) for size in chain.sizes if size]
+    sizes = f" Formulas of losses are compared {' and '.join(listed)}; the rest is proved for every size."
+    first = f"Before they are proved, identities and inequalities are evaluated at a random point: {points}."
+    return first + (sizes if listed else "")
+
+
+def _free(chain: Chain) -> list[Any]:
+    """The real numbers that the steps are about: names without a definition, and others, in the order of the page."""
+    from sympy import Indexed
+
+    defined = {name.symbol for name in chain.names if name.definition is not None}
+    symbols = [name.symbol for name in chain.names]
+    labels = {x.base.label for x in symbols if isinstance(x, Indexed)}
+    for step in chain.steps:
+        plain = {x for x in step.relation.free_symbols - labels if not isinstance(x, Indexed)}
+        symbols += sorted(plain, key=str)
+    return [x for x in dict.fromkeys(symbols) if x not in defined and not x.is_integer]
 
 
 def _name(name: Name, width: int, unicode: bool) -> Iterator[str]:
@@ -193,13 +223,16 @@ def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int)
         meant = _relation(name) if _printed(name) else name.symbol
         yield f"  \\item ${_tex(meant)}$: {_escaped(name.meaning)}"
     yield "\\end{itemize}"
-    if sizes := _sizes(chain):
-        yield sizes
+    yield f"{_given(chain, _dollars, _escaped)}\n\n{_evaluated(chain, _dollars)}"
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
         yield f"\n\\noindent {number}. {_escaped(step.rule)}"
         left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
         sign = step.sign.replace("≤", "\\le")
         yield f"% {note}\n\\begin{{align*}}\n  {left} &{sign} {right}\n\\end{{align*}}"
+
+
+def _dollars(expression: Any) -> str:
+    return f"${_tex(expression)}$"
 
 
 def _tex(expression: Any) -> str:

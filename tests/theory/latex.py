@@ -5,19 +5,27 @@ import re
 import shutil
 import subprocess
 
-COMMANDS = frozenset(
+MATHEMATICS = frozenset(
     re.findall(
         r"\w+",
         """
-        Big Delta Pr Rightarrow Vert alpha approx arg bar begin beta big bmod cdot chi cos coth cup delta dots
-        ell end epsilon eta forall frac ge hat iff in inf infty int item kappa lVert lambda le left leftarrow
-        lim limits ln log longrightarrow mapsto mathrm max mid min mu nabla ne noindent notin nu odot paragraph
-        partial pi preceq propto psi qquad quad rVert rho right sigma simeq sin sinh sqrt sum tanh tau text
-        textasciicircum textstyle tfrac theta tilde to top varepsilon
+        Big Bigg Bigl Bigr Delta Gamma Lambda Leftrightarrow Omega Phi Pi Pr Psi Rightarrow Sigma Theta Upsilon
+        Vert Xi alpha approx arccos arcsin arctan arg bar beta big bigg biggl biggr bigl bigr binom bmod cap
+        cdot cdots chi cos cosh cot coth cup dbinom ddots delta det dfrac dim displaystyle div dots downarrow
+        ell emptyset epsilon equiv eta exists exp forall frac gamma gcd ge geq gg hat hbar iff iiint iint
+        implies in inf infty int iota kappa ker lVert lambda langle lceil ldots le left leftarrow leq lfloor lim
+        liminf limits limsup ll ln log longrightarrow lvert mapsto mathbb mathbf mathcal mathit mathrm max mid
+        min mp mu nabla ne neg neq not notin nu odot oint omega operatorname oplus otimes overbrace overline
+        parallel partial perp phi pi pm pmod prec preceq prime prod propto psi qquad quad rVert rangle rceil
+        rfloor rho right rightarrow rvert sec setminus sigma sim simeq sin sinh sqrt star subset subseteq succ
+        sum sup supset tan tanh tau tbinom text textstyle tfrac theta tilde times to top underbrace underline
+        uparrow upsilon varepsilon varphi varrho varsigma vartheta vdots vec vee wedge widehat widetilde xi zeta
         """,
     )
 )
-"""Every one that is printed anywhere, and no other: the engines compile all of them."""
+"""Commands of LaTeX with amsmath that KaTeX knows as well."""
+WORDS = frozenset({"item", "noindent", "paragraph", "textasciicircum", "textasciitilde", "textbackslash"})
+"""Those of text."""
 MATH = {"align*"}
 TOKEN = re.compile(r"\\(?:begin|end)\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|[{}$&#%^_~]|\n\n|[^\x00-\x7f]", re.DOTALL)
 
@@ -55,7 +63,7 @@ class _Reader:
             self.faults.append(f"{token!r} out of place")
 
     def _command(self, name):
-        if name not in COMMANDS:
+        if name not in (MATHEMATICS if self.math else MATHEMATICS | WORDS):
             self.faults.append(f"\\{name} is no command")
         elif name in ("left", "right"):
             self._pair("\\left", closes=name == "right")

@@ -16,8 +16,10 @@ from nceref import losses
 from nceref.errors import DeclarationError, InputError
 from nceref.theory import derivation as derivations
 from nceref.theory import prove, table_formats
-from nceref.theory.chain import CHECKS, BrokenError, Chain, Name, Step, at_most, concrete, equal, less
+from nceref.theory.chain import BrokenError, Chain, Name, Step, Use, at_most, concrete, equal, less
 from nceref.theory.derivation import Derivation, get, render, topics
+from nceref.theory.proofs import CHECKS
+from nceref.theory.proofs import prove as prove_step
 
 NAMES = (
     "alignment-uniformity", "balanced-softmax", "dcl-infonce", "gradients", "nce-optimum", "paco-decomposition",
@@ -70,8 +72,36 @@ def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(nam
     text = render(derivation, form)
     assert text.isascii() or form == "text"
     page = _letters(text)
-    for words in (derivation.title, *derivation.sources, *(step.rule for step in chain.steps), *notes):
+    for words in (
+        derivation.title,
+        *derivation.sources,
+        *(step.rule for step in chain.steps),
+        *notes,
+        *chain.conditions,
+    ):
         assert _letters(words) in page
+
+
+HYPOTHESES = {
+    "alignment-uniformity": ("tau > 0", "c <= 1", "tau in (1/20, 2)", "drawn independently from one law"),
+    "dcl-infonce": ("tau > 0", "1 < N", "s_0 <= 1", "-1 <= s_i", "per anchor, not per batch"),
+    "gradients": ("tau > 0", "N is at least 2", "in (0, 3)", "N = 2, i = 1", "i from 1 to N - 1"),
+    "nce-optimum": ("p_n > 0 where p_d > 0", "the model contains p_d", "h < 1", "h in (0, 1)"),
+    "paco-extra": ("p < 1", "every class has the expected number"),
+    "paco-optimum": ("alpha > 0", "per anchor, not per batch", "the sum form", "no embeddings have to have them"),
+    "tau-infinity": ("beta > 0", "a <= s_k", "s_k <= b", "s_k in (-1, 1)"),
+    "tau-zero": ("tau > 0", "g_i <= M", "w_e <= -delta"),
+}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+@pytest.mark.usefixtures("unproved")
+def test_hypotheses_and_ranges_stand_before_the_first_step(name):
+    pages = {form: " ".join(render(get(name), form).split()) for form in ("ascii", "text", "latex")}
+    for form, page in pages.items():
+        given = page.partition(" 1. Start")[0].partition(" Given: ")[2]
+        assert all(words in given for words in HYPOTHESES[name]) or form != "ascii", given
+        assert "at a random point: " in given
 
 
 def _letters(text):
@@ -91,6 +121,7 @@ def _mutants(step):
     left, right = step.relation.lhs, step.relation.rhs
     if step.sign != "=":
         yield step.relation.func(right, left, evaluate=False)
+        yield step.relation.func(left, right - 1, evaluate=False)
         return
     yield from (equal(left, wrong) for wrong in (-right, 2 * right) if right != wrong)
     if right == 0:
@@ -111,7 +142,7 @@ def test_a_changed_sign_or_factor_or_direction_is_found_in_every_step(name):
         assert mutants, step.rule
         for relation in mutants:
             with pytest.raises(BrokenError):
-                CHECKS[step.check](chain, replace(step, relation=relation))
+                prove_step(chain, replace(step, relation=relation))
 
 
 def test_the_error_names_topic_step_both_sides_and_the_file():
@@ -131,33 +162,126 @@ def test_the_error_names_topic_step_both_sides_and_the_file():
     assert "[1/(a + 1)]" in said
 
 
-def _run(step, **more):
-    return CHECKS[step.check](Chain(names=(), steps=(step,), **more), step)
+n, k, j = sp.symbols("n k j", integer=True, positive=True)
+a, b = sp.IndexedBase("a", real=True), sp.IndexedBase("b", real=True)
+LOWER, UPPER = at_most(x, y), less(x, y)
+SMALL = Step("", at_most(-t, t * sp.cos(1 / t))), Step("", at_most(t * sp.cos(1 / t), t))
+POSITIVE = Step("", at_most(1 - t, -sp.log(t)), "tangent", (t, 1, 1 / t**2))
+AFTER = Step("", at_most(x, y))
 
 
+def _run(step, sizes=({n: 3, j: 2},)):
+    chain = Chain(
+        names=(), steps=(*SMALL, POSITIVE, step, AFTER), sizes=sizes, ranges={x: (-1, 0), y: (0, 1)},
+        given=(LOWER, UPPER), indices={j: (1, n)},
+    )  # fmt: skip
+    return prove_step(chain, step)
+
+
+def _total(entry, last=n):
+    return sp.Sum(entry, (k, 1, last))
+
+
+WAVE = sp.Limit(t * sp.cos(1 / t), t, 0, "+")
 RIGHT = {
-    "identity": (equal((x + y) ** 2, x**2 + 2 * x * y + y**2), ()),
-    "numbers": (at_most(2 * x * y, x**2 + y**2), ({x: sp.Integer(1), y: sp.Integer(1)},)),
-    "limit": (equal(sp.Limit(sp.sin(x) / x, x, 0), 1), ()),
-    "solve": (equal(x, 3), (2 * x - 6, x)),
-    "series": (equal(sp.exp(x), 1 + x + sp.O(x**2)), (x, 2)),
-    "program": (equal(sp.log(1 + sp.exp(x)), sp.log(sp.exp(-x) + 1) + x), lambda read: sp.log(1 + sp.exp(read(x)))),
+    "identity": [
+        (equal((x + y) ** 2, x**2 + 2 * x * y + y**2), ()),
+        (equal(_total(x * a[k] + b[k] + 1), x * _total(a[k]) + _total(b[k]) + n), ()),
+        (equal(sp.Derivative(_total(a[k] ** 2), a[j]), 2 * a[j]), ()),
+    ],
+    "numbers": [(less(sp.Rational("3.14"), sp.pi), ())],
+    "sign": [(less(0, t + x**2), ()), (at_most(0, (y - x) * x**2), ()), (at_most(0, _total(a[k] ** 2)), ())],
+    "follows": [
+        (at_most(2 * x + 1, 2 * y + 1), (Use(LOWER, 2),)),
+        (less(n * x, n * y), (Use(UPPER, 1, {}, (k, 1, n)),)),
+        (at_most(_total(1 - sp.exp(a[k])), -_total(a[k])), (Use(POSITIVE, 1, {t: sp.exp(a[k])}, (k, 1, n)),)),
+    ],
+    "increasing": [(at_most(sp.exp(x), sp.exp(y)), (sp.exp(x), x, Use(LOWER)))],
+    "tangent": [(at_most(1 + x, sp.exp(x)), (x, 0, sp.exp(x)))],
+    "term": [(at_most(a[j] ** 2, _total(a[k] ** 2)), j)],
+    "limit": [(equal(sp.Limit(sp.sin(x) / x, x, 0), 1), ())],
+    "squeeze": [(equal(WAVE, sp.S.Zero), SMALL)],
+    "solve": [(equal(x, 3), (2 * x - 6, x))],
+    "series": [
+        (equal(sp.exp(x), 1 + x + sp.O(x**2)), (x, 2)),
+        (equal(_total(sp.exp(a[k] * x)), n + x * _total(a[k]) + sp.O(x**2)), (x, 2)),
+    ],
+    "program": [
+        (equal(sp.log(1 + sp.exp(x)), sp.log(sp.exp(-x) + 1) + x), lambda read: sp.log(1 + sp.exp(read(x)))),
+        (equal(_total(a[k]), _total(a[k])), lambda read: sum(read(a[i]) for i in range(1, int(read(n)) + 1))),
+    ],
 }
 WRONG = {
-    "identity": [(equal((x + y) ** 2, x**2 + y**2), ()), (equal(x, x + sp.Rational(1, 10**49)), ())],
+    "identity": [
+        (equal((x + y) ** 2, x**2 + y**2), ()),
+        (equal(x, x + sp.Rational(1, 10**49)), ()),
+        # Right for 3 terms, and for 1 to 3 terms.
+        (equal(_total(sp.Integer(2)), 6), ()),
+        (equal(_total(k**3), 6 * n**3 - 12 * n**2 + 7 * n + sp.Rational(30, 6) * (n - 1) * (n - 2)), ()),
+        # Nothing is known of a[n + 1].
+        (equal(sp.Derivative(_total(a[k], n - 1), a[j]), 1), ()),
+    ],
     "numbers": [
-        (at_most(x**2 + y**2, 2 * x * y), ()),
-        (equal(sp.sqrt(x**2), x), ()),
+        (at_most(2 * x * y, x**2 + y**2), ()),
         (equal(sp.pi, sp.Rational(355, 113)), ()),
-        (less(x, x), ()),
-        (less(0, x**2), ({x: sp.Integer(0)},)),
-        (equal(sp.log(-1 - x**2), sp.log(-1 - x**2)), ()),
+        (less(sp.S.One, 1), ()),
+        (at_most(sp.S(2), 1), ()),
+        (equal(sp.log(-2), sp.log(-2)), ()),
+    ],
+    "sign": [
+        (less(0, x**2), ()),
+        (at_most(0, x * t), ()),
+        (less(0, 1 + x), ()),
+        (at_most(x, x + t), ()),
+        (equal(0, sp.S.Zero), ()),
+        (at_most(0, (y - x) * (t - 4)), ()),
+    ],
+    "follows": [
+        (at_most(2 * x, 3 * y), (Use(LOWER, 2),)),
+        (at_most(-y, -x), (Use(LOWER, -1),)),
+        (at_most(y * (1 - t), y), (Use(UPPER, x),)),
+        (less(x, y), (Use(LOWER),)),
+        (less(x, y), (Use(LOWER), Use(UPPER, 0))),
+        (equal(x, y), (Use(LOWER),)),
+        (at_most(x, y), (Use(AFTER),)),
+        (at_most(x, y), (Use(at_most(x, y)),)),
+        (at_most(1 - x, -sp.log(-x)), (Use(POSITIVE, 1, {t: -x}),)),
+        (at_most(1 - y, -sp.log(y)), (Use(POSITIVE, 1, {t: y}),)),
+    ],
+    "increasing": [
+        (at_most(sp.exp(-y), sp.exp(-x)), (sp.exp(-x), x, Use(LOWER))),
+        (less(sp.exp(x), sp.exp(y)), (sp.exp(x), x, Use(LOWER))),
+        (at_most(sp.exp(x), sp.exp(y) + 1), (sp.exp(x), x, Use(LOWER))),
+        (at_most(x**2, y**2), (t**2, t, Use(LOWER))),
+    ],
+    "tangent": [
+        (at_most(sp.exp(x), 1 + x), (x, 0, -sp.exp(x))),
+        (at_most(1 + x, sp.exp(x)), (x, 1, sp.exp(x))),
+        (at_most(sp.Integer(1), sp.exp(x**2) + x), (x, 0, sp.exp(x))),
+        (at_most(1 + x, sp.exp(x)), (x, 0, 1)),
+        (less(1 + x, sp.exp(x)), (x, 0, sp.exp(x))),
+        (at_most(1 + 2 * x, (1 + x) ** 2 - x**4 / 100), (x, 0, 2 - 3 * x**2 / 25)),
+    ],
+    "term": [
+        (at_most(a[j], _total(a[k])), j),
+        (at_most(a[j] ** 2, _total(a[k] ** 2, n - 1)), j),
+        (at_most(a[j] ** 2 + 1, _total(a[k] ** 2)), j),
+        (less(a[j] ** 2, _total(a[k] ** 2)), j),
     ],
     "limit": [
         (equal(sp.Limit(sp.sin(x) / x, x, 0), 0), ()),
         (equal(sp.Limit(1 / t, t, 0, "+"), 1), ()),
         (equal(sp.Limit(x * t, t, 0, "+"), sp.oo), ()),
         (equal(sp.Limit(x + t, t, 0, "+"), 1), ({x: sp.Integer(1)}, {x: sp.Integer(2)})),
+        (equal(sp.Limit(_total(a[k] * t), t, 0, "+"), 0), ()),
+        (less(sp.Limit(sp.sin(x) / x, x, 0), 1), ()),
+    ],
+    "squeeze": [
+        (equal(WAVE, sp.S.Zero), SMALL[:1]),
+        (equal(WAVE, sp.S.One), SMALL),
+        (equal(sp.Limit(sp.cos(1 / t), t, 0, "+"), sp.S.Zero), SMALL),
+        (equal(WAVE, sp.oo), SMALL[:1]),
+        (equal(WAVE, sp.S.Zero), SMALL[::-1]),
     ],
     "solve": [
         (equal(x, 4), (2 * x - 6, x)),
@@ -169,6 +293,7 @@ WRONG = {
         (equal(sp.exp(x), 1 - x + sp.O(x**2)), (x, 2)),
         (equal(sp.exp(x), 1 + x + sp.O(x**3)), (x, 2)),
         (equal(sp.exp(x), 1 + x), (x, 2)),
+        (equal(sp.exp(x), 1 + x + sp.O(x**3)), (x, 3)),
     ],
     "program": [
         (equal(sp.log(1 + sp.exp(x)), sp.log(1 + sp.exp(x))), lambda read: sp.log(2 + sp.exp(read(x)))),
@@ -183,10 +308,9 @@ def test_every_kind_of_check_is_tried_here_and_used_by_a_topic():
     assert set(RIGHT) == set(WRONG) == set(CHECKS) == used
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_a_check_passes_what_is_right_and_says_what_was_done(check):
-    relation, by = RIGHT[check]
-    assert _run(Step("", relation, check, by)).startswith(check)
+@pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in RIGHT.items() for case in cases])
+def test_a_check_passes_what_is_right_and_says_what_was_done(check, case):
+    assert _run(Step("", case[0], check, case[1])).startswith(check)
 
 
 @pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in WRONG.items() for case in cases])
@@ -195,12 +319,11 @@ def test_a_check_breaks_on_what_is_wrong(check, case):
         _run(Step("", case[0], check, case[1]))
 
 
-def test_every_size_is_checked():
-    n, k = sp.symbols("n k", integer=True, positive=True)
-    step = Step("", equal(sp.Sum(k, (k, 1, n)), 2 * n - 1))
-    _run(step, sizes=({n: 1}, {n: 2}))
-    with pytest.raises(BrokenError, match="6"):
-        _run(step, sizes=({n: 1}, {n: 2}, {n: 3}))
+def test_a_program_is_compared_at_every_size():
+    step = Step("", equal(_total(a[k]), _total(a[k])), "program", lambda read: read(a[1]) + read(a[2]))
+    _run(step, sizes=({n: 2},))
+    with pytest.raises(BrokenError, match="a3"):
+        _run(step, sizes=({n: 2}, {n: 3}))
 
 
 def test_the_slope_of_a_maximum_is_not_that_of_a_constant():
@@ -208,7 +331,7 @@ def test_the_slope_of_a_maximum_is_not_that_of_a_constant():
     names = (Name(largest, "", lambda size: sp.Max(x, y)),)
     step = Step("", equal(sp.Derivative(largest, x), 0))
     with pytest.raises(BrokenError):
-        CHECKS["identity"](Chain(names, (step,)), step)
+        prove_step(Chain(names, (step,)), step)
 
 
 def test_an_unknown_topic_suggests_near_ones():
@@ -300,6 +423,44 @@ def test_alignment_uniformity_ends_in_the_limit_of_many_negatives():
     mean = np.exp(negatives / 0.5).mean()
     found = _Result("alignment-uniformity", {"K": 3}).right(c=0.9, tau=0.5, A=mean)
     assert found == pytest.approx(_info_nce([0.9, *negatives], 0.5) - np.log(20000), abs=1e-3)
+
+
+def _expected_uniformity(size, share, high, low, positive):
+    """E log(positive / M + mean of M draws), each `high` with that probability, else `low`, with 50 digits."""
+    from mpmath import binomial, log, mpf
+
+    return sum(
+        binomial(size, n) * mpf(share) ** n * mpf(1 - share) ** (size - n)
+        * log((positive + n * high + (size - n) * low) / size)
+        for n in range(size + 1)
+    )  # fmt: skip
+
+
+def test_alignment_uniformity_leaves_out_what_is_of_order_2_in_1_over_m():
+    from mpmath import exp, log, mp, mpf
+
+    found = _Result("alignment-uniformity", {"K": 1, "D": 2}, "U").sides[1].removeO()
+    tau, c, share = mpf("0.7"), mpf("0.3"), 0.25
+    with mp.workdps(50):
+        high, low, positive = exp(1 / tau), exp(-1 / tau), exp(c / tau)
+        mean = share * high + (1 - share) * low
+        numbers = {"tau": tau, "c": c, "A": mean, "V": share * (1 - share) * (high - low) ** 2}
+
+        def left_out(size, **changed):
+            values = {**numbers, "epsilon": 1 / mpf(size), **changed}
+            ours = found.evalf(50, subs={v: values[v.name] for v in found.free_symbols})
+            return abs(_expected_uniformity(size, share, high, low, positive) - mpf(ours))
+
+        assert log(left_out(128) / left_out(256), 2) == pytest.approx(2, abs=0.05)
+        assert log(left_out(128, V=mpf(0)) / left_out(256, V=mpf(0)), 2) == pytest.approx(1, abs=0.05)
+
+
+def test_alignment_uniformity_has_the_coefficient_of_the_circle():
+    from scipy.special import i0
+
+    found = _Result("alignment-uniformity", {"K": 1, "D": 2}, "U")
+    given = {"tau": 0.5, "c": 1, "A": i0(2), "V": i0(4) - i0(2) ** 2}
+    assert found.right(**given, epsilon=1) - found.right(**given, epsilon=0) == pytest.approx(2.65395, abs=1e-5)
 
 
 def test_supcon_in_out_ends_in_the_right_order():

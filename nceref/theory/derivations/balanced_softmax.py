@@ -75,6 +75,12 @@ def _chain():
         steps=_steps(),
         sizes=({C: 2, i: 1}, {C: 3, i: 2}),
         ranges={q: (0, 1), g: (0, 1)},
+        indices={i: (1, C - 1)},
+        conditions=(
+            "C is at least 2",
+            "every class has a positive frequency and likelihood",
+            "inputs of a class are distributed alike in both sets",
+        ),
     )
 
 

@@ -4,18 +4,20 @@ import sympy as sp
 
 from nceref.exact.number_systems import Symbols
 from nceref.losses import dcl, info_nce
-from nceref.theory.chain import Chain, Name, Step, at_most, equal, less
+from nceref.theory.chain import Chain, Name, Step, Use, at_most, equal, less
 from nceref.theory.derivation import Derivation
 
 N, i, k, m = sp.symbols("N i k m", integer=True, positive=True)
-tau, x = sp.Symbol("tau", positive=True), sp.Symbol("x", real=True)
+tau, count = sp.symbols("tau n", positive=True)
+x = sp.Symbol("x", real=True)
 L, L_D = sp.symbols("L L_D", real=True)
 s, P = sp.IndexedBase("s", real=True), sp.IndexedBase("P", positive=True)
 negatives = sp.log(sp.Sum(sp.exp(s[k] / tau), (k, 1, N - 1)))
 decoupled = negatives - s[0] / tau
 everyone = sp.Sum(sp.exp(s[m] / tau), (m, 0, N - 1))
-# Entries of the longest list that is checked; a shorter one ignores those beyond its end.
-extremes = {s[n]: sp.Integer(1 if n == 0 else -1) for n in range(5)}
+# No exponent is negative for cosines.
+raised = (s[k] - s[0] + 2) / tau
+cosines = at_most(s[0], 1), at_most(-1, s[i])
 
 
 def _others(read):
@@ -41,11 +43,19 @@ def _names():
         Name(L, "InfoNCE", sp.log(everyone) - s[0] / tau),
         Name(L_D, "decoupled loss: the positive is not in the denominator", decoupled),
         Name(P[i], "softmax probability of candidate i", sp.exp(s[i] / tau) / everyone),
-        Name(x, "any value of the decoupled loss"),
+        Name(x, "any number"),
     )  # fmt: skip
 
 
 def _steps():
+    share = Step("The positive has some probability,", less(0, P[0]), "sign")
+    tangent = Step(
+        "An exponential lies above its tangent at 0.", at_most(1 + x, sp.exp(x)), "tangent", (x, 0, sp.exp(x))
+    )
+    counted = Step("For cosines, none of these exponents is negative, and no exponential below 1:",
+                   at_most(N - 1, sp.Sum(sp.exp(raised), (k, 1, N - 1))), "follows",
+                   (Use(tangent, 1, {x: raised}, (k, 1, N - 1)), Use(cosines[0], (N - 1) / tau),
+                    Use(cosines[1], 1 / tau, {i: k}, (k, 1, N - 1))))  # fmt: skip
     return (
         Step("Start: InfoNCE.", equal(L, sp.log(everyone) - s[0] / tau), "program", _coupled),
         Step("Start: the decoupled loss.", equal(L_D, decoupled), "program", _in_batch),
@@ -58,11 +68,17 @@ def _steps():
         Step("Slope of the decoupled loss by the positive: constant.", equal(sp.Derivative(L_D, s[0]), -1 / tau)),
         Step("Chain rule: the slope of InfoNCE by the positive is smaller by the probability of all negatives,",
              equal(sp.Derivative(L, s[0]), (1 - P[0]) * sp.Derivative(L_D, s[0]))),
-        Step("which is below 1.", less(1 - P[0], 1), "numbers"),
+        share,
+        Step("so the factor is below 1.", less(1 - P[0], 1), "follows", (Use(share),)),
         Step("The losses differ by its logarithm.", equal(L - L_D, -sp.log(1 - P[0]))),
-        Step("The decoupled loss has no bound at 0: it is at least this for cosines, where the positive is at 1 and"
-             " every negative at -1.", at_most(sp.log(N - 1) - 2 / tau, L_D), "numbers", (extremes,)),
-        Step("Chain rule for a negative: the same factor, so both gradients have one direction.",
+        tangent,
+        counted,
+        Step("so the decoupled loss is at least this: it has no bound at 0.",
+             at_most(sp.log(N - 1) - 2 / tau, L_D), "increasing", (sp.log(count) - 2 / tau, count, Use(counted))),
+        Step("The bound is attained where the positive is at 1 and every negative at -1.",
+             equal(sp.log(sp.Sum(sp.exp((-1 - 1) / tau), (k, 1, N - 1))), sp.log(N - 1) - 2 / tau)),
+        Step("Chain rule for a negative: the same factor, so both gradients of one anchor have one direction. Those of"
+             " a batch need not, because each anchor has a factor of its own.",
              equal(sp.Derivative(L, s[i]), (1 - P[0]) * sp.Derivative(L_D, s[i]))),
     )  # fmt: skip
 
@@ -73,6 +89,12 @@ def _chain():
         steps=_steps(),
         sizes=({N: 3, i: 1}, {N: 5, i: 2}),
         ranges={tau: (sp.Rational(1, 10), 2)},
+        given=(less(1, N), *cosines),
+        indices={i: (1, N - 1)},
+        conditions=(
+            "one anchor with one positive: per anchor, not per batch",
+            "that similarities are cosines is used for the bound alone",
+        ),
     )
 
 

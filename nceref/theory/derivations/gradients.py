@@ -8,7 +8,7 @@ from nceref.theory.chain import Chain, Name, Step, equal
 from nceref.theory.derivation import Derivation
 
 N, i, k, m = sp.symbols("N i k m", integer=True, positive=True)
-tau, Z, L = sp.Symbol("tau", positive=True), sp.Symbol("Z", positive=True), sp.Symbol("L")
+tau, Z, L = sp.Symbol("tau", positive=True), sp.Symbol("Z", positive=True), sp.Symbol("L", real=True)
 s, P = sp.IndexedBase("s", real=True), sp.IndexedBase("P")
 loss = sp.log(Z) - s[0] / tau
 others = sp.Sum(P[k], (k, 1, N - 1))
@@ -46,8 +46,10 @@ def _steps():
              equal(sp.Derivative(L, s[0]), -others / tau)),
         Step("All slopes together vanish: equal shifts of all similarities do not change the loss.",
              equal((P[0] - 1) / tau + sp.Sum(P[k] / tau, (k, 1, N - 1)), 0)),
-        Step("Second slope by a negative: the push rises fastest where its probability is one half.",
+        Step("Second slope by a negative: how fast the push rises.",
              equal(sp.Derivative(P[i] / tau, s[i]), P[i] * (1 - P[i]) / tau**2)),
+        Step("It is a square short of a quarter: fastest where its probability is one half.",
+             equal(P[i] * (1 - P[i]) / tau**2, (sp.Rational(1, 4) - (P[i] - sp.Rational(1, 2)) ** 2) / tau**2)),
         Step("Chain rule by the temperature: the mean similarity under P appears.",
              equal(sp.Derivative(sp.log(Z), tau), -mean / tau**2)),
         Step("With the second term, the slope by the temperature.",
@@ -60,6 +62,12 @@ def _chain():
         names=_names(),
         steps=_steps(),
         sizes=({N: 2, i: 1}, {N: 4, i: 2}),
+        indices={i: (1, N - 1)},
+        conditions=(
+            "N is at least 2",
+            "one anchor with one positive",
+            "each similarity is free: slopes by embeddings are others",
+        ),
     )
 
 

@@ -13,6 +13,7 @@ J, best = sp.Symbol("J", real=True), sp.Symbol("h_best", positive=True)
 sigmoid = 1 / (1 + sp.exp(-u))
 objective = p_d * sp.log(h) + ratio * p_n * sp.log(1 - h)
 slope = p_d / h - ratio * p_n / (1 - h)
+fall = p_d / h**2 + ratio * p_n / (1 - h) ** 2
 share = p_d / (p_d + ratio * p_n)
 
 
@@ -42,10 +43,10 @@ def _steps():
              equal(sp.Derivative(J, h), slope)),
         Step("which is 0 at the share of the data among all samples there.",
              equal(h, share), "solve", (slope, h)),
-        Step("The slope falls everywhere, so this is the maximum.",
-             less(sp.Derivative(slope, h), 0), "numbers"),
-        Step("No other value gives more.",
-             at_most(J, p_d * sp.log(best) + ratio * p_n * sp.log(1 - best)), "numbers"),
+        Step("The slope falls everywhere:", equal(sp.Derivative(slope, h), -fall)),
+        Step("by squares with positive factors.", less(0, fall), "sign"),
+        Step("So this is the maximum: no other value gives more.",
+             at_most(J, p_d * sp.log(best) + ratio * p_n * sp.log(1 - best)), "tangent", (h, best, fall)),
         Step("The sigmoid of the log-odds has the same form.", equal(sigmoid, p_m / (p_m + ratio * p_n))),
         Step("Two such shares are equal where the model is the density of the data, normalized: nobody had to"
              " normalize it.",
@@ -58,6 +59,13 @@ def _chain():
         names=_names(),
         steps=_steps(),
         ranges={h: (0, 1)},
+        given=(less(h, 1),),
+        conditions=(
+            "p_n > 0 where p_d > 0",
+            "the model contains p_d",
+            "the points are those where p_d > 0",
+            "infinitely many samples",
+        ),
     )
 
 

@@ -71,6 +71,8 @@ def _chain():
         names=_names(),
         steps=_steps(),
         sizes=({C: 2, A: 3, K: 1, i: 1}, {C: 3, A: 4, K: 2, i: 2}),
+        indices={i: (1, K)},
+        conditions=("1 <= K <= A", "the sum form, at temperature 1, of one anchor"),
     )
 
 

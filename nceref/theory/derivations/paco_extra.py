@@ -11,6 +11,7 @@ L, best = sp.Symbol("L_extra", real=True), sp.Symbol("p_best", positive=True)
 extra = -sp.log(p) - a * sp.log(1 - p)
 lowest = -sp.log(best) - a * sp.log(1 - best)
 slope = -1 / p + a / (1 - p)
+rise = 1 / p**2 + a / (1 - p) ** 2
 
 
 def _rounds(number, text):
@@ -38,11 +39,12 @@ def _steps():
     return (
         Step("Start: the slope of the extra term.", equal(sp.Derivative(L, p), slope)),
         Step("It is 0 at one point.", equal(p, 1 / (1 + a)), "solve", (slope, p)),
-        Step("It rises everywhere, so the term is convex and the point its minimum.",
-             less(0, sp.Derivative(slope, p)), "numbers"),
+        Step("It rises everywhere:", equal(sp.Derivative(slope, p), rise)),
+        Step("by squares with positive factors, so the term is convex and the point its minimum.",
+             less(0, rise), "sign"),
         Step("Curvature there.", equal(1 / best**2 + a / (1 - best) ** 2, (1 + a) ** 3 / a)),
         Step("Value there.", equal(lowest, (1 + a) * sp.log(1 + a) - a * sp.log(a))),
-        Step("No other probability gives less.", at_most(lowest, L), "numbers"),
+        Step("No other probability gives less.", at_most(lowest, L), "tangent", (p, best, rise)),
         Step("The published setting.", equal(product, sp.Rational(256, 625))),
         Step("That is the published 0.41, rounded.", _rounds(product, "0.41"), "numbers"),
         Step("The minimum there.", equal(center, sp.Rational(625, 881))),
@@ -57,6 +59,8 @@ def _chain():
         names=_names(),
         steps=_steps(),
         ranges={p: (0, 1)},
+        given=(less(p, 1),),
+        conditions=("p is free", "every class has the expected number of positives"),
     )
 
 

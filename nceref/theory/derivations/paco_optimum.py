@@ -4,11 +4,11 @@ import sympy as sp
 
 from nceref.exact.number_systems import Symbols
 from nceref.losses import paco
-from nceref.theory.chain import Chain, Name, Step, at_most, equal, less
+from nceref.theory.chain import Chain, Name, Step, Use, at_most, equal, less
 from nceref.theory.derivation import Derivation
 
 K, k, i = sp.symbols("K k i", integer=True, positive=True)
-alpha, c, u, v, multiplier = sp.symbols("alpha c u v lambda", positive=True)
+alpha, c, u, v, r, multiplier = sp.symbols("alpha c u v r lambda", positive=True)
 x, y, w, L = sp.symbols("x y w L", real=True)
 E, free = sp.Symbol("E", positive=True), sp.Symbol("F", real=True)
 z, q = sp.IndexedBase("z", real=True), sp.IndexedBase("q", positive=True)
@@ -35,8 +35,9 @@ def _all_terms(of_positive):
 center, positive = sp.exp(x) / E, sp.exp(z[k]) / E
 total = 1 + alpha * K
 lowest = total * sp.log(total) - alpha * K * sp.log(alpha)
-reached = _loss(1 / (total + 2 * v), alpha / (total + 2 * v))
+reached = -sp.log(1 / (total + 2 * v)) - alpha * K * sp.log(alpha / (total + 2 * v))
 surplus = -sp.log(total * center) - alpha * sp.Sum(sp.log(total / alpha * positive), (k, 1, K))
+left_over = total * (1 - center - sp.Sum(positive, (k, 1, K)))
 lagrangian = free + multiplier * (c + sp.Sum(q[k], (k, 1, K)) + u - 1)
 
 
@@ -59,6 +60,10 @@ def _names():
 
 
 def _steps():
+    return (*_lagrange(), *_gibbs(), *_published())
+
+
+def _lagrange():
     return (
         Step("Start: the weighted loss over positives and own center.",
              equal(L, -sp.log(center) - alpha * sp.Sum(sp.log(positive), (k, 1, K))), "program", _program),
@@ -72,12 +77,36 @@ def _steps():
              equal(sp.Derivative(lagrangian, u), multiplier)),
         Step("The probabilities add up to 1, which gives the multiplier.",
              equal(multiplier, total), "solve", (1 / multiplier + K * alpha / multiplier - 1, multiplier)),
-        Step("The loss is convex in the probabilities, so this is its lowest point and not its highest.",
-             less(0, sp.Derivative(-alpha / q[i], q[i])), "numbers"),
+        Step("That slope rises with its own probability alone:",
+             equal(sp.Derivative(-alpha / q[i], q[i]), alpha / q[i] ** 2)),
+        Step("by a square with a positive factor, and so does that by the center. The loss is convex in the"
+             " probabilities, and this is its lowest point.", less(0, alpha / q[i] ** 2), "sign"),
         Step("Its value there.", equal(_loss(1 / total, alpha / total), lowest)),
-        Step("No logits give less: what is above that value is a weighted sum of logarithms of ratios,",
-             equal(L - lowest, surplus)),
-        Step("not negative by Gibbs' inequality.", at_most(0, surplus), "numbers"),
+    )  # fmt: skip
+
+
+def _gibbs():
+    tangent = Step("A logarithm lies below its tangent at 1, so",
+                   at_most(1 - r, -sp.log(r)), "tangent", (r, 1, 1 / r**2))  # fmt: skip
+    weighed = Step("that sum is at least what the probabilities of these leave over,",
+                   at_most(left_over, surplus), "follows",
+                   (Use(tangent, 1, {r: total * center}),
+                    Use(tangent, alpha, {r: total / alpha * positive}, (k, 1, K))))  # fmt: skip
+    others = Step("which the others have.", at_most(0, total * (sp.exp(y) + sp.exp(w)) / E), "sign")
+    return (
+        Step(
+            "No logits give less, which needs no slopes. What is above that value is a weighted sum of logarithms,",
+            equal(L - lowest, surplus),
+        ),
+        tangent,
+        weighed,
+        others,
+        Step("This is Gibbs' inequality.", at_most(lowest, L), "follows", (Use(weighed), Use(others))),
+    )
+
+
+def _published():
+    return (
         Step("The value is an infimum: the others have to leave the softmax for it.",
              equal(sp.Limit(reached, v, 0, "+"), lowest), "limit"),
         Step("With the multiplier, the probability of a positive,",
@@ -96,6 +125,12 @@ def _chain():
         steps=_steps(),
         sizes=({K: 1, i: 1}, {K: 3, i: 2}),
         ranges={c: (0, 1), q: (0, 1), alpha: (0, 1)},
+        indices={i: (1, K)},
+        conditions=(
+            "the sum form, at temperature 1, of one anchor: per anchor, not per batch",
+            "logits are free: no embeddings have to have them",
+            "the others count by the sum of their exponentials alone; one center and one sample stand for all of them",
+        ),
     )
 
 

@@ -4,8 +4,9 @@ import sympy as sp
 
 from nceref.exact.number_systems import Symbols
 from nceref.losses import simple
-from nceref.theory.chain import Chain, Name, Step, at_most, equal, less
+from nceref.theory.chain import Chain, Name, Step, Use, at_most, equal, less
 from nceref.theory.derivation import Derivation
+from nceref.theory.derivations import tau_infinity
 
 N, k, i, n = sp.symbols("N k i n", integer=True, positive=True)
 tau, beta, x = sp.symbols("tau beta x", positive=True)
@@ -51,6 +52,10 @@ def _names():
 
 
 def _steps():
+    other = tau_infinity.DERIVATION.steps()
+    at, topic = {tau_infinity.beta: 1 / meeting}, (tau_infinity.DERIVATION.name, other)
+    jensen = next(step for step in other.steps if step.relation == at_most(tau_infinity.linear, tau_infinity.L))
+    hoeffding = other.steps[-1]
     return (
         Step("Start: the simple loss.", equal(L_simple, weight * S - s[0]), "program", _program),
         Step("InfoNCE for a high temperature, to the first order (see tau-infinity).",
@@ -66,9 +71,10 @@ def _steps():
              equal(_line(meeting) - met, sp.log(N))),
         Step("and at any other one a multiple of the simple loss.", equal(L_1, sp.log(N) + meeting / tau * met)),
         Step("InfoNCE itself is not linear there: it is above the simple loss by log N at least,",
-             at_most(sp.log(N) + met, L_m), "numbers"),
+             at_most(sp.log(N) + met, L_m), "follows", (Use(jensen, at=at, topic=topic),)),
         Step("and what remains has Hoeffding's bound (see tau-infinity).",
-             at_most(L_m - sp.log(N) - met, R**2 / (8 * meeting**2)), "numbers"),
+             at_most(L_m - sp.log(N) - met, R**2 / (8 * meeting**2)), "follows",
+             (Use(hoeffding, at={**at, tau_infinity.b: tau_infinity.a + R}, topic=topic),)),
         Step("That bound does not vanish for many negatives; with cosines, R = 2, it goes to 1/2.",
              equal(sp.Limit(2**2 / (8 * ((x - 1) / x) ** 2), x, sp.oo), sp.Rational(1, 2)), "limit"),
         Step("Nor are the negatives pushed alike: the weights of two of them have a ratio,",
@@ -88,6 +94,9 @@ def _chain():
         names=_names(),
         steps=_steps(),
         sizes=({N: 3, i: 1}, {N: 5, i: 3}),
+        given=(less(1, N),),
+        indices={i: (1, N - 1)},
+        conditions=("one anchor with one positive; the ratio of two negatives wants N at least 3",),
     )
 
 

@@ -4,7 +4,7 @@ import sympy as sp
 
 from nceref.exact.number_systems import Symbols
 from nceref.losses import supcon_in, supcon_out
-from nceref.theory.chain import Chain, Name, Step, at_most, equal, less
+from nceref.theory.chain import Chain, Name, Step, Use, at_most, equal
 from nceref.theory.derivation import Derivation
 
 n, A, k, m, i = sp.symbols("n A k m i", integer=True, positive=True)
@@ -42,6 +42,11 @@ def _names():
 
 
 def _steps():
+    tangent = Step("For any number: a logarithm lies below its tangent at 1,",
+                   at_most(1 - x, -sp.log(x)), "tangent", (x, 1, 1 / x**2))  # fmt: skip
+    summed = Step("with the ratios as arguments, averaged,",
+                  at_most(_over_positives(1 - P[k] / mean), -_over_positives(sp.log(P[k] / mean))), "follows",
+                  (Use(tangent, 1 / n, {x: P[k] / mean}, (k, 1, n)),))  # fmt: skip
     return (
         Step("Start: the mean outside.", equal(L_out, -_over_positives(sp.log(P[k]))), "program",
              _program(supcon_out, **queue)),
@@ -50,20 +55,13 @@ def _steps():
              equal(L_out - L_in, -_over_positives(sp.log(P[k] / mean)))),
         Step("For two positives with probabilities a and b: arithmetic against geometric mean.",
              equal(((a + b) / 2) ** 2 - a * b, (a - b) ** 2 / 4)),
-        Step("For any number: the logarithm lies below its tangent at 1. Their difference has this slope,",
-             equal(sp.Derivative(x - 1 - sp.log(x), x), 1 - 1 / x)),
-        Step("which is 0 at one point,", equal(x, sp.Integer(1)), "solve", (1 - 1 / x, x)),
-        Step("and rises everywhere, so that this point is the minimum, with value 0.",
-             less(0, sp.Derivative(1 - 1 / x, x)), "numbers"),
-        Step("So minus the logarithm is at least one minus its argument,",
-             at_most(1 - x, -sp.log(x)), "numbers", ({x: sp.Integer(1)},)),
-        Step("with the ratios as arguments, summed up,",
-             at_most(_over_positives(1 - P[k] / mean), -_over_positives(sp.log(P[k] / mean))), "numbers"),
+        tangent,
+        summed,
         Step("and the ratios have mean 1.", equal(_over_positives(1 - P[k] / mean), 0)),
-        Step("Positives that are all alike attain it.",
-             equal(sp.Limit(-(sp.log(a) + sp.log(b)) / 2 + sp.log((a + b) / 2), b, a), 0), "limit"),
+        Step("Positives that are all alike, with one probability a, attain it.",
+             equal(-_over_positives(sp.log(a)) + sp.log(_over_positives(a)), 0)),
         Step("Hence the loss with the mean inside is a lower bound of the other one.",
-             at_most(L_in, L_out), "numbers"),
+             at_most(L_in, L_out), "follows", (Use(summed),)),
     )  # fmt: skip
 
 
@@ -73,6 +71,7 @@ def _chain():
         steps=_steps(),
         sizes=({n: 2, A: 3, i: 1}, {n: 3, A: 4, i: 1}),
         ranges={tau: (sp.Rational(1, 5), 2)},
+        conditions=("1 <= n <= A", "one anchor, with the mean over its own positives"),
     )
 
 
