@@ -135,9 +135,9 @@ class LossFunction:
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
         bound = bound_loss(self.declaration, arrays, arguments)
-        parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
-        means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
         with bound.naming_arguments():
+            parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
+            means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
             for name, mean in means.items():
                 check_finite(mean, f"the part {name}")
         return means

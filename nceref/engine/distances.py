@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nceref.engine.arrays import check_finite
 from nceref.engine.embeddings import Gradients, Rows, merge
-from nceref.engine.namespaces import array_namespace, number_format
-from nceref.engine.similarity import ONE, Accumulator, Factor
+from nceref.engine.namespaces import array_namespace
+from nceref.engine.similarity import ONE, Accumulator, Factor, in_range
 
 Array = Any
 
@@ -52,10 +51,8 @@ class SquaredDistance:
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
         s = -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.points.balanced[1])
-        if self.bound > number_format(xp, s.dtype).largest:
-            # In units of such distances, those of near rows are lost.
-            check_finite(s, "a logit")
-        return s
+        # In units of distances beyond the range, those of near rows are lost.
+        return in_range(s, self.bound)
 
     def gradient(self, mirrored: bool) -> "_SquaredDistanceGradient":
         return _SquaredDistanceGradient(self, mirrored)

@@ -17,8 +17,10 @@ are `mirrored`, which only symmetric logits can be, each pair of blocks comes on
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from nceref.engine.arrays import check_finite
 from nceref.engine.embeddings import Gradients, Rows, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.scaling import shifted, times_power
@@ -52,11 +54,17 @@ class Factor:
 
     def multiply(self, x: Array, exponent: int) -> Array:
         """The array times the factor times 2^exponent, in place where that is a number of its format."""
-        number = number_format(array_namespace(x), x.dtype)
         by = self.times_power(exponent)
-        if number.smallest <= by <= number.largest:
-            x *= by
-            return x
+        if not _is_number(by, x):
+            return self.multiplied(x, exponent)
+        x *= by
+        return x
+
+    def multiplied(self, x: Array, exponent: int) -> Array:
+        """The same as a fresh array."""
+        by = self.times_power(exponent)
+        if _is_number(by, x):
+            return by * x
         mantissa, own = math.frexp(self.scalar)
         return times_power(x * (mantissa if self.power == 1 else 1 / mantissa), self.power * own + exponent)
 
@@ -67,6 +75,12 @@ class Factor:
         mantissa, own = math.frexp(self.scalar)
         # -inner / scalar^2, whose square may leave the range alone.
         return times_power(-inner / mantissa / mantissa, exponent - 2 * own)
+
+
+def _is_number(x: float, like: Array) -> bool:
+    """Whether the format of an array has such a number; an infinite factor times a row of zeros would be NaN."""
+    number = number_format(array_namespace(like), like.dtype)
+    return bool(number.smallest <= x <= number.largest)
 
 
 ONE = Factor()
@@ -169,6 +183,25 @@ def _shifted(s: Array, offset: Offset | None, columns: slice) -> Array:
     return s
 
 
+def in_range(s: Array, bound: float) -> Array:
+    """The logits, where none left the range: what a statistic makes of an infinite one may be a number.
+
+    Parameters
+    ----------
+    s : array
+    bound : float
+        Where no |s| is larger than a number of the format, they are not looked through.
+
+    Raises
+    ------
+    RangeError
+        If a logit is infinite or NaN.
+    """
+    if not bound <= number_format(array_namespace(s), s.dtype).largest:
+        check_finite(s, "a logit")
+    return s
+
+
 def _largest(offset: Offset | None) -> float:
     if offset is None:
         return 0.0
@@ -201,7 +234,7 @@ class Dot:
         """What products of balanced rows are multiplied by."""
         return self.factor.times_power(sum(self.exponents))
 
-    @property
+    @cached_property
     def bound(self) -> float:
         return self.scale * self.anchors.longest * self.candidates.longest + _largest(self.offset)
 
@@ -215,8 +248,9 @@ class Dot:
 
     def block(self, rows: slice, columns: slice) -> Array:
         # The factor goes into the rows, which are fewer numbers than the block where D is below its width.
-        s = (self.scale * self.anchors.balanced[0][rows, :]) @ self.candidates.balanced[0][columns, :].T
-        return _shifted(s, self.offset, columns)
+        a = self.factor.multiplied(self.anchors.balanced[0][rows, :], sum(self.exponents))
+        s = _shifted(a @ self.candidates.balanced[0][columns, :].T, self.offset, columns)
+        return in_range(s, self.bound)
 
     def reordered(self, rows: Array, columns: Array) -> "Dot":
         """The same logits with anchors and candidates in another order; there must be no offset by candidate."""
@@ -301,7 +335,7 @@ class Given:
         """What the balanced values are multiplied by."""
         return self.factor.times_power(self.source.balanced[1])
 
-    @property
+    @cached_property
     def bound(self) -> float:
         xp = array_namespace(self.like)
         return self.scale * float(xp.max(xp.abs(self.source.balanced[0]))) + _largest(self.offset)
@@ -316,7 +350,9 @@ class Given:
         return self.source.values
 
     def block(self, rows: slice, columns: slice) -> Array:
-        return _shifted(self.scale * self.source.balanced[0][rows, columns], self.offset, columns)
+        values, exponent = self.source.balanced
+        s = _shifted(self.factor.multiplied(values[rows, columns], exponent), self.offset, columns)
+        return in_range(s, self.bound)
 
     def gradient(self, mirrored: bool) -> "_GivenGradient":
         return _GivenGradient(self)

@@ -134,9 +134,9 @@ def bounds(declaration: Any, /, *arrays: Any, accumulate: Any = None, **named: A
     info = np.finfo(wide)
     # The walk is in float64 whatever the format is, which enters through `RoundingFormat` alone.
     wider = {name: x.astype(np.float64) if name in stored else x for name, x in inputs.items()}
-    result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
-    grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
     with BoundLoss(loss, inputs).naming_arguments():
+        result = Analysis(loss.plan(**wider), RoundingFormat(float(info.eps) / 2, float(info.tiny))).run()
+        grads = {name: b + _storage(stored.get(name), result.sizes[name]) for name, b in result.grads.items()}
         check_finite(result.value, "the bound of the value")
         for name, b in grads.items():
             check_finite(np.asarray(b), f"the bound of the gradient of `{name}`")

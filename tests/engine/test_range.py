@@ -243,3 +243,18 @@ def test_distances_beyond_the_range_are_refused_by_name():
     with pytest.raises(InputError, match=r"a logit leaves the range of float32.*`x`"):
         get_loss("uniformity")(x, normalize="none")
     assert get_loss("uniformity")(x, t=1e-39, normalize="none") == pytest.approx(-math.log(3))
+
+
+def test_an_infinite_logit_is_refused_where_its_loss_would_be_a_number():
+    """-0.2 h + 0.3 h with h near the largest number: the first product alone is infinite, with the wrong sign."""
+    huge = float(np.finfo(np.float32).max)
+    image, text = np.float32([[-0.19, 0.23]]), np.float32([[-huge, -huge]])
+    with pytest.raises(InputError, match="a logit leaves the range of float32"):
+        get_loss("siglip")(image, text, logit_scale=8.3, normalize="none")
+
+
+def test_rows_of_zeros_have_logits_of_zero_at_any_temperature():
+    """In float32 the inverse of this temperature is infinite."""
+    given = {"labels": [1, 0], "centers": np.float32([[1.0], [0.0]]), "alpha": 0.2, "normalize": "none"}
+    values = [get_loss("paco")(np.zeros((2, 1), "f4"), **given, temperature=t) for t in (1e-295, 1.0)]
+    assert values[0] == values[1]
