@@ -24,6 +24,7 @@ from nceref.tolerance.forward import (
     finite,
     linear,
     log_share,
+    most_change,
     oriented,
     pattern,
 )
@@ -86,10 +87,12 @@ def _vjp_error(
     else:
         derivative = weight * stat.slope(s)
         # The slope of a sum of the logits themselves is 1, without an error of its own.
-        relative = (
-            4 * fmt.u if np.all(derivative == weight) else np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
-        )
-        far = np.abs(derivative) * relative
+        if np.all(derivative == weight):
+            far = 4 * fmt.u * np.abs(derivative)
+        else:
+            far = np.abs(derivative) * np.expm1(np.minimum(ds + fmt.u * (np.abs(s) + 8), LARGE))
+            # A slope of 0 may be one that a rounded logit has hidden.
+            far = np.where(2 * ds >= LARGE, weight * most_change(stat.slope, s, ds), far)
     part = slope[:, None] * derivative
     # Where a rounded logit has hidden the largest share, the slope is wrong for all of it.
     most = np.maximum(np.abs(derivative), far)

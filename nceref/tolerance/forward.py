@@ -5,6 +5,7 @@ bound on their error, entry by entry, `mask` and `weight` say where a statistic 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -311,8 +312,9 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
     out, error : array of shape (rows,)
     """
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
+    change = np.where(2 * ds >= LARGE, most_change(statistic.f, s, ds), slope * ds * np.exp(np.minimum(ds, LARGE)))
     # No f is steeper than 1.
-    entry = np.minimum(slope * ds * np.exp(np.minimum(ds, LARGE)), ds) + 4 * fmt.u * np.abs(f)
+    entry = np.minimum(change, ds) + 4 * fmt.u * np.abs(f)
     if not linear(statistic, s):
         # An exponential below the range is lost, whatever it is multiplied by later.
         entry = entry + fmt.tiny
@@ -324,6 +326,11 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
     return np.sum(weight * f, axis=1), np.sum(weight * entry, axis=1) + fmt.gamma(fmt.ratio * count + 1) * np.sum(
         size, axis=1
     )
+
+
+def most_change(function: Callable[[Array], Array], s: Array, ds: Array) -> Array:
+    """How far a monotone function moves where its argument moves by up to `ds`, in digits only if `ds` is not small."""
+    return np.maximum(*(np.abs(function(moved) - function(s)) for moved in (s + ds, s - ds)))
 
 
 def linear(statistic: Sum, s: Array) -> bool:

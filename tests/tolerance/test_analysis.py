@@ -75,6 +75,18 @@ def test_a_logit_that_rounding_hides_is_in_the_bound():
             assert np.all(allowed.grads[name] <= 4 * huge)
 
 
+def test_a_slope_that_rounding_hides_is_in_the_bound():
+    """Logits are 0 exactly; the negative ones, whose slope is 1/2 there, may come out so low that it is 0."""
+    huge = float(np.finfo(np.float32).max)
+    image, text = np.array([[-huge, huge], [huge, -huge]]), np.array([[huge, huge], [-huge, -huge]])
+    for scale in (16.547251134547633, 8.3, 3.1):
+        given = {"image": image, "text": text, "logit_scale": scale, "normalize": "none"}
+        allowed = bounds(losses.siglip, **given)
+        assert np.log(4) <= allowed.value
+        # Each pair has a slope of 1/2 per image: -1/2 for its own text, 1/2 for the other.
+        assert np.all(allowed.grads["image"] >= scale * huge / 2)
+
+
 def test_bound_grows_as_the_temperature_falls():
     z1, z2 = pairs()
     sizes = [bounds(losses.nt_xent, z1, z2, temperature=t).value for t in (1.0, 0.1, 0.01, 0.001)]
