@@ -52,6 +52,11 @@ class Step:
         """That of the relation."""
         return sign(self.relation)
 
+    @property
+    def uses(self) -> tuple["Use", ...]:
+        """What it rests on."""
+        return tuple(x for x in self.by if isinstance(x, Use)) if isinstance(self.by, tuple) else ()
+
 
 @dataclass(frozen=True, eq=False)
 class Use:

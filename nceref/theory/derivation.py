@@ -10,7 +10,8 @@ from nceref.errors import DeclarationError, InputError
 from nceref.output.pages import WIDTH, fitting
 from nceref.registry import discover, pick
 from nceref.theory.chain import BrokenError, Chain, Name, Step, equal, index_ranges
-from nceref.theory.proofs import interval, prove
+from nceref.theory.proofs import prove
+from nceref.theory.relations import interval
 
 _MARGIN = "    "
 
@@ -49,6 +50,9 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     chain = derivation.steps()
     notes = []
     for number, step in enumerate(chain.steps, 1):
+        for use in step.uses:
+            if use.topic:
+                follow(get(use.topic[0]))
         try:
             notes.append(prove(chain, step))
         except BrokenError as broken:
@@ -126,7 +130,8 @@ def _given(chain: Chain, write: Callable[[Any], str], words: Callable[[str], str
 def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
     """From where the random points are, and the sizes."""
     drawn: dict[tuple[Any, Any], list[str]] = {}
-    for x in _free(chain):
+    computed = {name.symbol for name in chain.names if callable(name.definition)}
+    for x in (x for x in _free(chain) if x not in computed):
         drawn.setdefault(interval(chain, x), []).append(write(x))
     points = "; ".join(f"{', '.join(names)} in ({low}, {high})" for (low, high), names in drawn.items())
     listed = ["with " + ", ".join(f"{write(x)} = {n}" for x, n in size.items()) for size in chain.sizes if size]
@@ -136,10 +141,10 @@ def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
 
 
 def _free(chain: Chain) -> list[Any]:
-    """The real numbers that the steps are about: names without a definition, and others, in the order of the page."""
+    """The real numbers that the steps are about and that have no formula, in the order of the page."""
     from sympy import Indexed
 
-    defined = {name.symbol for name in chain.names if name.definition is not None}
+    defined = {name.symbol for name in chain.names if name.definition is not None and not callable(name.definition)}
     symbols = [name.symbol for name in chain.names]
     labels = {x.base.label for x in symbols if isinstance(x, Indexed)}
     for step in chain.steps:

@@ -195,7 +195,13 @@ def _sign(x: Any, facts: Mapping[Any, bool], *, strict: bool) -> bool:
         return bool(_sign(x.base, facts, strict=strict) or (x.exp.is_even and (not strict or x.exp.is_negative)))
     if x.is_Pow:
         return _sign(x.base, facts, strict=strict)
-    return isinstance(x, sp.Sum) and _sign(x.function, facts, strict=strict)
+    return isinstance(x, sp.Sum) and _total_sign(x, facts, strict=strict)
+
+
+def _total_sign(total: Any, facts: Mapping[Any, bool], *, strict: bool) -> bool:
+    """Of a sum over an index: one without terms is 0."""
+    _, low, high = total.limits[0]
+    return _sign(total.function, facts, strict=strict) and (not strict or _sign(high - low + 1, facts, strict=True))
 
 
 def _sum_sign(parts: list[Any], facts: Mapping[Any, bool], *, strict: bool) -> bool:

@@ -170,6 +170,13 @@ POSITIVE = Step("", at_most(1 - t, -sp.log(t)), "tangent", (t, 1, 1 / t**2))
 AFTER = Step("", at_most(x, y))
 
 
+def test_what_a_step_takes_from_another_topic_is_followed_there(monkeypatch):
+    proved = []
+    monkeypatch.setattr(derivations, "prove", lambda chain, step: proved.append(step.rule) or "")
+    derivations.follow(replace(get("simple-loss")))
+    assert {step.rule for step in get("tau-infinity").steps().steps} <= {*proved}
+
+
 def _run(step, sizes=({n: 3, j: 2},)):
     chain = Chain(
         names=(), steps=(*SMALL, POSITIVE, step, AFTER), sizes=sizes, ranges={x: (-1, 0), y: (0, 1)},
@@ -190,7 +197,12 @@ RIGHT = {
         (equal(sp.Derivative(_total(a[k] ** 2), a[j]), 2 * a[j]), ()),
     ],
     "numbers": [(less(sp.Rational("3.14"), sp.pi), ())],
-    "sign": [(less(0, t + x**2), ()), (at_most(0, (y - x) * x**2), ()), (at_most(0, _total(a[k] ** 2)), ())],
+    "sign": [
+        (less(0, t + x**2), ()),
+        (at_most(0, (y - x) * x**2), ()),
+        (at_most(0, _total(a[k] ** 2)), ()),
+        (less(0, _total(sp.exp(a[k]))), ()),
+    ],
     "follows": [
         (at_most(2 * x + 1, 2 * y + 1), (Use(LOWER, 2),)),
         (less(n * x, n * y), (Use(UPPER, 1, {}, (k, 1, n)),)),
@@ -232,6 +244,8 @@ WRONG = {
         (less(0, x**2), ()),
         (at_most(0, x * t), ()),
         (less(0, 1 + x), ()),
+        # There may be no term.
+        (less(0, _total(sp.exp(a[k]), n - 1)), ()),
         (at_most(x, x + t), ()),
         (equal(0, sp.S.Zero), ()),
         (at_most(0, (y - x) * (t - 4)), ()),

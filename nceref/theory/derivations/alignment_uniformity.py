@@ -91,8 +91,8 @@ def _split():
              at_most(push, aligned), "increasing", (push, c, Use(perfect))),
         Step("by at most the distance from 1 times the largest slope, which is that at 1: it is convex.",
              at_most(aligned - push, (1 - c) / tau * share), "tangent", (c, 1, bend)),
-        Step("Only with perfect alignment does the published third line follow, with a uniformity that depends on"
-             " the negatives alone.",
+        Step("With perfect alignment the published third line follows, with a uniformity that depends on the negatives"
+             " alone.",
              equal(sp.Limit(-c / tau + push, c, 1, "-"), -1 / tau + aligned), "limit"),
     )  # fmt: skip
 

@@ -48,7 +48,7 @@ def _names():
 
 
 def _steps():
-    share = Step("The positive has some probability,", less(0, P[0]), "sign")
+    share = Step("and the positive has some probability too,", less(0, P[0]), "sign")
     tangent = Step(
         "An exponential lies above its tangent at 0.", at_most(1 + x, sp.exp(x)), "tangent", (x, 0, sp.exp(x))
     )
@@ -68,6 +68,7 @@ def _steps():
         Step("Slope of the decoupled loss by the positive: constant.", equal(sp.Derivative(L_D, s[0]), -1 / tau)),
         Step("Chain rule: the slope of InfoNCE by the positive is smaller by the probability of all negatives,",
              equal(sp.Derivative(L, s[0]), (1 - P[0]) * sp.Derivative(L_D, s[0]))),
+        Step("which is positive, because there are negatives,", less(0, sp.Sum(P[k], (k, 1, N - 1))), "sign"),
         share,
         Step("so the factor is below 1.", less(1 - P[0], 1), "follows", (Use(share),)),
         Step("The losses differ by its logarithm.", equal(L - L_D, -sp.log(1 - P[0]))),

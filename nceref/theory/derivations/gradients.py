@@ -35,7 +35,7 @@ def _steps():
         Step("Start: minus the logarithm of the probability of the positive.", equal(L, -sp.log(P[0])), "program",
              _program),
         Step("The logarithm of a quotient is a difference.", equal(-sp.log(sp.exp(s[0] / tau) / Z), loss)),
-        Step("Chain rule for the logarithm of the sum, for any candidate.",
+        Step("Chain rule for the logarithm of the sum, by a negative.",
              equal(sp.Derivative(sp.log(Z), s[i]), P[i] / tau)),
         Step("The second term depends on the positive alone, so a negative keeps this slope.",
              equal(sp.Derivative(L, s[i]), P[i] / tau)),

@@ -60,7 +60,7 @@ def _chain():
         steps=_steps(),
         ranges={p: (0, 1)},
         given=(less(p, 1),),
-        conditions=("p is free", "every class has the expected number of positives"),
+        conditions=("the probability of the centers is free", "every class has the expected number of positives"),
     )
 
 

@@ -79,8 +79,9 @@ def _lagrange():
              equal(multiplier, total), "solve", (1 / multiplier + K * alpha / multiplier - 1, multiplier)),
         Step("That slope rises with its own probability alone:",
              equal(sp.Derivative(-alpha / q[i], q[i]), alpha / q[i] ** 2)),
-        Step("by a square with a positive factor, and so does that by the center. The loss is convex in the"
-             " probabilities, and this is its lowest point.", less(0, alpha / q[i] ** 2), "sign"),
+        Step("by a square with a positive factor,", less(0, alpha / q[i] ** 2), "sign"),
+        Step("and so does that by the center. The loss is convex in the probabilities, and this is its lowest point.",
+             equal(sp.Derivative(-1 / c, c), c**-2)),
         Step("Its value there.", equal(_loss(1 / total, alpha / total), lowest)),
     )  # fmt: skip
 

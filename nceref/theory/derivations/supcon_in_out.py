@@ -42,7 +42,7 @@ def _names():
 
 
 def _steps():
-    tangent = Step("For any number: a logarithm lies below its tangent at 1,",
+    tangent = Step("For any positive number: a logarithm lies below its tangent at 1,",
                    at_most(1 - x, -sp.log(x)), "tangent", (x, 1, 1 / x**2))  # fmt: skip
     summed = Step("with the ratios as arguments, averaged,",
                   at_most(_over_positives(1 - P[k] / mean), -_over_positives(sp.log(P[k] / mean))), "follows",
