@@ -204,7 +204,7 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     try:
         value = expectation.at(alone)
     except OverflowError:
-        alone.absent("leaves the range of 64-bit floats")
+        alone.absent("leaves the range of 64-bit floats, or takes too long to add up")
         value = None
     sizes.read.update(alone.read)
     if value is not None and not math.isfinite(value):

@@ -14,7 +14,11 @@ def log_0f1(b: float, z: float) -> float:
     if math.isinf(z):
         msg = "the exponents leave the range of 64-bit floats"
         raise OverflowError(msg)
-    return float(mpmath.log(mpmath.hyp0f1(b, z)))
+    try:
+        return float(mpmath.log(mpmath.hyp0f1(b, z)))
+    except mpmath.libmp.NoConvergence as error:
+        msg = "the series takes too long for so large an exponent and D"
+        raise OverflowError(msg) from error
 
 
 def mean_log_sum(

@@ -117,10 +117,10 @@ class Sizes:
         if self.sigma < _COLDEST:
             self.absent(f"the integral takes too long for sigma < {_COLDEST}")
             return None
-        decoupled = self.chance(2 * self.n - 2, own=0)
+        temperature, decoupled = float(self.temperature), self.chance(2 * self.n - 2, own=0)
         if decoupled is None or not math.isfinite(decoupled):
             return decoupled
-        return decoupled + mean_softmax_cosine(int(self.n), 1 / self.sigma, int(self.dim)) / float(self.temperature)
+        return decoupled + mean_softmax_cosine(int(self.n), 1 / self.sigma, int(self.dim)) / temperature
 
     def paco_chance(self) -> float | None:
         """(1 + a K) E log(C + sum of e^(s/T) over the other rows), K positives, all center logits 0."""
@@ -239,13 +239,13 @@ class Sizes:
         It needs n e^U > 1. The least L is at most U, for random points have e^L = e^U in the mean; and as n grows, the
         bound comes up to U: it is U + log(1 - (e^-U - 1) / (n - 1)).
         """
-        n = int(self.n)
+        n, t = int(self.n), float(self.t)
         if n < 2:
             return None
-        simplex, uniform = -2 * float(self.t) * n / (n - 1), self.uniform()
-        excess = 0.0 if uniform is None else n * math.exp(uniform) - 1
-        # Less what rounding may add: regular polygons are that near to it.
-        return max(simplex, math.log(excess / (n - 1)) - 2.0**-46) if excess > 0 else simplex
+        simplex, uniform = -2 * t * n / (n - 1), self.uniform()
+        # Less what rounding may add to e^U, where U is a difference of numbers near 2t.
+        excess = 0.0 if uniform is None else n * math.exp(uniform) * (1 - 2.0**-48 * (1 + t)) - 1
+        return max(simplex, math.log(excess / (n - 1))) if excess > 0 else simplex
 
     def least_potential(self) -> float | None:
         """Uniformity of the points that minimize it, where they are known: simplex, polygon and cross-polytope.

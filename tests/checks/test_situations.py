@@ -43,7 +43,7 @@ def bound(n, dim):
 def test_polygons_minimize_uniformity_and_come_up_to_the_bound(n):
     sizes = Sizes({"n": n, "dim": 2, "t": 2.0})
     assert close(sizes.least_potential(), float(polygon(n)))
-    assert close(sizes.potential_bound(), float(bound(n, 2)), scale=100)
+    assert 0 <= bound(n, 2) - sizes.potential_bound() < 1e-11
     assert sizes.potential_bound() <= sizes.least_potential()
     # Terms of degree n and above of the potential are all that is between them: 2 I_n(4) e^-4.
     assert (n < 16) or 0 < polygon(n) - bound(n, 2) + mpmath.mpf(10) ** -45 < 1e-8
@@ -75,6 +75,19 @@ def test_mean_of_uniformity_is_exact_for_two_points_and_its_interval_holds_what_
     interval = mean_log_potential(40, 2.0, 2, Sizes({"n": 40, "dim": 2, "t": 2.0}).potential_bound())
     assert abs(drawn - interval) < interval.error + 2 * drawn.error
     assert drawn.error < interval.error / 10 < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("n", "dim", "t"),
+    [(2, 1, 1000.0), (3, 1, 1000.0), (300, 64, 1000.0), (10**12, 64, 1000.0), (10**12, 3, 1e-4), (40, 10**6, 1e4)],
+)
+def test_uniformity_has_finite_readings_in_order_at_the_ends_of_its_range(n, dim, t):
+    sizes = Sizes({"n": n, "dim": dim, "t": t})
+    chance, least, limit = sizes.potential_chance(), sizes.least_potential(), sizes.potential_bound()
+    assert limit <= (least if least is not None else chance + chance.error)
+    assert limit - 1e-12 * t <= chance - chance.error <= chance <= sizes.uniform() + 1e-12 * t
+    # Two points on a line are at a distance of 2: e^U is a half but for e^-4000.
+    assert (n, dim) != (2, 1) or limit == -4 * t
 
 
 def test_drawn_mean_is_the_integral_where_that_is_known():
@@ -168,6 +181,24 @@ def test_cold_temperatures_are_refused_with_the_reason():
         ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
         ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
         ("alignment", {"exponent": 3}, "chance", "known for a = 2 only"),
+        (
+            "uniformity",
+            {"n": 7, "dim": 3},
+            "optimum",
+            "known for N <= D + 1, N = 2 D and D = 2: it is above the lower bound, and at most chance",
+        ),
+        (
+            "uniformity",
+            {"n": 40, "dim": 10**6, "t": 1e5},
+            "chance",
+            "leaves the range of 64-bit floats, or takes too long to add up",
+        ),
+        (
+            "hcl",
+            {"n": 10**6, "temperature": 0.1, "dim": 8},
+            "chance",
+            "drawing takes too long for more than 100,000 negatives or T < 0.0001",
+        ),
         ("info_nce", {"n": 8, "temperature": 1e-5, "dim": 8}, "chance", "the integral takes too long for T < 0.0001"),
     ],
 )
