@@ -14,6 +14,7 @@ REST = {
     "experiment": "long-tail",
     "identify": "targets.py:loss",
     "mutants": "score nt-xent-own-logit-kept",
+    "plot-limits": "--similarities 0.5,0.1",
     "quadrants": "--steps 1",
     "derive": "paco-extra",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
@@ -25,6 +26,7 @@ NUMBERS = ("", "abc", "1.5.5", EVIL)
 BY_TYPE = {
     click.types.IntParamType: (*NUMBERS, "nan", "1e3"),
     click.types.FloatParamType: NUMBERS,
+    click.IntRange: (*NUMBERS, "0", "1000", "nan"),
     click.Choice: ("", "abc", EVIL),
 }
 FREE = {
@@ -44,6 +46,8 @@ FREE = {
     "identify --init": ("factor", "=3", EVIL),
     "identify --set": ("factor", "=3", EVIL),
     "plot-limits --out": (NOWHERE,),
+    "plot-limits --similarities": (*NUMBERS, "0.5,", "0.5;0.1"),
+    "plot-limits --temperatures": (*NUMBERS, "0.5", "0,1", "1,0.1", "nan,1", "0.1,inf"),
     "quadrants --json": (NOWHERE,),
     "quadrants --out": (NOWHERE,),
     "quadrants --resume": (NOWHERE, "targets.py"),
