@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo, show
+from nceref.cli.common import FINDING, echo, show, wrote
 
 
 @click.command(short_help="Draw the figures, or check those in a folder.")
@@ -43,7 +43,7 @@ def figures(
         files.must_be_writable({"--out": out}, {})
         alone = figure_files.draw_alone(figure_files.chosen(names), out, formats) if formats else None
         for path in alone or figure_files.draw(names, out):
-            echo(path)
+            wrote(path)
     else:
         checked = figure_files.check(names, out)
         for one in checked:

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import echo
+from nceref.cli.common import wrote
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, ...] | None:
@@ -20,7 +20,7 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
 @click.option(
     "--similarities",
-    metavar="S,S,...",
+    metavar="S,S[,S]",
     callback=_numbers,
     help="Draw your own case instead, as limits.svg and .png: the cosine of the positive, then those of negatives.",
 )
@@ -56,4 +56,4 @@ def plot_limits(
     else:
         paths = figure_files.draw(published, out)
     for path in paths:
-        echo(path)
+        wrote(path)

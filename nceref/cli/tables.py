@@ -42,7 +42,7 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
         _echo_names(chosen, form, out)
     elif out is not None:
         files.must_be_writable({"--out": out}, {})
-        table_formats.save(chosen, form, out, lambda done, path: echo(f"{done} {path}"), digits)
+        table_formats.save(chosen, form, out, lambda done, path: echo(f"{done} {path}", err=True), digits)
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")

@@ -42,13 +42,13 @@ def test_tables_as_csv_and_markdown_carry_the_columns(run):
 
 def test_tables_are_written_one_a_file_and_named(run, tmp_path):
     chosen = list(TABLES)[:2]
-    status, out, _ = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))
+    status, out, err = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))
     paths = [tmp_path / "new" / f"{name}.csv" for name in chosen]
-    assert (status, out) == (0, "".join(f"wrote {path}\n" for path in paths))
+    assert (status, out, err) == (0, "", "".join(f"wrote {path}\n" for path in paths))
     assert sorted((tmp_path / "new").iterdir()) == sorted(paths)
     paths[0].write_text("other")
-    out = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))[1]
-    assert out == f"replaced {paths[0]}\nwrote {paths[1]}\n"
+    err = run("tables", *chosen, "--format", "csv", "--out", str(tmp_path / "new"))[2]
+    assert err == f"replaced {paths[0]}\nwrote {paths[1]}\n"
 
 
 def test_tables_can_be_listed_by_name(run):
