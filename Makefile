@@ -11,20 +11,21 @@ FROM := pyproject.toml constraints.txt
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Two processes run the tests, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-oldest test-newest test-peers fuzz references references-check lint types latex prove score mutate environments generate check bench peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score mutate environments generate check bench peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make tables    recompute every published table and print the comparison"
-	@echo "make test      run the test suite"
+	@echo "make test      run the test suite, but for what is marked as slow"
+	@echo "make test-slow  run what is marked as slow: kills at every write, mutants of every derivation, wide sweeps"
 	@echo "make fuzz      try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)"
-	@echo "make test-oldest  run it with the oldest dependencies that are declared"
-	@echo "make test-newest  run it with the newest ones that there are"
+	@echo "make test-oldest  run both with the oldest dependencies that are declared"
+	@echo "make test-newest  run both with the newest ones that there are"
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
@@ -67,7 +68,10 @@ check: $(VENV)/installed
 # `make types` has the tests of the stub: mypy reads the whole package for them. Files go to the processes in their own
 # order; by default, those with the fewest tests come last, and one of these takes long.
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_stubs.py
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_stubs.py
+
+test-slow: $(VENV)/installed-test
+	$(BIN)/python -m pytest -m slow
 
 INPUTS ?= 100000
 SEED := $(or $(SEED),$(shell date +%s))

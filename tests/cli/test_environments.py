@@ -10,6 +10,7 @@ import sys
 import pytest
 from commands.environments import ENVIRONMENTS, LATE, Environment, problems, results_in, words_in
 from commands.examples import EXAMPLES, Example, fill, make_small
+from slow import partly_slow
 
 from nceref import cli
 
@@ -77,12 +78,16 @@ def test_every_quick_example_in_this_process(environment, tmp_path, monkeypatch)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pseudo-terminals, /proc and /dev/full of Linux")
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("all at once", ("check alignment", "verify targets.py:loss --loss cross_entropy --suite quick")),
-        ("terminal of odd words", ("check alignment", "tables paco-optimum --format text")),
-        ("all streams closed", ("losses", "tables --list")),
-        ("full disk", ("losses", "tables --list")),
-    ],
+    partly_slow(
+        [
+            ("all at once", ("check alignment", "verify targets.py:loss --loss cross_entropy --suite quick")),
+            ("terminal of odd words", ("check alignment", "tables paco-optimum --format text")),
+            ("all streams closed", ("losses", "tables --list")),
+            ("full disk", ("losses", "tables --list")),
+        ],
+        lambda case: case[0] == "all streams closed",
+        "each starts processes, and the examples above run in this one",
+    ),
 )
 def test_some_examples_in_processes_of_their_own(name, words, tmp_path):
     chosen = [e for e in EXAMPLES if e.words.startswith(words)]

@@ -1,6 +1,6 @@
 """What every writing command leaves if it is killed at any call that may write, or in the middle of a write.
 
-    python tests/output/killed_writers.py FOLDER
+    python tests/output/killed_writers.py FOLDER COMMAND ...
 
 prints for each command how many moments, different leftovers, kills in the middle of a write and refusals there were,
 and what was found: nothing, as it should be. What a kill leaves is what is there at that moment; of one command, every
@@ -279,12 +279,12 @@ def check(command):
     }
 
 
-def main(folder):
-    """Check every command; prints JSON."""
+def main(folder, *commands):
+    """Check these commands; prints JSON."""
     small()
     os.chdir(folder)
-    sys.stdout.write(json.dumps({command: check(command) for command in COMMANDS}, indent=1) + "\n")
+    sys.stdout.write(json.dumps({command: check(command) for command in commands}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -29,16 +29,26 @@ def test_every_command_that_writes_is_killed():
     assert missing == []
 
 
+@pytest.mark.slow(reason="hundreds of kills; the commands share what writes, and one of them is killed in `make test`")
 def test_a_kill_at_any_moment_loses_nothing_and_the_next_run_works(tmp_path):
+    assert_survives(tmp_path, killed_writers.COMMANDS)
+
+
+def test_a_kill_while_a_table_is_written_loses_nothing(tmp_path):
+    assert_survives(tmp_path, ["tables paco-optimum --format csv --out new"])
+
+
+def assert_survives(folder, commands):
     paths = [str(Path(killed_writers.__file__).parent), *sys.path]
     threads = dict.fromkeys(("NCEREF_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     done = subprocess.run(
-        [sys.executable, killed_writers.__file__, str(tmp_path)],
+        [sys.executable, killed_writers.__file__, str(folder), *commands],
         env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
+    assert set(report) == set(commands)
     assert [finding for each in report.values() for finding in each["findings"]] == []
     for command, each in report.items():
         moments, leftovers, kills, refusals = each["counts"]

@@ -137,6 +137,7 @@ def test_programs_share_no_code_with_what_must_find_them():
         assert whole | parts == {"numpy", "nceref.verification.bugs.bug"}, path.name
 
 
+@pytest.mark.slow(reason="all 183 entries, which change with the catalogue only; `make score` judges them too")
 def test_a_bug_departs_from_the_reference_beyond_single_precision():
     alike = set()
     for program in bugs().values():
@@ -150,6 +151,7 @@ def test_a_bug_departs_from_the_reference_beyond_single_precision():
     assert alike == HIDDEN
 
 
+@pytest.mark.slow(reason="compares all pairs of entries, which change with the catalogue only")
 def test_a_held_out_bug_is_none_of_those_that_the_search_was_tuned_on():
     for program in HELD_OUT:
         settings = own_settings(program)

@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from verification.diagnosis.altered_losses import altered, at
 
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.gaps import usable
 from nceref.verification.diagnosis.solve import solved
+
+SWEEP = "a diagnosis of another number in the same place"
 
 
 def first(observations):
@@ -18,16 +21,20 @@ def first(observations):
 
 @pytest.mark.parametrize(
     ("id", "f", "slope"),
-    [
-        ("temperature-missing", lambda t: 1.0, lambda t: 0.0),
-        ("temperature-multiplied", lambda t: 1 / t, lambda t: -1 / t**2),
-        ("temperature-exponentiated", lambda t: math.exp(-t), lambda t: -math.exp(-t)),
-        ("temperature-squared", lambda t: t * t, lambda t: 2 * t),
-        ("temperature-square-root", math.sqrt, lambda t: 0.5 / math.sqrt(t)),
-        ("temperature-ignored", lambda t: 0.1, lambda t: 0.0),
-        ("temperature-ignored", lambda t: float(np.float32(0.1)), lambda t: 0.0),
-        ("temperature-off-by-a-factor", lambda t: 10 * t, lambda t: 10.0),
-    ],
+    partly_slow(
+        [
+            ("temperature-missing", lambda t: 1.0, lambda t: 0.0),
+            ("temperature-multiplied", lambda t: 1 / t, lambda t: -1 / t**2),
+            ("temperature-exponentiated", lambda t: math.exp(-t), lambda t: -math.exp(-t)),
+            ("temperature-squared", lambda t: t * t, lambda t: 2 * t),
+            ("temperature-square-root", math.sqrt, lambda t: 0.5 / math.sqrt(t)),
+            ("temperature-ignored", lambda t: 0.1, lambda t: 0.0),
+            ("temperature-ignored", lambda t: float(np.float32(0.1)), lambda t: 0.0),
+            ("temperature-off-by-a-factor", lambda t: 10 * t, lambda t: 10.0),
+        ],
+        lambda case: case[0] in ("temperature-multiplied", "temperature-off-by-a-factor"),
+        SWEEP,
+    ),
 )
 def test_another_temperature_is_named(id, f, slope):
     found = first(altered("nt_xent", at("temperature", f, slope)))
@@ -37,12 +44,16 @@ def test_another_temperature_is_named(id, f, slope):
 
 @pytest.mark.parametrize(
     ("id", "f", "slope"),
-    [
-        ("scale-missing", lambda s: 1.0, lambda s: 0.0),
-        ("scale-divides", lambda s: 1 / s, lambda s: -1 / s**2),
-        ("scale-without-exponential", math.log, lambda s: 1 / s),
-        ("scale-clamped", lambda s: min(s, 20.0), lambda s: float(s < 20)),
-    ],
+    partly_slow(
+        [
+            ("scale-missing", lambda s: 1.0, lambda s: 0.0),
+            ("scale-divides", lambda s: 1 / s, lambda s: -1 / s**2),
+            ("scale-without-exponential", math.log, lambda s: 1 / s),
+            ("scale-clamped", lambda s: min(s, 20.0), lambda s: float(s < 20)),
+        ],
+        lambda case: case[0] == "scale-without-exponential",
+        SWEEP,
+    ),
 )
 def test_another_scale_is_named(id, f, slope):
     assert first(altered("siglip", at("logit_scale", f, slope))).id == id
@@ -50,13 +61,17 @@ def test_another_scale_is_named(id, f, slope):
 
 @pytest.mark.parametrize(
     ("loss", "name", "value", "dtype"),
-    [
-        # Small enough a difference to look like rounding to bfloat16.
-        ("dclw", "sigma", 0.5, "float64"),
-        ("siglip", "logit_bias", -10.0, "float32"),
-        ("cross_entropy", "label_smoothing", 0.002, "float64"),
-        ("cross_entropy", "label_smoothing", 0.0, "float64"),
-    ],
+    partly_slow(
+        [
+            # Small enough a difference to look like rounding to bfloat16.
+            ("dclw", "sigma", 0.5, "float64"),
+            ("siglip", "logit_bias", -10.0, "float32"),
+            ("cross_entropy", "label_smoothing", 0.002, "float64"),
+            ("cross_entropy", "label_smoothing", 0.0, "float64"),
+        ],
+        lambda case: case[0] == "cross_entropy",
+        SWEEP,
+    ),
 )
 def test_a_scalar_that_is_ignored_is_named_with_its_value(loss, name, value, dtype):
     found = first(altered(loss, at(name, lambda given: value, lambda given: 0.0), dtype=dtype))
@@ -64,6 +79,7 @@ def test_a_scalar_that_is_ignored_is_named_with_its_value(loss, name, value, dty
     assert f"({name} = {value:.9g})" in found.sentence
 
 
+@pytest.mark.slow(reason="the dearest of the searches that end with nothing; `test_search` has quicker ones")
 def test_a_value_that_many_numbers_would_give_is_not_made_up():
     """A fraction is a count of negatives: no single number can be read off."""
     found = first(altered("hard_contrastive", at("fraction", lambda given: 0.5, lambda given: 0.0)))
@@ -72,11 +88,15 @@ def test_a_value_that_many_numbers_would_give_is_not_made_up():
 
 @pytest.mark.parametrize(
     ("loss", "name", "value"),
-    [
-        ("cosface", "margin", 0.3500001),
-        ("nce", "noise_ratio", 0.1),
-        ("paco", "alpha", 0.01),
-    ],
+    partly_slow(
+        [
+            ("cosface", "margin", 0.3500001),
+            ("nce", "noise_ratio", 0.1),
+            ("paco", "alpha", 0.01),
+        ],
+        lambda case: case[0] == "nce",
+        SWEEP,
+    ),
 )
 def test_a_number_is_read_off_the_value_of_two_cases(loss, name, value):
     answers = altered(loss, at(name, lambda given: value, lambda given: 0.0))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from verification.diagnosis.altered_losses import altered, samples
 
 from nceref.losses import LossFunction, get_loss
@@ -29,13 +30,16 @@ def in_format(dtype, inside):
     return target
 
 
-@pytest.mark.parametrize("name", ["nt_xent", "supcon_out", "siglip"])
+@pytest.mark.parametrize(
+    "name", partly_slow(["nt_xent", "supcon_out", "siglip"], "nt_xent".__eq__, "the same cast, of other losses")
+)
 def test_arithmetic_in_float32_is_named(name):
     found = first(altered(name, in_format("float32", np.float32)))
     assert found.id == "float32-fallback"
     assert "of 1" in found.sentence
 
 
+@pytest.mark.slow(reason="searches the corpus in two formats more; float32 is in `make test`")
 def test_half_precision_is_told_from_products_in_ten_bits():
     assert first(altered("nt_xent", in_format("bfloat16", np.float64))).id == "half-fallback"
 

@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from slow import partly_slow
 from verification.targets.containment import (
     AGREES,
     ANY,
@@ -45,6 +46,23 @@ STARTS_OTHERS = (
 """These get a process of their own: what they leave behind is the question."""
 OWN = [kind for kind in ENDED if kind.startswith(STARTS_OTHERS)]
 SHARED = [kind for kind in ENDED if kind not in OWN]
+QUICK = {
+    "quietly",
+    "segmentation_fault",
+    "interrupted",
+    "another_program_that_hangs",
+    "stack_overflow",
+    "out_of_memory",
+    "waits",
+    "at_exit",
+    "threads_that_never_end",
+    "program_that_holds_the_pipe",
+    "daemon",
+    "fork_bomb",
+    "terminates_the_parent",
+}
+"""One of each way to end; the others end in the same way for another reason."""
+OTHERS = "a process of its own for another cause of an end that `make test` has seen"
 
 LASTING = {"another_import", "another_module", "errors_raise", "leaves_a_program", "patches_numpy", "replaces_numpy"}
 """What these imports change in their process is still so for the next target."""
@@ -96,13 +114,13 @@ def signals():
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", partly_slow(SHARED, QUICK.__contains__, OTHERS))
 def test_the_end_is_named_and_the_next_target_is_judged(child, kind):
     child._timeout = 0.3 if ENDED[kind] in (ANY, HANGS) else PATIENT
     check(f"{FOLDER / 'ended.py'}:{kind}", ENDED[kind], child=child)
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", partly_slow(OWN, QUICK.__contains__, OTHERS))
 def test_no_process_is_left(token, kind):
     check(f"{FOLDER / 'ended.py'}:{kind}", ENDED[kind], timeout=1.0 if ENDED[kind] in (ANY, HANGS) else PATIENT)
     assert none_left(token)
