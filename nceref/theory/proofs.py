@@ -238,12 +238,12 @@ def _must_have_limit(chain: Chain, step: Step, limit: Any, wanted: Any, where: s
 
 def _squeeze(chain: Chain, step: Step) -> str:
     """A limit between those of two bounds; needs the steps of both bounds, or of the lower one for infinity."""
-    from sympy import Limit
+    from sympy import Limit, oo
 
     inner, variable, *where = step.relation.lhs.args
     uses = tuple(Use(one) for one in step.by)
     note = _cited(chain, step, uses)
-    if len(uses) != (1 if step.relation.rhs.is_infinite else 2):
+    if step.relation.rhs == -oo or len(uses) != (1 if step.relation.rhs == oo else 2):
         msg = "it takes a bound from below and one from above"
         raise BrokenError(msg)
     for place, bound in enumerate(step.by):

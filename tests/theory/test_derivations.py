@@ -166,6 +166,7 @@ n, k, j = sp.symbols("n k j", integer=True, positive=True)
 a, b = sp.IndexedBase("a", real=True), sp.IndexedBase("b", real=True)
 LOWER, UPPER = at_most(x, y), less(x, y)
 SMALL = Step("", at_most(-t, t * sp.cos(1 / t))), Step("", at_most(t * sp.cos(1 / t), t))
+FALLING = Step("", at_most(-1 / t, 1 / t))
 POSITIVE = Step("", at_most(1 - t, -sp.log(t)), "tangent", (t, 1, 1 / t**2))
 AFTER = Step("", at_most(x, y))
 
@@ -179,7 +180,7 @@ def test_what_a_step_takes_from_another_topic_is_followed_there(monkeypatch):
 
 def _run(step, sizes=({n: 3, j: 2},)):
     chain = Chain(
-        names=(), steps=(*SMALL, POSITIVE, step, AFTER), sizes=sizes, ranges={x: (-1, 0), y: (0, 1)},
+        names=(), steps=(*SMALL, FALLING, POSITIVE, step, AFTER), sizes=sizes, ranges={x: (-1, 0), y: (0, 1)},
         given=(LOWER, UPPER), indices={j: (1, n)},
     )  # fmt: skip
     return prove_step(chain, step)
@@ -295,6 +296,7 @@ WRONG = {
         (equal(WAVE, sp.S.One), SMALL),
         (equal(sp.Limit(sp.cos(1 / t), t, 0, "+"), sp.S.Zero), SMALL),
         (equal(WAVE, sp.oo), SMALL[:1]),
+        (equal(sp.Limit(1 / t, t, 0, "+"), -sp.oo), (FALLING,)),
         (equal(WAVE, sp.S.Zero), SMALL[::-1]),
     ],
     "solve": [

@@ -4,7 +4,7 @@ import sympy as sp
 
 from nceref.exact.number_systems import Symbols
 from nceref.losses import paco
-from nceref.theory.chain import Chain, Name, Step, equal
+from nceref.theory.chain import Chain, Name, Step, at_most, equal
 from nceref.theory.derivation import Derivation
 
 C, A, K, k, i, n = sp.symbols("C A K k i n", integer=True, positive=True)
@@ -72,7 +72,8 @@ def _chain():
         steps=_steps(),
         sizes=({C: 2, A: 3, K: 1, i: 1}, {C: 3, A: 4, K: 2, i: 2}),
         indices={i: (1, K)},
-        conditions=("1 <= K <= A", "the sum form, at temperature 1, of one anchor"),
+        given=(at_most(K, A),),
+        conditions=("there is a positive", "the sum form, at temperature 1, of one anchor"),
     )
 
 

@@ -71,7 +71,8 @@ def _chain():
         steps=_steps(),
         sizes=({n: 2, A: 3, i: 1}, {n: 3, A: 4, i: 1}),
         ranges={tau: (sp.Rational(1, 5), 2)},
-        conditions=("1 <= n <= A", "one anchor, with the mean over its own positives"),
+        given=(at_most(n, A),),
+        conditions=("there is a positive", "one anchor, with the mean over its own positives"),
     )
 
 
