@@ -149,6 +149,8 @@ def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
     entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
     error = np.linalg.norm(entry, axis=1, keepdims=True) + fmt.gamma(fmt.ratio * x.shape[1] + 6) * s
+    # Distances below the range have fewer digits.
+    error = error + 2 * fmt.u * fmt.tiny
     if not fmt.textbook:
         return error
     # Through |x|^2 + |y|^2 - 2 xy, or through a cosine: an absolute error of the square.

@@ -87,6 +87,19 @@ def test_a_slope_that_rounding_hides_is_in_the_bound():
         assert np.all(allowed.grads["image"] >= scale * huge / 2)
 
 
+def test_the_spacing_of_subnormal_distances_is_in_the_bound():
+    """Rows of 1e-312: a power near 0 of their distance is an ordinary number, without the digits of one."""
+    x = 1e-312 * np.array([[-2.74556659, -1.56860775], [-1.56382322, 1.75581984]])
+    y = 1e-312 * np.array([[1.44670845, 0.188770137], [-0.288692399, 0.66556782]])
+    given = {"exponent": 1.0686615539200306, "normalize": "none"}
+    distance = np.linalg.norm((x - y) / 1e-312, axis=1) * 1e-312
+    slopes = given["exponent"] * distance ** (given["exponent"] - 1) / len(x)
+    # A distance is off by up to half a spacing, 2^-1075.
+    lost = slopes * (given["exponent"] - 1) * (5e-324 / distance) / 2
+    allowed = np.linalg.norm(bounds(losses.alignment, x, y, **given).grads["y"], axis=1)
+    assert np.all(lost / 2 <= allowed)
+
+
 def test_bound_grows_as_the_temperature_falls():
     z1, z2 = pairs()
     sizes = [bounds(losses.nt_xent, z1, z2, temperature=t).value for t in (1.0, 0.1, 0.01, 0.001)]
