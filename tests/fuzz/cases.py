@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ DTYPES = ("float64", "float64", "float64", "float64", "float32", "float32", "flo
 DOORS = ("gradient", "gradient", "value", "anatomy")
 ERRSTATES = ({}, {}, {"all": "warn"}, {"all": "raise"}, {"all": "call"})
 REDUCTIONS = ("mean", "mean", "sum", "none")
+# Making a strategy takes longer than drawing from it.
+_among, _between, _either = cache(st.sampled_from), cache(st.integers), st.booleans()
+_ERRSTATES = st.sampled_from(ERRSTATES)
 COTANGENTS = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "ones": lambda rng, shape: np.ones(shape),
@@ -70,8 +74,8 @@ class Case:
 
 
 def _sizes(draw, ordinary):
-    small = st.integers(1, 4)
-    n = draw(st.sampled_from((2, 3, 4, 5, 6) if ordinary else (2, 3, 4, 5, 6, 1)))
+    small = _between(1, 4)
+    n = draw(_among((2, 3, 4, 5, 6) if ordinary else (2, 3, 4, 5, 6, 1)))
     return {"N": n, **{letter: draw(small) for letter in "DCKMV"}}
 
 
@@ -81,7 +85,7 @@ def _present(draw, loss):
     left_out = set()
     for p in loss.parameters:
         optional = not p.required if isinstance(p, Array | Labels) else isinstance(p, Choice) or p.default is not ...
-        if optional and draw(st.booleans()):
+        if optional and draw(_either):
             left_out.add(p.name)
     present = names - left_out
     if "mask" in present:
@@ -97,44 +101,44 @@ def _without_half(present, loss):
 
 
 def _array(draw, rng, p, sizes, dtype, kind, ordinary):
-    letters = p.alternative if p.alternative is not None and draw(st.booleans()) else p.shape
+    letters = p.alternative if p.alternative is not None and draw(_either) else p.shape
     shape = tuple(sizes[letter] for letter in letters)
     table = values.ARRAYS[p.like]
-    others = list(table)[: values.ORDINARY] if ordinary else list(table)
-    own = kind if kind in table and draw(st.integers(0, 3)) else draw(st.sampled_from(others))
-    if draw(st.integers(0, 9)) == 9:
-        dtype = draw(st.sampled_from(DTYPES))
+    others = tuple(table)[: values.ORDINARY] if ordinary else tuple(table)
+    own = kind if kind in table and draw(_between(0, 3)) else draw(_among(others))
+    if draw(_between(0, 9)) == 9:
+        dtype = draw(_among(DTYPES))
     x = values.in_dtype(table[own](rng, shape), dtype, p.low if not p.closed else None)
-    layout = draw(st.sampled_from(("plain", *dress.LAYOUTS))) if draw(st.booleans()) else "plain"
+    layout = draw(_among(("plain", *dress.LAYOUTS))) if draw(_either) else "plain"
     return x.astype(np.float64), dress.LAYOUTS[layout](x), f"{own}, {dtype}, {layout}"
 
 
 def _labels(draw, rng, p, sizes):
     classes = sizes[p.classes] if p.classes else 3
     table = values.CLASS_LABELS if p.classes else values.LABELS
-    kind = draw(st.sampled_from(list(table)))
+    kind = draw(_among(tuple(table)))
     y = table[kind](rng, sizes[p.shape[0]], classes)
-    dtype = draw(st.sampled_from(dress.LABEL_TYPES))
+    dtype = draw(_among(dress.LABEL_TYPES))
     fits = y.min() >= np.iinfo(dtype).min and y.max() <= np.iinfo(dtype).max
-    layout = draw(st.sampled_from(("plain", *dress.LAYOUTS)))
+    layout = draw(_among(("plain", *dress.LAYOUTS)))
     return y.tolist(), dress.LAYOUTS[layout](y.astype(dtype if fits else np.int64)), f"{kind}, {dtype}, {layout}"
 
 
 def _scalar(draw, rng, p, ordinary):
-    if p.optional and draw(st.booleans()):
+    if p.optional and draw(_either):
         return None, None, "None"
     kinds = values.scalars(p)
     # Half of them typical: what is extreme everywhere shows little else.
-    kind = draw(st.sampled_from(list(kinds))) if not ordinary and draw(st.booleans()) else "typical"
+    kind = draw(_among(tuple(kinds))) if not ordinary and draw(_either) else "typical"
     x = float(kinds[kind](rng))
-    form = draw(st.sampled_from(list(dress.NUMBERS))) if draw(st.booleans()) else "float"
+    form = draw(_among(tuple(dress.NUMBERS))) if draw(_either) else "float"
     with np.errstate(all="ignore"):
         return x, dress.NUMBERS[form](x), f"{kind}, {form}"
 
 
 def _choice(draw, p):
-    value = draw(st.sampled_from(p.options))
-    form = draw(st.booleans()) and isinstance(value, str)
+    value = draw(_among(p.options))
+    form = draw(_either) and isinstance(value, str)
     return value, np.str_(value) if form else value, ""
 
 
@@ -150,11 +154,11 @@ def cases(draw, loss, ordinary=False):
     ordinary : bool
         Only numbers of ordinary size, and nothing wrong.
     """
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = np.random.default_rng(draw(_between(0, 2**32 - 1)))
     sizes, present = _sizes(draw, ordinary), _present(draw, loss)
-    sizes["E"] = draw(st.integers(1, 3)) if "center_features" in present else sizes["D"]
-    kinds = list(values.EMBEDDINGS)[: values.ORDINARY] if ordinary else list(values.EMBEDDINGS)
-    dtype, kind = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(kinds))
+    sizes["E"] = draw(_between(1, 3)) if "center_features" in present else sizes["D"]
+    kinds = tuple(values.EMBEDDINGS)[: values.ORDINARY] if ordinary else tuple(values.EMBEDDINGS)
+    dtype, kind = draw(_among(DTYPES)), draw(_among(kinds))
     case = Case(loss, {}, {})
     for p in loss.parameters:
         if p.name not in present:
@@ -167,30 +171,30 @@ def cases(draw, loss, ordinary=False):
         else:
             made = _scalar(draw, rng, p, ordinary) if isinstance(p, Scalar) else _choice(draw, p)
         case.plain[p.name], case.given[p.name], case.tags[p.name] = made
-    case.door = draw(st.sampled_from(DOORS))
-    case.reduction = draw(st.sampled_from(REDUCTIONS)) if loss.has_rows and case.door != "anatomy" else "mean"
-    case.positional = draw(st.integers(0, 2))
-    case.errstate = {} if ordinary else draw(st.sampled_from(ERRSTATES))
-    case.seed = draw(st.integers(0, 2**16))
-    if draw(st.integers(0, 7)) == 7:
+    case.door = draw(_among(DOORS))
+    case.reduction = draw(_among(REDUCTIONS)) if loss.has_rows and case.door != "anatomy" else "mean"
+    case.positional = draw(_between(0, 2))
+    case.errstate = {} if ordinary else draw(_ERRSTATES)
+    case.seed = draw(_between(0, 2**16))
+    if draw(_between(0, 7)) == 7:
         case.settings = {
-            "block": draw(st.integers(1, 5)),
-            "threads": draw(st.integers(1, 3)),
-            "keep": draw(st.sampled_from((0, 100))),
+            "block": draw(_between(1, 5)),
+            "threads": draw(_between(1, 3)),
+            "keep": draw(_among((0, 100))),
         }
     if case.door == "gradient" and case.reduction == "none":
         _draw_cotangent(draw, rng, case, sizes)
-    if not ordinary and draw(st.integers(0, 4)) >= 3:
+    if not ordinary and draw(_between(0, 4)) >= 3:
         _draw_fault(draw, rng, case)
     return case
 
 
 def _draw_cotangent(draw, rng, case, sizes):
     shape = _row_shape(case, sizes)
-    kind = draw(st.sampled_from(("normal", *COTANGENTS)))
-    dtype = draw(st.sampled_from(("float64", "float32")))
+    kind = draw(_among(("normal", *COTANGENTS)))
+    dtype = draw(_among(("float64", "float32")))
     x = values.in_dtype(COTANGENTS[kind](rng, shape), dtype, None)
-    layout = draw(st.sampled_from(("plain", *dress.LAYOUTS)))
+    layout = draw(_among(("plain", *dress.LAYOUTS)))
     case.plain_cotangent, case.cotangent = x.astype(np.float64), dress.LAYOUTS[layout](x)
     case.tags["cotangent"] = f"{kind}, {dtype}, {layout}"
 
@@ -216,7 +220,7 @@ def _product(text, sizes):
 def _draw_fault(draw, rng, case):
     """One argument that has to be refused, or may be."""
     kinds = ["parameter"] * 7 + ["call"] + (["cotangent"] if case.door == "gradient" else [])
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(_among(tuple(kinds)))
     if kind == "call":
         return _fault_of_call(draw, case)
     if kind == "cotangent":
@@ -251,7 +255,7 @@ def _fault_of_array(draw, rng, case, p):
         own["None"] = lambda rng, x: None
     shared = _shared_axes(case, p, x)
     table = {**faults.ARRAYS, **own, **{f"axis {axis} longer": _longer(axis) for axis in shared}}
-    fault = draw(st.sampled_from([*table, *faults.MAY]))
+    fault = draw(_among((*table, *faults.MAY)))
     if fault in faults.MAY:
         with np.errstate(all="ignore"):
             value = faults.MAY[fault](rng, x)
@@ -291,7 +295,7 @@ def _fault_of_labels(draw, rng, case, p):
     if p.required:
         own["None"] = lambda rng, y: None
     table = {**faults.LABELS, **own}
-    fault = draw(st.sampled_from(list(table)))
+    fault = draw(_among(tuple(table)))
     _set(case, p.name, table[fault](rng, y), fault)
     if fault == "one longer":
         letter = p.shape[0]
@@ -314,7 +318,7 @@ def _fault_of_word_or_number(draw, rng, case, p):
             table["above the domain"] = lambda rng, x: math.nextafter(p.high, math.inf) if p.high_closed else p.high
     elif True in p.options:
         table["1"], table["True of NumPy"] = (lambda rng, x: 1), (lambda rng, x: np.True_)
-    fault = draw(st.sampled_from(list(table)))
+    fault = draw(_among(tuple(table)))
     _set(case, p.name, table[fault](rng, None), fault)
 
 
@@ -325,13 +329,13 @@ def _fault_of_call(draw, case):
         if p.name in case.given
         and (p.required if isinstance(p, Array | Labels) else isinstance(p, Scalar) and p.default is ...)
     ]
-    kind = draw(st.sampled_from(("missing", "unknown", "reduction")))
+    kind = draw(_among(("missing", "unknown", "reduction")))
     if kind == "missing":
-        name = draw(st.sampled_from(required))
+        name = draw(_among(tuple(required)))
         del case.given[name]
         case.must[name] = "missing"
     elif kind == "unknown":
-        name = draw(st.sampled_from(("temp", "tau", "weights", "axis", "self", "loss", "arrays", "dtype", "λ", "")))
+        name = draw(_among(("temp", "tau", "weights", "axis", "self", "loss", "arrays", "dtype", "λ", "")))
         case.given[name], case.must[name] = 1.0, "unknown"
     elif case.door in ("gradient", "value"):
         case.reduction, case.cotangent, case.plain_cotangent = (
@@ -348,6 +352,6 @@ def _fault_of_cotangent(draw, rng, case):
         case.must["cotangent"] = "without rows"
         return
     table = {**faults.ARRAYS, "one more": lambda rng, x: np.append(x, 1.0), "None": lambda rng, x: None}
-    fault = draw(st.sampled_from(list(table)))
+    fault = draw(_among(tuple(table)))
     case.cotangent = table[fault](rng, case.plain_cotangent)
     case.must["cotangent"] = case.tags["cotangent"] = fault
