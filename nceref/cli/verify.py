@@ -74,7 +74,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
     """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
 
-    Value and gradients are compared with the reference, within bounds that are derived for each case; if they differ,
+    Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
     such as lightly.loss:NTXentLoss, need no more words.
     """

@@ -22,11 +22,40 @@ HeadRows = tuple[Array, HeadVjp]
 Head = Callable[[dict[str, Array]], HeadRows]
 
 
+def monotone(f: Callable[..., Any], signs: tuple[int, ...], *x: Array) -> Any:
+    """The function, said to rise (+1) or to fall (-1) with each argument: intervals of the error analysis rely on it.
+
+    Parameters
+    ----------
+    f : callable
+        Of arrays, to an array or a tuple of arrays.
+    signs : tuple of int
+        One for each argument.
+    *x : array
+
+    Returns
+    -------
+    array or tuple of array
+    """
+    ends = getattr(x[0], "ends", None)
+    return f(*x) if ends is None else ends(f, signs, x)
+
+
+def cancelling(x: Array) -> Array:
+    """What is subtracted and added again, so that any number near it would do; of an interval, its middle."""
+    return getattr(x, "middle", x)
+
+
 def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
     """log(1 + e^x) and its slope 1 / (1 + e^-x) from one exponential, exact to rounding from e^-745 on.
 
-    For x < 0 the slope is e / (1 + e), which keeps its digits.
+    For x < 0 the slope is e / (1 + e), which keeps its digits. Both rise with x.
     """
+    values: tuple[Array, Array] = monotone(_softplus_and_sigmoid, (1,), x)
+    return values
+
+
+def _softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
     xp = array_namespace(x)
     e = xp.exp(-xp.abs(x))
     value = xp.log1p(e)
@@ -96,7 +125,11 @@ def difference(stats: dict[str, Array]) -> HeadRows:
 
 
 def log1mexp(x: Array) -> Array:
-    """log(1 - e^x) for x <= 0; -inf at 0. The branch at -log 2 keeps all digits on both sides."""
+    """log(1 - e^x) for x <= 0; -inf at 0. The branch at -log 2 keeps all digits on both sides. It falls with x."""
+    return monotone(_log1mexp, (-1,), x)
+
+
+def _log1mexp(x: Array) -> Array:
     xp = array_namespace(x)
     near = x > -math.log(2)
     # Both branches are evaluated everywhere: where one is not chosen, it gets an argument that it can take.
@@ -128,6 +161,14 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     # The smallest sum over `count` negatives: all cosines are -1.
     floor = math.log(count) - 1 / temperature
+    excess = 1 - prior - prior * count
+
+    def by_difference(gap: Array) -> Array:
+        """Slope of softplus(estimate - positive) by gap = negatives - positive: 1 / (1 + excess e^-gap)."""
+        xp = array_namespace(gap)
+        e = xp.exp(-xp.abs(gap))
+        top, rest = xp.where(gap > 0, 1.0, e), xp.where(gap > 0, e, 1.0)
+        return top / (top + excess * rest)
 
     def head(stats: dict[str, Array]) -> HeadRows:
         xp = array_namespace(stats["positive"])
@@ -136,15 +177,16 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
         removed = xp.clip(log_share + positive - negatives, max=0.0)
         estimate = negatives + log1mexp(removed) - math.log(1 - prior)
         free = estimate > floor
-        loss, missed = softplus_and_sigmoid(xp.where(free, estimate, floor) - positive)
+        loss, missed = softplus_and_sigmoid(xp.clip(estimate, min=floor) - positive)
 
         def vjp(c: Array) -> dict[str, Any]:
             g = c * missed
-            # d estimate / d negatives = 1 / (1 - e^removed), d estimate / d positive = -e^removed / (1 - e^removed).
-            by_estimate = xp.where(free, g, 0.0) / xp.where(free, -xp.expm1(removed), 1.0)
+            # Above the floor a row depends on negatives - positive alone, which is log_share where all is removed.
+            gap = xp.clip(negatives - positive, min=log_share)
+            by_gap = c * monotone(by_difference, (1 if excess > 0 else -1,), gap)
             by_floor = xp.sum(xp.where(free, 0.0, g)) / temperature / temperature
-            by_positive = -by_estimate * xp.exp(removed) - g
-            return {"negatives": by_estimate, "positive": by_positive, "temperature": by_floor}
+            by_positive = -xp.where(free, by_gap, g)
+            return {"negatives": xp.where(free, by_gap, 0.0), "positive": by_positive, "temperature": by_floor}
 
         return loss, vjp
 
@@ -183,15 +225,20 @@ def positive_set(policy: str, form: str = "mean") -> Head:
         # A row without positives has peak -inf, which times its weight of 0 would be NaN.
         peak, level = xp.where(has, positives[:, 0], 0.0), xp.where(has, positives[:, 1], 0.0)
         outer = xp.where(has, positives[:, 2] if form == "sum" else xp.ones_like(peak), 0.0)
-        loss, missed = softplus_and_sigmoid(negatives - peak)
 
         def vjp(c: Array) -> dict[str, Any]:
             g = c * outer
+            missed = sigmoid(negatives - peak)
             return {"negatives": g * missed, "positives": xp.stack([-g * missed, g], axis=1)}
 
-        return outer * (loss + (peak - level)), vjp
+        return outer * monotone(_above_level, (1, 1, -1), negatives, peak, level), vjp
 
     return head
+
+
+def _above_level(negatives: Array, peak: Array, level: Array) -> Array:
+    """Softplus(negatives - peak) + (peak - level)."""
+    return softplus(negatives - peak) + (peak - level)
 
 
 def has_positive(stats: dict[str, Array]) -> Array:

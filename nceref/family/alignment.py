@@ -6,7 +6,7 @@ L_i = |x_i - y_i|^a
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
-from nceref.engine.heads import HeadRows
+from nceref.engine.heads import HeadRows, monotone
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Everyone
@@ -31,17 +31,23 @@ def plan(x, y, *, exponent, normalize) -> Plan:
 
 def _head(stats, exponent) -> HeadRows:
     """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there."""
-    xp = array_namespace(stats["distance"])
-    # The error analysis evaluates both ends of an interval, which may lie on both sides of 0.
-    distance = xp.clip(stats["distance"], min=0.0)
-    apart = distance > 0
-    some = xp.where(apart, distance, 1.0)
+    # An interval of the error analysis may lie on both sides of 0.
+    distance = array_namespace(stats["distance"]).clip(stats["distance"], min=0.0)
+
+    def power(by):
+        """d^by, 0 where d is: it rises for by >= 0."""
+
+        def of_distance(d):
+            xp = array_namespace(d)
+            return xp.where(d > 0, xp.where(d > 0, d, 1.0) ** by, 0.0)
+
+        return monotone(of_distance, (1,), distance) if by >= 0 else of_distance(distance)
 
     def vjp(c):
         # The exponent last: with a tiny one, the slope alone would lose its digits.
-        return {"distance": Factor(exponent).multiply(xp.where(apart, c * some ** (exponent - 1), 0.0), 0)}
+        return {"distance": Factor(exponent).multiply(c * power(exponent - 1), 0)}
 
-    return xp.where(apart, some**exponent, 0.0), vjp
+    return power(exponent), vjp
 
 
 def _touching(inputs):

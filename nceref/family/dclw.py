@@ -7,7 +7,7 @@ The weights are constants: no gradient flows through them.
 """
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import HeadRows
+from nceref.engine.heads import HeadRows, cancelling
 from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
@@ -41,7 +41,7 @@ def _head(stats, temperature, sigma) -> HeadRows:
     # Each pair stands twice among the 2N rows, but for rounding, which a small sigma magnifies: once is enough.
     own = positive[: positive.shape[0] // 2]
     # The common factor cancels in the quotient.
-    mass = xp.exp((own - xp.max(own)) * temperature / sigma)
+    mass = xp.exp((own - cancelling(xp.max(own))) * temperature / sigma)
     weights = xp.concat([2 - mass / xp.mean(mass)] * 2)
 
     def vjp(c):

@@ -145,7 +145,9 @@ def _head(stats, alpha, form) -> HeadRows:
         g = c * outer
         ratio = odds - softplus(-lead) - loss
         near = (share > 0) & (xp.abs(ratio) < 1)
-        by_positives = xp.where(near, share * xp.expm1(ratio), sigmoid(lead) * sigmoid(peak - others) - share)
+        by_positives = xp.where(
+            near, share * xp.expm1(xp.clip(ratio, min=-1.0, max=1.0)), sigmoid(lead) * sigmoid(peak - others) - share
+        )
         # Shares of the sum that an entry is part of: whatever rounding does, none is larger than 1.
         others_or_none = xp.where(others == -xp.inf, 0.0, others)
         return {

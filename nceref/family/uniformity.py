@@ -10,7 +10,7 @@ import math
 from nceref.engine.distances import SquaredDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
-from nceref.engine.heads import HeadRows
+from nceref.engine.heads import HeadRows, cancelling
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Except, itself
@@ -53,12 +53,14 @@ def _head(stats, n, include_diagonal) -> HeadRows:
         top, lack = 0.0, weight * xp.sum(xp.expm1(s))
         total, value = 1 + lack, xp.log1p(lack)
     else:
-        top = xp.maximum(xp.max(s), xp.zeros_like(s[0])) if include_diagonal else xp.max(s)
+        top = cancelling(xp.max(s))
+        top = xp.maximum(top, xp.zeros_like(top)) if include_diagonal else top
         total = weight * xp.sum(xp.exp(s - top)) + (xp.exp(-top) / n if include_diagonal else 0.0)
         value = top + xp.log(total)
 
     def vjp(c):
-        return {"negatives": c * weight / total * xp.exp(s - top)}
+        # A share is at most 1.
+        return {"negatives": c * xp.clip(weight / total * xp.exp(s - top), max=1.0)}
 
     return value, vjp
 

@@ -1,21 +1,28 @@
 """Tolerances: how far the value and the gradients of a right program may be from the exact ones, by error analysis.
 
-Every tolerance of the package comes from here; none is a guess.
+Every tolerance of the package comes from here.
 
 `close` is for identities between two results; `bounds` walks through a loss with an error beside every number.
 With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
 
     logits      |ds| <= c u factor sum_k |a_ik| |b_jk|,    c counts the dot product and the normalization of both rows
     statistics  log-sum-exp: the softmax mean of |ds| + u |s - max| + u |s|, plus g of the sum; sums likewise
-    head        evaluated at both ends of the interval of every statistic, with signs equal and alternating over rows
+    head        by interval arithmetic over the whole box of the statistics' errors (see `intervals`)
     slopes      |dG| from the intervals of the head's slopes and of the exponentials
     gradients   |dG| |B| + g_m |G| |B|, then through the normalization, componentwise
     storage     one rounding to the dtype of the input
 
-Second-order terms enter as a factor exp(2 max |ds|). A bound grows by itself where the problem is ill-conditioned.
+A bound grows by itself where the problem is ill-conditioned.
+
+What is derived: that an error is at most so many roundings of such a size, and how a stage passes on the errors of the
+one before. What is a safety factor: the number of roundings c is counted for any usual order of operations and rounded
+up, by 2 to 4 a stage, and the roundings of a head itself are put at 8 u of its value and 12 u of its slopes; terms of
+second order are covered by a factor exp(2 max |ds|). What is assumed: elementary functions are right to a few units in
+the last place. What is sampled: one thing, in the bounds of textbook programs, how much a row may magnify what its
+log-sum-exp loses (`implementation._sensitivity`), which is read off at two points.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +45,11 @@ from nceref.engine.scaling import product
 from nceref.spec import Scalar
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
+from nceref.tolerance.intervals import Interval
 
 Array = Any
+_VACUOUS = 1e100
+"""In place of an infinite bound, which times 0 would be no number."""
 
 
 @entry_point
@@ -179,8 +189,8 @@ class Analysis:
         After `fold`: every statistic by the name of its term, and the bound on its error.
     rows, row_errors, slopes, slope_errors, weights : array, or dict of array by statistic
         After `apply_head`: rows of the head, d value / d statistic, their errors, and the weight of each row.
-    moved : dict of array
-        Part of `row_errors` that comes from each statistic.
+    spread : dict of array
+        How far each statistic may be off where the head reads it.
     blocks : list of (array, array)
         After `vjp`: d value / d logits of every comparison, and its error.
     value, grads, sizes, terms
@@ -215,37 +225,33 @@ class Analysis:
         """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
         u, plan, stats = self.fmt.u, self.plan, self.stats
         self.rows, self.slopes = self.head_at(stats)
-        self.row_errors = 8 * u * np.abs(self.rows)
-        self.slope_errors = {name: 12 * u * np.abs(np.asarray(slope)) for name, slope in self.slopes.items()}
-        self.moved: dict[str, Array] = {name: np.zeros_like(self.rows) for name in stats}
-        spread = {
+        self.weights = self.row_weights(stats, self.rows)
+        self.spread = {
             name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
         }
-        for (name, _), change, by_slope in self._moves(spread):
-            self.row_errors = self.row_errors + change
-            self.moved[name] = self.moved[name] + change
-            self.slope_errors = {other: error + by_slope[other] for other, error in self.slope_errors.items()}
-        self.weights = self.row_weights(stats, self.rows)
+        change, by_slope = self.moved_by(self.spread)
+        self.row_errors = 8 * u * np.abs(self.rows) + change
+        self.slope_errors = {
+            name: 12 * u * np.abs(np.asarray(slope)) + by_slope[name] for name, slope in self.slopes.items()
+        }
 
-    def _moves(self, spread: Mapping[str, Array]) -> Iterator[tuple[tuple[str, int], Array, dict[str, Array]]]:
-        """How far rows and slopes move with each statistic; of several moves, the largest.
+    def moved_by(self, spread: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """How far rows and slopes can be from those of the statistics: over the whole box, by interval arithmetic.
 
-        A program without cancellation has reserves nowhere else, and gets all of them.
+        Parameters
+        ----------
+        spread : mapping
+            Half the width of the box, by statistic.
+
+        Returns
+        -------
+        rows : array
+        slopes : dict of array
         """
-        largest: dict[tuple[str, int], tuple[Array, dict[str, Array]]] = {}
-        for number, (name, column, moved) in enumerate(_moves(self.stats, spread)):
-            rows, slopes = self.head_at(moved)
-            change = np.abs(rows - self.rows)
-            by_slope = {other: np.abs(np.asarray(slope) - self.slopes[other]) for other, slope in slopes.items()}
-            # Under one key the largest of the four moves counts; under keys of their own, their sum.
-            key = name, column if self.fmt.textbook else number
-            if key in largest:
-                before = largest[key]
-                change = np.maximum(before[0], change)
-                by_slope = {other: np.maximum(before[1][other], move) for other, move in by_slope.items()}
-            largest[key] = change, by_slope
-        for key, (change, by_slope) in largest.items():
-            yield key, change, by_slope
+        rows, vjp = self.plan.head({name: _box(stat, spread[name]) for name, stat in self.stats.items()})
+        # Which rows count is in the masses of the positives, which are exact.
+        slopes = vjp(self._in_units(self.weights))
+        return _apart(rows, self.rows), {name: _apart(slopes[name], slope) for name, slope in self.slopes.items()}
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
@@ -318,16 +324,13 @@ class Analysis:
             )
 
 
-def _moves(stats: Any, spread: Any) -> Iterator[tuple[str, int, dict[str, Array]]]:
-    """The statistics with one column of one at the ends of its interval: all rows up, all down, and in turns."""
-    for name, stat in stats.items():
-        # In turns as well, for heads that combine rows: moves of one sign may cancel in a difference.
-        turns = np.where(np.arange(stat.shape[0]) % 2, 1.0, -1.0)
-        for sign in (np.ones_like(turns), -np.ones_like(turns), turns, -turns):
-            if stat.ndim == 1:
-                yield name, 0, {**stats, name: stat + sign * spread[name]}
-                continue
-            # Peak and level of a `PositiveSet`; its mass is a sum of weights that are given.
-            for column in range(2):
-                pick = np.arange(stat.shape[1]) == column
-                yield name, column, {**stats, name: stat + np.where(pick, sign[:, None] * spread[name], 0.0)}
+def _box(stat: Array, spread: Array) -> Interval:
+    """The statistic give or take its error; of a `PositiveSet` the mass is a sum of weights that are given."""
+    spread = spread if stat.ndim == 1 else spread * (np.arange(stat.shape[1]) < 2)
+    return Interval(stat - spread, stat + spread)
+
+
+def _apart(x: Any, center: Array) -> Array:
+    """The largest distance of an interval's numbers from one of them."""
+    ends = x if isinstance(x, Interval) else Interval(x, x)
+    return np.nan_to_num(np.maximum(ends.high - center, center - ends.low), nan=_VACUOUS, posinf=_VACUOUS)

@@ -13,7 +13,7 @@ A format stores every intermediate; sums and dot products are accumulated in the
         take a sigmoid before its logarithm                 c u (1 + |logit|) an entry
         compute distances and angles from inner products    c u (|x| + |y|)^2 / 2 a squared distance
 
-The reference that the program is compared with is a float64 program: its own bound is added.
+The reference that the program is compared with is a float64 program without cancellation: its own bound is added.
 """
 
 from collections.abc import Mapping
@@ -179,7 +179,8 @@ def _by_column(comparison: Comparison) -> bool:
 def _sensitivity(analysis: Analysis, weights: Array) -> Array:
     """How far a row moves with a logit when it is evaluated term by term: at least 1.
 
-    It is read from the slopes, those at even odds too: where the positive wins, they hide what cancels.
+    It is read from the slopes, those at even odds too: where the positive wins, they hide what cancels. These are two
+    samples, no supremum; that right programs stay within the bounds is tested.
     """
     sums = {n for c in analysis.plan.comparisons for n, t in c.terms.items() if isinstance(t.statistic, LogSumExp)}
     positive = [n for n in analysis.stats if n not in sums and analysis.stats[n].shape == weights.shape]
@@ -216,9 +217,11 @@ def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, A
     whole = analysis.reduction != "none"
     weighted, size = analysis.weighted, analysis.weighted(np.abs(analysis.rows))
     weights = weighted(np.ones_like(analysis.rows))
-    dots = np.zeros_like(analysis.rows)
-    for name, share in _share_of_dots(analysis).items():
-        dots = dots + share * analysis.moved[name]
+    # The same box without what came with the logits: the difference is what they add.
+    shares = _share_of_dots(analysis)
+    own = {name: spread - shares[name] * analysis.errors[name] for name, spread in analysis.spread.items()}
+    moved = analysis.moved_by(analysis.spread)[0]
+    dots = np.maximum(moved - analysis.moved_by(own)[0], 0.0)
     # What `Analysis.apply_head` counts for the head itself; the rest of the row errors came with the statistics.
     head = 8 * analysis.fmt.u * np.abs(analysis.rows)
     by_row = {

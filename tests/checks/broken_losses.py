@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant("log base 2", "formula",
            headed(lambda rows, vjp: (rows / np.log(2), lambda c: scaled(vjp(c / np.log(2)), 1)))),
     Mutant("root of the rows", "convex_in_logits",
-           headed(lambda rows, vjp: (np.sqrt(rows), lambda c: scaled(vjp(c / (2 * np.sqrt(rows))), 1)))),
+           headed(lambda rows, vjp: (rows**0.5, lambda c: scaled(vjp(c / (2 * rows**0.5)), 1)))),
     Mutant("exponent 1 % off", "row_shift_invariant", termed(lambda name, term: log_sum_exp(name, term, 1.01))),
     Mutant("self and positive kept", "formula", termed(self_kept)),
     Mutant("self mask off by one", "formula", termed(mask_off_by_one)),

@@ -57,7 +57,7 @@ def tally(rows: Iterable[AuditRow]) -> str:
 _ABOUT = """# Audit of released losses
 
 Losses as they are released, against the reference: values and gradients on the {suite} suite, within bounds that are
-derived for each case and dtype. Written by `make audit`; `nceref verify --all` judges what is installed where you are.
+computed for each case and dtype. Written by `make audit`; `nceref verify --all` judges what is installed where you are.
 
 "agrees": every value and every gradient is within its bound. A difference need not be a bug: some are conventions.
 

@@ -1,0 +1,94 @@
+"""Intervals hold what they are said to hold: every value of a head over the box of errors, corners or not."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from nceref import get_loss
+from nceref.checks.cases import cases
+from nceref.engine.arguments import bind
+from nceref.tolerance.analysis import Analysis
+from nceref.tolerance.forward import RoundingFormat
+from nceref.tolerance.intervals import NAMESPACE as XP
+from nceref.tolerance.intervals import Interval, Unsure
+
+LOW = np.array([-3.0, -1e-3, 0.25, 0.0])
+HIGH = np.array([-1.0, 2.0, 0.25, 5e-17])
+
+
+@pytest.mark.parametrize("width", [1.0, 2.0**46], ids=lambda w: f"{w:.0e}")
+def test_every_point_of_the_box_is_inside(loss_name, width):
+    """From boxes of rounding errors in float64 to some that are wider than the statistics; moves of all signs at once.
+
+    A head that is said to be monotone and is not leaves points outside.
+    """
+    rng = np.random.default_rng(7)
+    loss = get_loss(loss_name).declaration
+    for case in cases(loss, ("random",), (0.1, 1.0)):
+        with np.errstate(all="ignore"):
+            analysis = Analysis(loss.plan(**bind(loss, (), case.inputs)), RoundingFormat(2.0**-53, 1e-300))
+            analysis.fold()
+            analysis.apply_head()
+            spread = {name: width * x for name, x in analysis.spread.items()}
+            rows, slopes = analysis.moved_by(spread)
+            for trial in range(12):
+                moves = {name: rng.uniform(-1, 1, x.shape) if trial % 3 else rng.choice([-1, 1], x.shape)
+                         for name, x in spread.items()}  # fmt: skip
+                # The mass of a set of positives is exact.
+                stats = {name: x + np.where(np.arange(x.shape[-1]) < 2 if x.ndim == 2 else True,
+                                            moves[name] * spread[name], 0.0)
+                         for name, x in analysis.stats.items()}  # fmt: skip
+                there, slopes_there = analysis.head_at(stats)
+                assert np.all(np.abs(there - analysis.rows) <= rows)
+                for name, slope in slopes_there.items():
+                    assert np.all(np.abs(slope - analysis.slopes[name]) <= slopes[name])
+
+
+def test_what_lies_between_the_corners_is_inside():
+    """The square of [-1, 2] has its smallest value at 0; at both ends it is larger."""
+    x = Interval(np.array([-1.0]), np.array([2.0]))
+    assert (x * x).low <= 0 < (x * x).high < 4.1
+    # Two numbers of the same interval are not one: their product may be -2.
+    other = Interval(x.low, x.high)
+    assert (x * other).low <= -2
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "expm1", "log", "log1p", "sqrt", "abs", "neg", "double", "product", "quotient"]
+)
+def test_operations_hold_what_multiprecision_intervals_hold(name):
+    """The other side is mpmath's interval arithmetic with 60 digits."""
+    low, high = (LOW + 4, HIGH + 4) if name in ("log", "log1p", "sqrt", "quotient") else (LOW, HIGH)
+    x, y = Interval(low, high), Interval(low[::-1], high[::-1])
+    ours = {"neg": lambda: -x, "double": lambda: x + x, "product": lambda: x * y, "quotient": lambda: x / y}
+    got = ours.get(name, lambda: getattr(XP, name)(x))()
+    mpmath.iv.dps = 60
+    theirs = {
+        "neg": lambda a, b: -a, "double": lambda a, b: a + a, "product": lambda a, b: a * b,
+        "quotient": lambda a, b: a / b, "expm1": lambda a, b: mpmath.iv.exp(a) - 1,
+        "log1p": lambda a, b: mpmath.iv.log(1 + a), "abs": lambda a, b: abs(a),
+    }  # fmt: skip
+    for i in range(len(low)):
+        a, b = mpmath.iv.mpf([low[i], high[i]]), mpmath.iv.mpf([low[3 - i], high[3 - i]])
+        exact = theirs[name](a, b) if name in theirs else getattr(mpmath.iv, name)(a)
+        assert got.low[i] <= exact.a.a
+        assert exact.b.b <= got.high[i]
+        # And little more than that.
+        room = 1e-14 * (1 + abs(float(exact.a.a)) + abs(float(exact.b.b)))
+        assert float(exact.a.a) - room <= got.low[i]
+        assert got.high[i] <= float(exact.b.b) + room
+
+
+def test_where_it_is_not_sure_both_are_held():
+    x = Interval(LOW, HIGH)
+    below = x < 0
+    assert isinstance(below, Unsure)
+    chosen = XP.where(below, 10.0, x)
+    assert chosen.low.tolist() == [10.0, -1e-3, 0.25, 0.0]
+    assert chosen.high.tolist() == [10.0, 10.0, 0.25, 5e-17]
+    assert XP.where(~below, 10.0, x).low.tolist() == [-3.0, -1e-3, 10.0, 10.0]
+
+
+def test_a_quotient_by_what_may_be_0_has_no_ends():
+    out = 1 / Interval(LOW, HIGH)
+    assert np.isinf(out.low).tolist() == np.isinf(out.high).tolist() == [False, True, False, True]
