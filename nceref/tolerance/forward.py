@@ -42,10 +42,18 @@ class RoundingFormat:
     ratio: float = 1.0
     textbook: bool = False
 
+    def count(self, n: Any) -> Any:
+        """What n roundings of one size come to."""
+        return n
+
     def gamma(self, n: Any) -> Any:
         """The constant g_n of n roundings."""
         # Beyond n u = 1/2 there is no bound of this form; the cut keeps the result positive and finite.
-        return n * self.u / np.maximum(1 - n * self.u, 0.5)
+        return self.count(n) * self.u / np.maximum(1 - n * self.u, 0.5)
+
+
+class MovedRows(Rows):
+    """Rows whose entries carry their rounding errors already, so that no more are counted."""
 
 
 def finite(x: Array) -> Array:
@@ -70,7 +78,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
     """
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
-    for part in rows.parts:
+    for part in () if isinstance(rows, MovedRows) else rows.parts:
         if part.length is not None:
             # The root halves the relative error of a sum of D squares.
             cost[part.span] = fmt.ratio * d / 2 + (4 if fmt.textbook else 6)
@@ -92,16 +100,16 @@ def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
     """
     n, m = logits.shape
     s = logits.block(slice(0, n), slice(0, m))
-    extra = (1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
+    extra = fmt.count(1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
     if isinstance(logits, Dot):
         a, b = logits.anchors, logits.candidates
         # The product, its factor, and the factor's own rounding.
         cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (3 if fmt.textbook else 4)
-        return s, logits.scale * fmt.u * cost * (np.abs(a.balanced[0]) @ np.abs(b.balanced[0]).T) + extra
+        return s, logits.scale * fmt.u * fmt.count(cost) * (np.abs(a.balanced[0]) @ np.abs(b.balanced[0]).T) + extra
     if isinstance(logits, SquaredDistance):
         squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
         cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
-        return s, 2 * logits.scale * fmt.u * cost * (squares[:, None] + squares[None, :]) + extra
+        return s, 2 * logits.scale * fmt.u * fmt.count(cost) * (squares[:, None] + squares[None, :]) + extra
     if isinstance(logits, PairedDistance):
         return s, distance_error(logits, s, fmt) + extra
     size = logits.scale * np.abs(logits.source.balanced[0])
@@ -273,7 +281,7 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
         error = np.where(beyond, _rise(x, out, weight, entry), error)
     # However large the errors are, the whole moves no further than the entry that moves most.
     error = np.minimum(error, worst)
-    return out, error + fmt.gamma(fmt.ratio * s.shape[1] + 8) + 2 * fmt.u * np.abs(finite(out))
+    return out, error + fmt.gamma(fmt.ratio * s.shape[1] + 8) + fmt.count(2) * fmt.u * np.abs(finite(out))
 
 
 def _rise(x: Array, out: Array, weight: Array, entry: Array) -> Array:
@@ -373,5 +381,5 @@ def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFo
     least, depth = 2 * fmt.u * fmt.tiny, k * peak - finite(level)
     # Cut at 700, since float64 ends near e^709.
     lost = np.where(depth < -math.log(least), count * least * np.exp(np.minimum(depth, 700.0)), 0.0)
-    error = 2 * fmt.u * k * peak + lost
+    error = fmt.count(2) * fmt.u * k * peak + lost
     return error if out.ndim == 1 else np.stack([error, error, 0 * error], axis=1)

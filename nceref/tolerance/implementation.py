@@ -110,7 +110,7 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
         analysis = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
-        shift = _walk(analysis, bound.arguments)
+        shift = walk(analysis, bound.arguments)
         terms = _terms(analysis, shift, reference)
         grads = {name: grad + reference.grads[name] for name, grad in analysis.grads.items()}
         beyond = _beyond(analysis, run.storage.largest)
@@ -119,7 +119,7 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     return Bounds(value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, terms)
 
 
-def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
+def walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
     """Go through the stages, each widened by what a textbook program may lose there; what rows lose to the shift."""
     if not (analysis.fmt.textbook and any(map(exponentiates, analysis.plan.comparisons))):
         return np.zeros_like(analysis.run().rows)
@@ -138,7 +138,7 @@ def _walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
     weights = analysis.weighted(np.ones_like(analysis.rows))
     weights = weights if weights.shape == peak.shape else np.full_like(peak, np.max(weights))
     sensitivity = _sensitivity(analysis, weights)
-    lost = 4 * analysis.fmt.u * peak + analysis.fmt.gamma(analysis.fmt.ratio * count + 6)
+    lost = analysis.fmt.count(4) * analysis.fmt.u * peak + analysis.fmt.gamma(analysis.fmt.ratio * count + 6)
     relative = np.expm1(np.minimum(2 * _spread(analysis, parts) + lost, LARGE))
     for name in set(analysis.slopes) - set(analysis.stats):
         # What multiplies the logits is at most that much of the largest.

@@ -6,7 +6,7 @@ from itertools import groupby
 from nceref.output.pages import GAP, Page
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
-from nceref.verification.records import Diagnosis, Probe, Result
+from nceref.verification.records import RANDOM_WALK, Diagnosis, Probe, Result
 
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
@@ -148,8 +148,21 @@ def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
-        stages = ", ".join(f"{name} {size:.2g}" for name, size in parts.items())
-        page.grid([(case, stages)], max(map(len, terms)), styles=("bold", ""))
+        stages = {name: size for name, size in parts.items() if name != RANDOM_WALK}
+        made = ", ".join(f"{name} {size:.2g}" for name, size in stages.items())
+        page.grid([(case, made + _beside(sum(stages.values()), parts))], max(map(len, terms)), styles=("bold", ""))
+
+
+def _beside(worst: float, parts: Mapping[str, float]) -> str:
+    """The probabilistic bound beside the worst case, where there is one."""
+    if RANDOM_WALK not in parts:
+        return ""
+    from nceref.tolerance.random_walk import FAILURE
+
+    return (
+        f"; {worst:.2g} in the worst case, by which it is judged, {parts[RANDOM_WALK]:.2g} with probability"
+        f" {1 - FAILURE:g} if roundings are random"
+    )
 
 
 def _measured(r: Result) -> str:

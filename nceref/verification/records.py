@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusive"]
 
 
+RANDOM_WALK = "random walk"
+"""What stands beside the stages of a bound: the bound of roundings that are random."""
+
+
 @dataclass(frozen=True, eq=False)
 class Probe:
     """One input of the corpus, with what a right implementation answers and how far it may be from that.

@@ -16,7 +16,7 @@ from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge, mark_expected_failures
-from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
+from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
@@ -280,7 +280,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
         environment(request, run.target),
         script,
         request.stated,
-        _terms(runs) if request.explain else {},
+        _terms(request, runs) if request.explain else {},
     )
 
 
@@ -302,11 +302,21 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     return diagnose(unaltered, identities)
 
 
-def _terms(runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
+def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
     """What the bound of each value is made of; of several rows, those of the widest."""
     # Ids of probes are the same in every dtype, so a second run would overwrite the first.
-    bounds = {o.probe.id: o.probe.bounds for each in runs[:1] for o in each.observations}
-    return {case: _widest(bound) for case, bound in bounds.items() if bound is not None}
+    probes = [o.probe for each in runs[:1] for o in each.observations]
+    return {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
+
+
+def _random_walk(request: Request, probe: Probe) -> dict[str, float]:
+    """The probabilistic bound of a value, of several rows of the widest in the worst case; 16-bit formats have one."""
+    if probe.bounds is None or probe.dtype not in ("bfloat16", "float16"):
+        return {}
+    from nceref.tolerance.random_walk import likely_bounds
+
+    likely = likely_bounds(probe.bound, probe.dtype, request.reduction, request.algorithm)
+    return {RANDOM_WALK: float(np.ravel(likely.value)[int(np.argmax(probe.bounds.value))])}
 
 
 def _widest(bound: Bounds) -> dict[str, float]:

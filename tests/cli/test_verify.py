@@ -119,6 +119,10 @@ def test_explain_shows_what_the_bounds_are_made_of():
     outcome = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain")
     assert "reduction" in outcome.output
     assert "shift" in outcome.output
+    assert "random" not in outcome.output
+    half = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain",
+               "--dtype", "float16")  # fmt: skip
+    assert "with probability 0.9999 if roundings are random" in unwrapped(half)
 
 
 def test_a_file_of_expected_failures_needs_reasons(tmp_path):
