@@ -8,6 +8,7 @@ A format stores every intermediate; sums and dot products are accumulated in the
 
         subtract the positive from a log-sum-exp over all   c u max |logit| + g_m a row
         shift by a maximum that masked entries take part in, or by none: exponentials below the range are lost
+        take the logarithm of a probability                 what it loses below the normal numbers
         subtract 1 from a probability                       c u + (relative error of p) p a positive
         let the gradient through the maximum                |sum of the slopes| a row, at the maximum
         take a sigmoid before its logarithm                 c u (1 + |logit|) an entry
@@ -147,7 +148,14 @@ def walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
     analysis.vjp()
     _widen_slopes(analysis, parts, relative, lost, weights * sensitivity)
     analysis.finish()
-    return _like_rows(sensitivity * lost, analysis.rows)
+    return _like_rows(sensitivity * lost, analysis.rows) + _lost_in_logarithm(analysis)
+
+
+def _lost_in_logarithm(analysis: Analysis) -> Array:
+    """By how far a row is off that is the logarithm of a probability below the normal numbers, but not below all."""
+    # In units of the smallest subnormal number; exp of the row itself would leave the range.
+    excess = np.abs(analysis.rows) + np.log(2 * analysis.fmt.u * analysis.fmt.tiny)
+    return np.where(excess < 0, np.exp(np.minimum(excess, 0.0)), 0.0)
 
 
 Parts = list[tuple[int, Comparison]]

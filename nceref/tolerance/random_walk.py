@@ -81,7 +81,7 @@ class RandomRoundings(RoundingFormat):
         return np.sqrt(n)
 
 
-class Probe(Analysis):
+class RandomWalk(Analysis):
     """A walk whose errors are not added up: each stage's own ones move its results at random, and the next sees that.
 
     Parameters
@@ -216,7 +216,7 @@ def likely_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorit
     """
     worst = implementation_bounds(bound, dtype, reduction, algorithm)
     fmt, rng = RandomRoundings(**vars(FORMATS[dtype].arithmetic(algorithm == "textbook"))), np.random.default_rng(0)
-    probes = [Probe(bound.plan, fmt, reduction, rng if i else None) for i in range(PROBES + 1)]
+    probes = [RandomWalk(bound.plan, fmt, reduction, rng if i else None) for i in range(PROBES + 1)]
     with np.errstate(all="ignore"):
         for probe in probes:
             probe.lose(walk(probe, bound.arguments))
@@ -229,7 +229,7 @@ def likely_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorit
     return Bounds(value if reduction == "none" else float(value), grads, {"random walk": value})
 
 
-def _deviations(probes: list[Probe]) -> dict[str, Array]:
+def _deviations(probes: list[RandomWalk]) -> dict[str, Array]:
     """Root mean square by which probes move value and gradients, times `confidence` and the terms of second order."""
     still, *others = probes
     places = list(zip(still.plan.comparisons, still.logits, strict=True))

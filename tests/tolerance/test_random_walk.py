@@ -8,7 +8,7 @@ from tolerance.test_implementation import run
 
 from nceref import get_loss
 from nceref.tolerance.implementation import FORMATS, walk
-from nceref.tolerance.random_walk import FAILURE, PROBES, Probe, RandomRoundings, confidence, likely_bounds
+from nceref.tolerance.random_walk import FAILURE, PROBES, RandomRoundings, RandomWalk, confidence, likely_bounds
 from nceref.verification.corpus.corpus import evaluate
 
 
@@ -58,7 +58,7 @@ def test_a_probe_moves_by_what_the_roundings_do():
     rng = np.random.default_rng(1)
     moved = []
     for _ in range(400):
-        probe = Probe(bound.plan, fmt, "mean", rng)
+        probe = RandomWalk(bound.plan, fmt, "mean", rng)
         walk(probe, bound.arguments)
         moved.append(probe.logits[0][0][0, 0] - 4)
     # |a| |b| = 4: D roundings in float32 and 3 in bfloat16, and 1 of the logit itself.
