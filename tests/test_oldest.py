@@ -11,7 +11,7 @@ TEXT = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"
 
 def test_every_declared_floor_is_a_constraint():
     constraints = oldest(declared(TEXT))
-    assert {"numpy==2.0", "hypothesis==6.120"} <= set(constraints)
+    assert {"numpy==2.1", "hypothesis==6.140"} <= set(constraints)
     assert [one.replace("==", ">=") for one in constraints] == declared(TEXT)
 
 

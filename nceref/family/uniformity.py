@@ -10,7 +10,7 @@ import math
 from nceref.engine.distances import SquaredDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
-from nceref.engine.heads import HeadRows, cancelling
+from nceref.engine.heads import HeadRows, cancelling, monotone
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
 from nceref.engine.patterns import Except, itself
@@ -49,20 +49,29 @@ def _head(stats, n, include_diagonal) -> HeadRows:
     s = stats["negatives"]
     xp = array_namespace(s)
     weight = (n - 1) / n**2 if include_diagonal else 1 / n
-    if float(xp.min(s)) > -NEAR:
-        top, lack = 0.0, weight * xp.sum(xp.expm1(s))
-        total, value = 1 + lack, xp.log1p(lack)
-    else:
+
+    def parts(s):
+        """The largest exponent, and the mean of what is left of each; near 0 what it lacks to 1."""
+        xp = array_namespace(s)
+        if near:
+            return 0.0, weight * xp.sum(xp.expm1(s))
         top = cancelling(xp.max(s))
         top = xp.maximum(top, xp.zeros_like(top)) if include_diagonal else top
-        total = weight * xp.sum(xp.exp(s - top)) + (xp.exp(-top) / n if include_diagonal else 0.0)
-        value = top + xp.log(total)
+        return top, weight * xp.sum(xp.exp(s - top)) + (xp.exp(-top) / n if include_diagonal else 0.0)
+
+    def value(s):
+        xp = array_namespace(s)
+        top, mean = parts(s)
+        return xp.log1p(mean) if near else top + xp.log(mean)
+
+    near = float(xp.min(s)) > -NEAR
 
     def vjp(c):
-        # A share is at most 1.
-        return {"negatives": c * xp.clip(weight / total * xp.exp(s - top), max=1.0)}
+        top, mean = parts(s)
+        # A share is between 0 and 1.
+        return {"negatives": c * xp.clip(weight / (1 + mean if near else mean) * xp.exp(s - top), min=0.0, max=1.0)}
 
-    return value, vjp
+    return monotone(value, (1,), s), vjp
 
 
 def _diagonal(losses, rng):

@@ -74,11 +74,9 @@ class Interval:
         -------
         Interval or tuple of Interval
         """
-        # A function may round its argument as well; 0 has no digit to lose.
-        wide = [
-            (x.low - _OPERATION * np.abs(finite(x.low)), x.high + _OPERATION * np.abs(finite(x.high)))
-            for x in arguments
-        ]
+        # A function may round its argument, or the exponent of a power of it; 0 has no digit to lose.
+        room = [(_lost(x.low) * np.abs(finite(x.low)), _lost(x.high) * np.abs(finite(x.high))) for x in arguments]
+        wide = [(x.low - below, x.high + above) for x, (below, above) in zip(arguments, room, strict=True)]
         below = f(*(low if sign > 0 else high for (low, high), sign in zip(wide, signs, strict=True)))
         above = f(*(high if sign > 0 else low for (low, high), sign in zip(wide, signs, strict=True)))
         if not isinstance(below, tuple):
@@ -125,9 +123,9 @@ class Interval:
     def __pow__(self, exponent: float) -> "Interval":
         """Powers of what is not negative, and the square of anything."""
         base = abs(self) if exponent == 2 else self
-        low, high = base.low, base.high
-        ends = low**exponent, high**exponent
-        return _outwards(*(ends if exponent >= 0 else ends[::-1]), _FUNCTION)
+        ends = [(end**exponent, _FUNCTION + abs(exponent) * _lost(end)) for end in (base.low, base.high)]
+        (low, below), (high, above) = ends if exponent >= 0 else ends[::-1]
+        return _outwards(low, high, np.maximum(below, above))
 
     def __abs__(self) -> "Interval":
         far = np.maximum(np.abs(self.low), np.abs(self.high))
@@ -174,7 +172,13 @@ def _interval(x: Any) -> Interval:
     return x if isinstance(x, Interval) else Interval(x, x)
 
 
-def _outwards(low: Array, high: Array, by: float = _OPERATION) -> Interval:
+def _lost(x: Array) -> Array:
+    """How far x may move, relatively, where it is rounded or a power of it has a rounded exponent: u |log x|."""
+    size = np.abs(finite(x))
+    return _OPERATION * (1 + np.abs(np.log(np.where(size > 0, size, 1.0))))
+
+
+def _outwards(low: Array, high: Array, by: Any = _OPERATION) -> Interval:
     """The interval with its ends moved by more than their rounding errors; an end that is no number is infinite."""
     below, above = low - by * np.abs(low) - _LEAST, high + by * np.abs(high) + _LEAST
     # An infinite end stays where it is.
