@@ -110,6 +110,7 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     sizes = Sizes({**_defaults(loss), **checked}, scaled=any(p.name == "logit_scale" for p in loss.parameters))
     known = sizes.values["dim"] is not None
     readings = [_reading(e, sizes) for e in loss.expectations if e.dim in (None, known)]
+    readings = _bounded(readings, loss, sizes)
     # Given or not, it chooses between an exact mean and its limit.
     if any(e.dim is not None for e in loss.expectations):
         sizes.read.add("dim")
@@ -217,6 +218,23 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     if value is None and not needs_dim:
         because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
     return Reading(expectation.situation, value, expectation.formula, because, needs_dim, error)
+
+
+def _bounded(readings: list[Reading], loss: Loss, sizes: Sizes) -> list[Reading]:
+    """The readings with an optimum that needs more dimensions as lower bound, where it is the larger one.
+
+    Rows with zeros added have the same similarities: what no batch reads in many dimensions, none reads in few.
+    """
+    out = {reading.situation: reading for reading in readings}
+    best = next((e for e in loss.expectations if e.situation == "optimum" and e.dim is None), None)
+    if best is None or out["optimum"].value is not None:
+        return readings
+    value = best.at(Sizes({**sizes.values, "dim": None}, sizes.scaled))
+    lower = out.get("lower bound")
+    if value is not None and math.isfinite(value) and (lower is None or lower.value is None or value > lower.value):
+        because = "no batch in D dimensions reads less than the best one in more"
+        out["lower bound"] = Reading("lower bound", float(value), best.formula, f"{because}: {best.because}")
+    return list(out.values())
 
 
 def _refuse_missing(loss: Loss, missing: set[str]) -> None:

@@ -132,6 +132,10 @@ class Sizes:
             return None
         else:
             level = mean_log_sum(int(others), 1 / self.temperature, int(self.dim), plus=float(self.classes))
+        if self.form == "sum" and self.values.get("positives") is None and self.n % self.classes:
+            # The mean of K over unbalanced labels depends on them.
+            self.absent(f"{self.n} is not a multiple of {self.classes} classes; give `positives`")
+            return None
         return level if self.form == "normalized" else float(factor * level)
 
     def inside_chance(self) -> float | None:
@@ -264,7 +268,7 @@ class Sizes:
             return _log_mean([(2.0, n - 2), (4.0, 1)], t)
         if self.dim == 2 and n <= _MOST_CORNERS:
             return _log_mean([(4 * math.sin(math.pi * k / n) ** 2, 1) for k in range(1, n)], t)
-        self.absent("known for N <= D + 1, N = 2 D and D = 2: it is above the lower bound, and at most chance")
+        self.absent("given for N <= D + 1, N = 2 D and D = 2; else it is from the lower bound to chance")
         return None
 
     def paco_bound(self) -> float:

@@ -179,6 +179,21 @@ def test_cold_temperatures_are_refused_with_the_reason():
     assert sizes.reasons == ["the integral takes too long for T < 0.0001"]
 
 
+@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "supcon_out"])
+def test_fewer_dimensions_hold_no_better_rows(name):
+    given = {"n": 20, "temperature": 0.3}
+
+    def readings(dim):
+        return {r.situation: r.value for r in expected_readings(name, {**given, "dim": dim}).readings}
+
+    many = readings(64)
+    best = many.get("optimum", many.get("lower bound"))
+    for dim in (1, 2, 8):
+        few = readings(dim)
+        assert few.get("optimum") is None
+        assert few["lower bound"] >= best
+
+
 @pytest.mark.parametrize(
     ("name", "given", "situation", "reason"),
     [
@@ -189,11 +204,12 @@ def test_cold_temperatures_are_refused_with_the_reason():
         ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
         ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
         ("alignment", {"exponent": 3}, "chance", "known for a = 2 only"),
+        ("paco", {"n": 16, "alpha": 1}, "chance", "16 is not a multiple of 10 classes; give `positives`"),
         (
             "uniformity",
             {"n": 7, "dim": 3},
             "optimum",
-            "known for N <= D + 1, N = 2 D and D = 2: it is above the lower bound, and at most chance",
+            "given for N <= D + 1, N = 2 D and D = 2; else it is from the lower bound to chance",
         ),
         (
             "uniformity",
