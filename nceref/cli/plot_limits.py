@@ -28,7 +28,7 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
     "--temperatures",
     metavar="LOW,HIGH",
     callback=_numbers,
-    help="Lowest and highest one of your own case. [default: 0.01,1]",
+    help="Of your own case; the second panel goes from HIGH / 3 up to infinity. [default: 0.01,1]",
 )
 @click.option(
     "--format",

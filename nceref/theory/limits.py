@@ -91,8 +91,8 @@ def _draw(canvas: Any, data: Mapping[str, Any]) -> None:
     for axes, x, y in zip(panels, ("temperature", "1 / temperature"), ("tau L", "L"), strict=True):
         axes.fill_between(data[x], data[f"{y}: low"], data[f"{y}: high"], color=SKY, alpha=0.35, linewidth=0)
         axes.plot(data[x], data[y], color=BLUE)
-        axes.set(xlim=(data[x][0], data[x][-1]), ylim=(0, None))
-    difference = f"{data['gap'][0]:+.3g}".replace("-", "−")
-    panels[0].set(xlabel="temperature τ", ylabel="τ L", title=f"Δ = {difference}")
-    panels[1].set(xlabel="1 / τ", ylabel="L (nats)", title=f"log N = {data['log N'][0]:.3g}")
+        axes.set(xlim=(data[x][0], data[x][-1]))
+    floor = max(data["gap"][0], 0.0)
+    panels[0].set(ylim=(0, None), xlabel="temperature τ", ylabel="τ L", title=f"low τ: τ L → {floor:.3g}")
+    panels[1].set(xlabel="1 / τ", ylabel="L (nats)", title=f"high τ: L → log N = {data['log N'][0]:.3g}")
     panels[1].axhline(data["log N"][0], color=GRAY, linestyle=":", linewidth=0.9)

@@ -92,7 +92,7 @@ PLANTED = {
     "weights by rows": (Plan, "weights", by_rows, "supcon_out", "wrong value"),
     "single precision": ("nceref.engine.bound_loss", "promoted", in_float32, "clip", "wrong value"),
     "labels unchecked": (arguments, "check_range", unchecked, "cross_entropy", "accepted"),
-    "range unchecked": (passes, "check_finite", unchecked, "info_nce", "not finite"),
+    "range unchecked": (passes, "check_finite", unchecked, "alignment", "not finite"),
     "a warning": ("nceref.engine.bound_loss", "promoted", warns, "moco", "warning"),
     "an exception": (Plan, "weights", raises, "simple", "foreign exception"),
     "an input changed": (embeddings, "Rows", writes, "siglip", "changed input"),

@@ -302,7 +302,7 @@ CHAPTER = Chapter(
         ),
         Claim(
             id="QT-9",
-            title="after training the features are spread more evenly",
+            title="after training at 0.05 the features are spread more evenly",
             source=SOURCE,
             place="sections 2 and 3, pictures",
             published="After 10,000 steps at 0.05 the features are more even; pictures of that and of five other runs.",
