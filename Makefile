@@ -71,7 +71,7 @@ test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_stubs.py
 
 test-slow: $(VENV)/installed-test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
 
 INPUTS ?= 100000
 SEED := $(or $(SEED),$(shell date +%s))
