@@ -16,6 +16,19 @@ FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 LONGEST_ERROR = 4000
 """Characters of a message that are shown: a name in it may have any length."""
 
+figure_folder = click.option(
+    "--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder."
+)
+"""Option of the commands that draw figures."""
+figure_formats = click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["svg", "png", "pdf"]),
+    multiple=True,
+    help="Draw this alone, without manifest and index; may be repeated.",
+)
+"""Option of the commands that draw figures."""
+
 
 def output_file(name: str) -> str:
     """The name of a file to write, as the type of an option; - is standard output, under any of its names."""

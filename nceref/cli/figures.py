@@ -2,19 +2,13 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo, show, wrote
+from nceref.cli.common import FINDING, echo, figure_folder, figure_formats, show, wrote
 
 
 @click.command(short_help="Draw the figures, or check those in a folder.")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
-@click.option(
-    "--format",
-    "formats",
-    type=click.Choice(["svg", "png", "pdf"]),
-    multiple=True,
-    help="Draw this alone, without manifest and index; may be repeated.",
-)
+@figure_folder
+@figure_formats
 @click.option("--check", "only_check", is_flag=True, help="Compare with what lies there; draw nothing.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the figures.")
 @click.pass_context

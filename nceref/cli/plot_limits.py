@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import wrote
+from nceref.cli.common import figure_folder, figure_formats, wrote
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, ...] | None:
@@ -17,7 +17,7 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
 
 
 @click.command("plot-limits", short_help="Draw the limits of low and high temperature.")
-@click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder.")
+@figure_folder
 @click.option(
     "--similarities",
     metavar="S,S[,S]",
@@ -30,13 +30,7 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
     callback=_numbers,
     help="Of your own case; the second panel goes from HIGH / 3 up to infinity. [default: 0.01,1]",
 )
-@click.option(
-    "--format",
-    "formats",
-    type=click.Choice(["svg", "png", "pdf"]),
-    multiple=True,
-    help="Draw this alone, without manifest and index; may be repeated.",
-)
+@figure_formats
 def plot_limits(
     out: str, similarities: tuple[float, ...] | None, temperatures: tuple[float, ...] | None, formats: tuple[str, ...]
 ) -> None:
