@@ -228,9 +228,13 @@ def _as_float(parameter: spec.Scalar, value: Any) -> float:
 
 def domain(parameter: spec.Scalar) -> str:
     """The domain of a scalar in words: ``> 0``, ``>= 0 and < 1``, ``finite``."""
-    low = f"{'>=' if parameter.low_closed else '>'} {parameter.low:g}" if math.isfinite(parameter.low) else ""
-    high = f"{'<=' if parameter.high_closed else '<'} {parameter.high:g}" if math.isfinite(parameter.high) else ""
+    low = f"{'>=' if parameter.low_closed else '>'} {_exact(parameter.low)}" if math.isfinite(parameter.low) else ""
+    high = f"{'<=' if parameter.high_closed else '<'} {_exact(parameter.high)}" if math.isfinite(parameter.high) else ""
     return " and ".join(part for part in (low, high) if part) or "finite"
+
+
+def _exact(x: float) -> str:
+    return f"{x:g}" if float(f"{x:g}") == x else f"{x:.17g}"
 
 
 def one_of(name: str, value: Any, options: Iterable[T]) -> T:

@@ -10,8 +10,10 @@ import math
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import Head, HeadRows, corrected_negatives
 from nceref.engine.layouts import two_views
+from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
+from nceref.errors import InputError
 from nceref.family.debiased import on_clamp
 from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
 
@@ -36,6 +38,10 @@ def formula(m, z1, z2, *, temperature, positive_prior, concentration, normalize)
 
 def plan(z1, z2, *, temperature, positive_prior, concentration, normalize) -> Plan:
     """Two log-sum-exps over the same negatives."""
+    most = 2 / float(array_namespace(z1).finfo(z1.dtype).eps)
+    if concentration >= most:
+        msg = f"`concentration` must be < {most:.0f} for {z1.dtype} rows, got {concentration:g}: 1 + b would round to b"
+        raise InputError(msg)
     exponents = {"negatives": 1 + concentration, "negatives_level": concentration}
     comparison = two_views("hcl", z1, z2, temperature, normalize, least=2, **exponents)
     count = 2 * z1.shape[0] - 2
@@ -95,7 +101,7 @@ LOSS = Loss(
         PRIOR,
         Scalar(
             "concentration", r"\beta", "How much harder negatives count; 0: debiased.", default=1.0, low=0.0,
-            low_closed=True, constant=True, typical=(0.5, 1.5),
+            high=2.0**53, low_closed=True, constant=True, typical=(0.5, 1.5),
         ),
         NORMALIZE,
     ),
@@ -136,7 +142,7 @@ LOSS = Loss(
     ),
     notes="On the clamp the negatives get no gradient: with well-aligned views whole batches sit on it. "
     "A concentration b multiplies the rounding of the similarities by b/T. At T = 0.5 the value has six digits at "
-    "b = 1e10 in float64, three at b = 1e4 in float32, and none from b = 2^53 (2^24) on, where 1 + b is rounded to b. "
+    "b = 1e10 in float64, three at b = 1e4 in float32. From b = 2^53 (2^24) on 1 + b is rounded to b and refused. "
     "Error bounds of gradients grow with b^2: from about b = 1e7 in float64, 300 in float32, they are wider than the "
     "gradients, and `nceref verify` is inconclusive.",
     variants=({}, {"positive_prior": 0.0, "concentration": 0.5}),

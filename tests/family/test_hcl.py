@@ -1,3 +1,4 @@
+import math
 from math import exp, log
 
 import numpy as np
@@ -104,3 +105,11 @@ def test_a_large_concentration_costs_the_digits_that_the_notes_name(dtype, conce
         _, grad = hcl.value_and_grad(**given, temperature=0.5, concentration=b)
         bound = bounds(hcl, **given, temperature=0.5, concentration=b).grads["z1"]
         assert (np.max(bound) > np.max(np.abs(grad["z1"]))) == wide
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("f8", 53), ("f4", 24)])
+def test_a_concentration_to_which_no_one_can_be_added_is_refused(dtype, bits):
+    given = {"z1": Z1.astype(dtype), "z2": Z2.astype(dtype)}
+    assert np.isfinite(hcl(**given, temperature=T, concentration=math.nextafter(2.0**bits, 0)))
+    with pytest.raises(InputError, match=f"`concentration` must be .*< {2**bits}"):
+        hcl(**given, temperature=T, concentration=2.0**bits)

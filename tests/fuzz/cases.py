@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from fuzz import dress, faults, values
+from fuzz import dress, faults, rules, values
 from hypothesis import strategies as st
 
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
@@ -171,6 +171,7 @@ def cases(draw, loss, ordinary=False):
         else:
             made = _scalar(draw, rng, p, ordinary) if isinstance(p, Scalar) else _choice(draw, p)
         case.plain[p.name], case.given[p.name], case.tags[p.name] = made
+    case.may.update(rules.may_be_refused(loss, case.plain))
     case.door = draw(_among(DOORS))
     case.reduction = draw(_among(REDUCTIONS)) if loss.has_rows and case.door != "anatomy" else "mean"
     case.positional = draw(_between(0, 2))

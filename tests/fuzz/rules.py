@@ -14,6 +14,13 @@ def refused(loss, plain, reduction):
     return set()
 
 
+def may_be_refused(loss, plain):
+    """Names and why: what a format cannot hold, where the format is not known yet."""
+    if loss.name == "hcl" and plain["concentration"] >= 2**24:
+        return {"concentration": "1 + b rounds to b in float32"}
+    return {}
+
+
 def zero_rows(loss, plain, reduction):
     if plain.get("normalize") != "l2":
         return set()

@@ -1,6 +1,7 @@
 """Values that are right: what arrays, labels and scalars of each kind look like, as tables of functions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -190,7 +191,10 @@ def scalars(p):
     """Functions of a generator by name: values in the domain of a scalar."""
     low, high = p.low, p.high
     kinds = {"typical": lambda rng: rng.uniform(*p.typical)}
-    if math.isfinite(high):
+    if math.isfinite(high) and high > 1e6:
+        free = scalars(replace(p, high=math.inf))
+        kinds = {name: lambda rng, f=f: min(f(rng), math.nextafter(high, 0)) for name, f in free.items()}
+    elif math.isfinite(high):
         kinds["anywhere"] = lambda rng: low + (high - low) * (1 - rng.random()) * 0.999999
         kinds["just below the end"] = lambda rng: high if p.high_closed else math.nextafter(high, 0)
     else:
