@@ -20,7 +20,7 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.option(
     "--digits",
     type=click.IntRange(1, 17),
-    help="Significant digits of computed numbers; all where fewer would repeat a published number that is another.",
+    help="Significant digits of computed numbers; published ones stay as printed, and verdicts compare all digits.",
 )
 @click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
@@ -51,7 +51,7 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
         echo_json_text(text) if form == "json" else click.echo(text, nl=False)
         if form == "text" and len(chosen) > 1:
             echo("\n")
-            show(table_formats.summary(chosen))
+            show(table_formats.summary(chosen, digits))
 
 
 def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:

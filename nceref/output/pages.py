@@ -219,7 +219,7 @@ def _numbers_fit(console: "Console", widths: Sequence[int], numbers: Sequence[bo
     least = sum(
         width if is_number else min(width, _READABLE // 2) for width, is_number in zip(widths, numbers, strict=True)
     )
-    return not any(numbers) or indent + least + GAP * len(widths) <= console.width
+    return not any(numbers) or indent + least + GAP * (len(widths) - 1) <= console.width
 
 
 def _records(console: "Console", names: Sequence[str], entries: Iterable[Sequence[str]], indent: int) -> None:
@@ -243,11 +243,14 @@ def _columns(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, GAP, 0, 0), expand=expand)
-    for column in columns:
-        table.add_column(**{"overflow": "fold", **column})
+    # The gap is within the entries: before 14.3, Rich put its own behind the last column too.
+    table = Table.grid(expand=expand)
+    for i, column in enumerate(columns):
+        wider = {name: size + GAP for name, size in column.items() if name in ("width", "min_width") and i}
+        table.add_column(**{"overflow": "fold", **column, **wider})
     for line in lines:
-        table.add_row(*(Text(entry, style=style) for entry, style in _styled(line, styles)))
+        entries = [Text(entry, style=style) for entry, style in _styled(line, styles)]
+        table.add_row(*entries[:1], *(Padding(entry, (0, 0, 0, GAP)) for entry in entries[1:]))
     console.print(Padding(table, (0, 0, 0, indent)))
 
 

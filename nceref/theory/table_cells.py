@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -58,10 +59,7 @@ def three(value: Any, show: Show) -> tuple[str, str, str]:
     """Give what was published, what was computed, and the verdict; a plain value was computed."""
     if not isinstance(value, Cell):
         return "", show(value), ""
-    judged, computed = verdict(value), show(value.computed)
-    # Where a shortened number looks like the printed one but is another, show what differs.
-    same = computed == value.published and judged != Verdict.AGREES
-    return value.published, full(value.computed) if same else computed, judged.value
+    return value.published, show(value.computed), verdict(value).value
 
 
 def grid(columns: Sequence[str], rows: TableRows, show: Show) -> list[list[str]]:
@@ -137,8 +135,19 @@ def full(value: Any) -> str:
 
 
 def short(digits: int) -> Show:
-    """A function that writes values with so many digits."""
-    return lambda value: _shown(value, lambda number: f"{number:.{digits}g}")
+    """A function that writes numbers with so many significant digits; those that have fewer stay as they are."""
+    context = Context(prec=digits, rounding=ROUND_HALF_UP)
+
+    def rounded(number: float) -> str:
+        if not isfinite(number):
+            return str(number)
+        # The shortest decimal that is this float: 0.05 has one digit, not those of its binary fraction.
+        decimal = context.plus(Decimal(repr(number)).normalize())
+        if -5 < decimal.adjusted() < 16:
+            return f"{decimal:f}"
+        return f"{float(decimal):.{len(decimal.as_tuple().digits) - 1}e}"
+
+    return lambda value: _shown(value, rounded)
 
 
 def _shown(value: Any, number: Callable[[float], str]) -> str:

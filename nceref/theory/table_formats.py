@@ -41,7 +41,8 @@ def render(table: Table, format: str = "text", digits: int | None = None) -> str
         or else 80.
         The others carry every digit of the computed numbers. Any other word raises `InputError`.
     digits : int, optional
-        Significant digits of computed numbers, 1 to 17. JSON has all of them; with this it raises `InputError`.
+        Significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as
+        it is printed. Verdicts are those of all digits. JSON has all of them; with this it raises `InputError`.
     """
     writer, _ = _format(format, digits)
     return text(table, digits=digits, **screen()) if format == "text" else writer(table)
@@ -150,8 +151,15 @@ def page_of(table: Table, digits: int | None = None) -> Page:
     return page
 
 
-def summary(tables: Iterable[Table]) -> Page:
-    """How many published numbers of all these tables agree, and every one that does not, by verdict."""
+def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
+    """How many published numbers of all these tables agree, and every one that does not, by verdict.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+    digits : int, optional
+        Significant digits of computed numbers; 6 by default.
+    """
     judged = [
         (verdict(cell), table.name, f"{table_cells.row_name(row)}, {column}", cell)
         for table in tables
@@ -161,7 +169,7 @@ def summary(tables: Iterable[Table]) -> Page:
     ]
     count = Counter(one for one, *_ in judged)
     agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
-    page, show = Page(), table_cells.short(_DIGITS[-1])
+    page, show = Page(), table_cells.short(digits or _DIGITS[-1])
     page.print("All tables together", style="bold")
     page.print(
         f"{count.total()} published numbers: {agree} agree, {count.total() - agree - unknown} do not, {unknown} cannot"

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from decimal import Decimal
 from math import inf, nan, pi
 
 import pytest
@@ -74,6 +75,36 @@ def test_latex_escapes_what_has_a_meaning_there():
 )  # fmt: skip
 def test_digits_are_as_many_as_asked_for(format, digits, expected):
     assert expected in table_formats.render(table([{"x": 0.1234567890123}]), format, digits)
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "expected"),
+    [
+        (0.05, 17, "0.05"), (1.0, 3, "1"), (0.8495225, 3, "0.850"), (23.0037, 3, "23.0"), (0.25, 1, "0.3"),
+        (-45.0, 1, "-50"), (1008.63, 2, "1000"), (1e16 / 3, 2, "3300000000000000"), (2e16 / 3, 17, "6666666666666667"),
+        (4.54009602e-5, 4, "4.540e-05"), (0.0, 1, "0"), (inf, 2, "inf"),
+    ],
+)  # fmt: skip
+def test_a_number_is_rounded_to_the_digits_and_a_shorter_one_stays(number, digits, expected):
+    assert table_cells.short(digits)(number) == expected
+
+
+@every_table
+@pytest.mark.parametrize("digits", [1, 3, 4, 17])
+def test_digits_change_computed_numbers_only(table, digits):
+    header, *whole = csv.reader(io.StringIO(table_formats.render(table, "csv")))
+    _, *asked = csv.reader(io.StringIO(table_formats.render(table, "csv", digits)))
+    for before, after in zip(whole, asked, strict=True):
+        for column, full, short in zip(header, before, after, strict=True):
+            if full == short or column.endswith((" published", " verdict")):
+                assert full == short
+                continue
+            for number, shown in zip(full.split(", "), short.split(", "), strict=True):
+                exact, rounded = Decimal(number), Decimal(shown)
+                unit = Decimal(1).scaleb(rounded.adjusted() - digits + 1)
+                assert abs(exact - rounded) <= unit / 2
+                # A number before the point is filled up with zeros.
+                assert exact == rounded or rounded.as_tuple().exponent == min(unit.adjusted(), 0)
 
 
 @pytest.mark.parametrize(("format", "digits"), [("json", 4), ("text", 0), ("csv", 18), ("csv", 2.5), ("tex", None)])
@@ -163,10 +194,16 @@ def test_text_shows_twelve_digits_where_they_fit_and_fewer_where_not():
     assert f"{pi / 100:.9g}" not in many
 
 
-def test_text_shows_all_digits_of_a_number_that_would_look_like_the_printed_one():
+def test_a_number_that_was_rounded_does_not_look_like_a_printed_integer():
     computed = 25 + 2.0**-40
     assert f"{computed:.12g}" == "25"
-    assert repr(computed) in table_formats.text(table([{"n": 1, "x": Cell("25", computed)}]))
+    assert "25.0000000000 " in table_formats.text(table([{"n": 1, "x": Cell("25", computed)}]))
+
+
+def test_the_summary_has_the_digits_that_were_asked_for():
+    page = table_formats.summary(TABLES.values(), 2).text()
+    assert "6.6e-03    0.0067\n" in page
+    assert "0.71       0.18\n" in page
 
 
 def test_text_leaves_out_what_the_leading_columns_repeat():
@@ -209,7 +246,7 @@ def test_every_number_of_a_comparison_stands_whole_at_any_width(width):
         for cell in cells(TABLES[name].rows()):
             assert set(cell.published.strip("[] ").replace(",", " ").split()) <= {word.strip("[]") for word in words}
             computed = cell.computed if isinstance(cell.computed, tuple) else (cell.computed,)
-            assert all({f"{number:.12g}", repr(number)} & set(words) for number in computed)
+            assert all(table_cells.short(12)(number) in words for number in computed)
 
 
 def test_text_has_a_block_for_each_quantity_where_a_line_is_too_short():
@@ -239,7 +276,7 @@ def test_the_summary_counts_all_numbers_and_lists_those_that_do_not_agree():
                 if isinstance(cell, Cell) and verdict(cell) in ("wrong", "truncated", "float32 artifact"):
                     heading = lines.index([*str(verdict(cell)).split(), "in", name])
                     below = lines[heading : lines.index([], heading) if [] in lines[heading:] else None]
-                    assert [*column.split(), cell.published, f"{cell.computed:.6g}"] in [
+                    assert [*column.split(), cell.published, table_cells.short(6)(cell.computed)] in [
                         line[-2 - len(column.split()) :] for line in below
                     ]
     assert max(map(len, page.splitlines())) <= 80
