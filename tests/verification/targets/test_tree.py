@@ -17,6 +17,8 @@ from nceref.verification.targets.process import tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
 
+MOVING, THIS, ANOTHER = (f"{mark} of {os.getpid()}" for mark in ("moving", "this", "another"))
+"""Marks; those of tests that run beside these are others."""
 SLEEP = "sleep 600"
 DETACHED = f"( setsid {SLEEP} & echo $!; setsid {SLEEP} & echo $! )"
 """Started in sessions of their own by a shell that is gone at once."""
@@ -71,27 +73,39 @@ def test_all_below_a_process_are_ended_but_not_itself_nor_others(start):
 
 
 def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
-    left, others = start(DETACHED, "this"), start(DETACHED, "another")
+    left, others = start(DETACHED, THIS), start(DETACHED, ANOTHER)
     left.wait()
     others.wait()
     ours, theirs = numbers(left, 2), numbers(others, 2)
     try:
-        assert tree.end_tree(0, "this", tree.birth(ours[1]) + 1) == (), "older ones are nobody's"
+        assert tree.end_tree(0, THIS, tree.birth(ours[1]) + 1) == (), "older ones are nobody's"
         assert is_there(ours[0])
-        assert tree.end_tree(0, "this", tree.birth(os.getpid())) == ()
+        assert tree.end_tree(0, THIS, tree.birth(os.getpid())) == ()
         assert [is_there(pid) for pid in (*ours, *theirs)] == [False, False, True, True]
     finally:
-        tree.end_tree(0, "another")
+        tree.end_tree(0, ANOTHER)
 
 
 def test_a_group_of_another_namespace_gets_no_signal_and_never_everybody(start, monkeypatch):
-    (pid,) = numbers(start(f"echo $$; exec {SLEEP}", "this"), 1)
+    (pid,) = numbers(start(f"echo $$; exec {SLEEP}", THIS), 1)
     entry = tree._entry
     for group, wanted in ((0, {pid}), (1, {pid}), (os.getpgrp(), {pid}), (pid, {pid, -pid})):
         monkeypatch.setattr(
             tree, "_entry", lambda x, g=group: (e := entry(x)) and (e._replace(group=g) if x == pid else e)
         )
-        assert tree._theirs(0, "this", 0) == wanted
+        assert tree._theirs(0, THIS, 0) == wanted
+
+
+def test_one_that_has_just_begun_is_not_taken_for_its_parents_group(start, monkeypatch):
+    (pid,), (foreign,) = (numbers(start(f"echo $$; exec {SLEEP}", mark), 1) for mark in (THIS, ANOTHER))
+    read, looks = tree._entry, []
+
+    def entry(x):
+        looks.append(x)
+        return read(x)._replace(group=foreign) if x == pid and looks.count(pid) == 1 else read(x)
+
+    monkeypatch.setattr(tree, "_entry", entry)
+    assert tree._theirs(0, THIS, 0) == {pid, -pid}
 
 
 MOVES = """
@@ -111,7 +125,7 @@ def moving(start, monkeypatch):
     look = tree._theirs
 
     def begun(each_time):
-        process = start([sys.executable, "-ISc", MOVES, each_time], "moving", stdin=subprocess.PIPE)
+        process = start([sys.executable, "-ISc", MOVES, each_time], MOVING, stdin=subprocess.PIPE)
         pids = numbers(process, 1)
 
         def looked(*arguments):
@@ -134,7 +148,7 @@ def moving(start, monkeypatch):
 
 def test_what_goes_on_in_a_new_process_all_the_time_is_ended_with_its_group(moving):
     _, pids = moving("getpid")
-    assert tree.end_tree(0, "moving") == ()
+    assert tree.end_tree(0, MOVING) == ()
     assert len(pids) > 1
     assert not any(map(is_there, pids))
 
@@ -142,7 +156,7 @@ def test_what_goes_on_in_a_new_process_all_the_time_is_ended_with_its_group(movi
 @pytest.mark.parametrize("own", ["setsid", "setpgrp"])
 def test_what_could_not_be_ended_is_named(moving, caplog, own):
     process, pids = moving(own)
-    child._end(process, "moving", 0)
+    child._end(process, MOVING, 0)
     (message,) = caplog.messages
     assert message.startswith(f"processes of the target could not be ended ({pids[-2]}): ")
     assert is_there(pids[-1])

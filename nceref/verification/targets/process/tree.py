@@ -97,7 +97,10 @@ def _theirs(root: int, mark: str, born: int) -> set[int]:
     wanted = f"{MARK}={mark}".encode()
     own = {os.getpid(), root}
     waiting = [root] if root else []
-    waiting += [pid for pid, entry in table.items() if entry.born >= born and pid not in own and _marked(pid, wanted)]
+    marked = [pid for pid, entry in table.items() if entry.born >= born and pid not in own and _marked(pid, wanted)]
+    # At the first look, one that has begun since was still in the group of the process that started it.
+    table |= (now := {pid: entry for pid in marked if (entry := _entry(pid))})
+    waiting += now
     theirs: set[int] = set()
     while waiting:
         pid = waiting.pop()
