@@ -119,7 +119,11 @@ def tex(folder):
         return None
 
     def compiled(source):
-        whole = "\\documentclass{article}\\usepackage{amsmath}\n\\begin{document}\n" + source + "\n\\end{document}\n"
+        whole = (
+            "\\documentclass{article}\\usepackage{amsmath,array,longtable,pdflscape}\n\\begin{document}\n"
+            + source
+            + "\n\\end{document}\n"
+        )
         (folder / "whole.tex").write_text(whole, encoding="ascii")
         done = subprocess.run(
             [engine, "-halt-on-error", "-interaction=nonstopmode", "whole.tex"], capture_output=True, cwd=folder

@@ -50,14 +50,58 @@ def test_latex_has_a_field_for_every_column_and_no_letter_with_a_meaning(table, 
     assert source.isascii()
     # Without commands, escaped letters, mathematics, and the ends of fields and lines, no letter has a meaning.
     body = source[source.index("\\hline") : source.rindex("\\hline")]
-    plain = re.sub(r"\\[#$%&_{}]|\\text\w+\{\}|\$[<>|]\$|\$\^\\circ\$|\\hline|\\\\\n", "", body)
+    commands = r"\\shortstack\[r\]\{[^{}]*\}|\\end(first)?head|\\\w+\{\}|\\hline|\\\\\n"
+    plain = re.sub(rf"{commands}|\\[#$%&_{{}}]|\$[<>|]\$|\$\^\\circ\$", "", body)
     assert not set(plain) & set("#$%_{}\\~^<>|")
-    columns = re.sub(r"p\{[\d.]+\\linewidth\}", "p", re.search(r"\\begin\{tabular\}\{(.*)\}", source)[1])
     lines = [line for line in body.splitlines() if line.endswith("\\\\")]
+    columns, _ = latex_columns(source)
     assert {len(re.findall(r"(?<!\\)&", line)) + 1 for line in lines} == {len(columns)}
-    assert len(lines) == 1 + len(table_cells.compared(table.columns, table.rows(), str)[1])
+    # What is continued on a second page has its header twice.
+    header = 2 if "longtable" in source else 1
+    assert len(lines) == header + len(table_cells.compared(table.columns, table.rows(), str)[1])
     if compiled := latex.tex(tmp_path):
         assert compiled(source) == ""
+
+
+def latex_columns(source):
+    """The columns of a table in LaTeX: l, r or the width of a paragraph; and how wide a line is, in points."""
+    declared = re.search(r"\\begin\{(?:tabular|longtable)\}\{@\{\}(.*)@\{\}\}", source)[1]
+    found = re.findall(r"[lr]|p\{([\d.]+)\\linewidth\}", declared.replace(r">{\raggedright\arraybackslash}", ""))
+    return [float(one) if one else None for one in found], 550 if "{landscape}" in source else 345
+
+
+# Letters of Computer Modern get wider, for their height, as they get smaller.
+POINTS = {"small": 9 * 1.03, "footnotesize": 8 * 1.06, "scriptsize": 7 * 1.14}
+
+
+@every_table
+@pytest.mark.parametrize("digits", [None, 3])
+def test_latex_fits_the_lines_and_the_height_of_its_page(table, digits):
+    """Measured with the letters of TeX, which come with Matplotlib."""
+    import matplotlib
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(f"{matplotlib.get_data_path()}/fonts/ttf/cmr10.ttf")
+    source = table_formats.render(table, "latex", digits)
+    font.set_size(POINTS[re.search(r"\\(small|footnotesize|scriptsize)", source)[1]], 72)
+    columns, line = latex_columns(source)
+
+    def points(text):
+        return sum(font.load_char(ord(letter)).linearHoriAdvance / 65536 for letter in text)
+
+    shown = table_cells.full if digits is None else table_cells.short(digits)
+    header, body = table_cells.compared(table.columns, table.rows(), shown)
+    total, height = 6 * (len(columns) - 1), [1] * len(body)
+    for share, name, entries in zip(columns, header, zip(*body, strict=True), strict=True):
+        if share is None:
+            total += max(map(points, [*(name.split() if len(max(entries, key=len)) < len(name) else [name]), *entries]))
+            continue
+        total += share * line
+        unbroken = re.split(r"[\s/_-]|(?<=[a-z])(?=[A-Z])", " ".join([name, *entries]))
+        assert max(map(points, unbroken)) <= share * line
+        height = [max(h, -(-points(entry) // (share * line))) for h, entry in zip(height, entries, strict=True)]
+    assert total <= line
+    assert "longtable" in source or sum(height) <= 45
 
 
 def test_latex_escapes_what_has_a_meaning_there():
