@@ -78,10 +78,10 @@ POINTS = {"small": 9 * 1.03, "footnotesize": 8 * 1.06, "scriptsize": 7 * 1.14}
 @pytest.mark.parametrize("digits", [None, 3])
 def test_latex_fits_the_lines_and_the_height_of_its_page(table, digits):
     """Measured with the letters of TeX, which come with Matplotlib."""
-    import matplotlib
+    import matplotlib as mpl
     from matplotlib.ft2font import FT2Font
 
-    font = FT2Font(f"{matplotlib.get_data_path()}/fonts/ttf/cmr10.ttf")
+    font = FT2Font(f"{mpl.get_data_path()}/fonts/ttf/cmr10.ttf")
     source = table_formats.render(table, "latex", digits)
     font.set_size(POINTS[re.search(r"\\(small|footnotesize|scriptsize)", source)[1]], 72)
     columns, line = latex_columns(source)
