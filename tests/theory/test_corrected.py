@@ -2,11 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nceref.theory import prove
+from nceref.theory import prove, statements
 from nceref.theory.tables import conventions
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +63,18 @@ def test_the_default_temperatures_are_those_of_the_table():
 
 def test_the_number_of_claims_in_the_docs():
     assert f"{len(prove.claims())} statements" in (ROOT / "docs" / "claims.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("wrong", ["smoothed == L", "smoothed == L + (s[0] - s_mean) / (10 * t)"])
+def test_what_smoothing_adds_is_shown_for_every_epsilon(wrong):
+    assert not prove.run(replace(prove.claims()["NC-9"], symbolic=wrong), "symbolic").held
+
+
+@pytest.mark.parametrize(("e", "holds"), [(0.1, True), (-0.1, False), (0.0, False), (1.0, False), (1.1, False)])
+def test_a_smoothed_target_is_one_for_epsilon_between_0_and_1(e, holds):
+    claim, system = prove.claims()["NC-9"], statements.DecimalSystem(50)
+    base = {"s": (0.9, 0.2, -0.3), "t": 0.5, "e": e}
+    assert statements.evaluate(claim.formula, claim.scenario, base, system).holds is holds
 
 
 def test_gradients_by_class_turn_round_in_training_as_well():
