@@ -37,6 +37,7 @@ KNOWLEDGE = (
     "verification/dense/losses",
     "verification/bugs/wrong",
     "verification/bugs/right",
+    "verification/bugs/independent",
     "verification/peers/packages",
 )
 """Folders of declarations about particular losses; the rest is machinery."""

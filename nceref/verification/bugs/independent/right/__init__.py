@@ -1,0 +1,1 @@
+"""Correct programs of other shapes: other layouts, orders of summation, masks and identities."""
