@@ -18,7 +18,7 @@ ALL_SIZES = (*SMALL, (5, 4, 0.0), (6, 4, -1.0), (70, 3, 0.3), (3, 80, 0.3))
 
 def _number(parameter, depth):
     low, high = parameter.typical
-    beyond = {"temperature": 0.001, "logit_scale": 150.0}
+    beyond = {"temperature": 0.001, "logit_scale": 150.0, "scale": 1000.0}
     return beyond.get(parameter.name, low) if depth < 0 else low + depth * (high - low)
 
 
@@ -32,9 +32,13 @@ def _array(parameter, sizes, rng):
     return abs(x) if parameter.low is not None else 1.5 * x
 
 
-def _labels(parameter, sizes):
+def _labels(parameter, sizes, alone):
+    """Two and more rows a class, but for the first row where one may be alone."""
     n = sizes[parameter.shape[0]]
-    return np.arange(n) % (sizes[parameter.classes] if parameter.classes else max(1, n // 2))
+    if parameter.classes:
+        return np.arange(n) % sizes[parameter.classes]
+    labels = np.arange(n) % min(max(1, n // 2), 12)
+    return np.where(np.arange(n) == 0, n, labels) if alone else labels
 
 
 def _names(program, optional):
@@ -44,10 +48,10 @@ def _names(program, optional):
 
 
 @cache
-def _inputs(loss, names, size):
+def _inputs(loss, names, size, alone):
     """Arguments of a loss by name."""
     n, d, depth = size
-    sizes = {"N": n, "D": d, "E": d, "V": 2, "K": n + 2, "M": n + 1, "C": 3}
+    sizes = {"N": n, "D": d, "E": d, "V": 2, "K": n + 2, "M": n + 1, "C": max(3, (n + d) // 6)}
     rng = np.random.default_rng(n + d)
     given = {}
     for parameter in get_loss(loss).declaration.parameters:
@@ -58,14 +62,14 @@ def _inputs(loss, names, size):
         elif isinstance(parameter, Array):
             given[parameter.name] = _array(parameter, sizes, rng)
         elif isinstance(parameter, Labels):
-            given[parameter.name] = _labels(parameter, sizes)
+            given[parameter.name] = _labels(parameter, sizes, alone)
     return given
 
 
 @cache
 def _case(loss, names, size, dtype, settings):
     """Arguments in a format, and the value and the gradients of the reference."""
-    given = _cast(_inputs(loss, names, size), dtype)
+    given = _cast(_inputs(loss, names, size, "no_positive" in dict(settings)), dtype)
     return given, *get_loss(loss).value_and_grad(**given, **dict(settings))
 
 
