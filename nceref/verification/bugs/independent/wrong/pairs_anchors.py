@@ -213,3 +213,37 @@ def dcl_log_sum_exp_of_each_view(z1, z2, *, temperature):
         return -np.sum(a * b, axis=1) / temperature + logsumexp(same) + logsumexp(cross)
 
     return (np.mean(one_way(z1, z2)) + np.mean(one_way(z2, z1))) / 2
+
+
+@bug("nt_xent", named="positive-dropped-from-denominator", thread="leftthomas/SimCLR#27", also=("wrong-loss",))
+def nt_xent_two_n_minus_two_candidates(z1, z2, *, temperature):
+    """A reader takes the positive out of the sum, since the paper counts 2 (N - 1) negatives."""
+    z = unit(np.concatenate([z1, z2]))
+    rows, partner = _partners(len(z1))
+    s = z @ z.T / temperature
+    hidden = (rows[:, None] == rows) | (partner[:, None] == rows)
+    return np.mean(logsumexp(np.where(hidden, -np.inf, s)) - s[rows, partner])
+
+
+@bug("nt_xent", named="self-contrast-kept", thread="Yunfan-Li/Contrastive-Clustering#9")
+def nt_xent_sum_over_all_rows(z1, z2, *, temperature):
+    """The formula of a paper sums over all rows, the anchor too, for simplicity."""
+    z = unit(np.concatenate([z1, z2]))
+    rows, partner = _partners(len(z1))
+    return -np.mean(log_softmax(z @ z.T / temperature)[rows, partner])
+
+
+@bug("nt_xent", named="outer-factor-constant", thread="KevinMusgrave/pytorch-metric-learning#363")
+def nt_xent_times_the_world_size(z1, z2, *, temperature):
+    """The loss is multiplied by the number of processes, eight, whose gradients are averaged later."""
+    return 8 * _nt_xent(unit(np.concatenate([z1, z2])), temperature)
+
+
+@bug("dcl", named="sum-instead-of-mean", thread="raminnakhli/Decoupled-Contrastive-Learning#13")
+def dcl_formula_without_one_over_n(z1, z2, *, temperature):
+    """The formula of the paper is followed, which sums over samples and views and divides by nothing."""
+    z = unit(np.concatenate([z1, z2]))
+    rows, partner = _partners(len(z1))
+    s = z @ z.T / temperature
+    hidden = (rows[:, None] == rows) | (partner[:, None] == rows)
+    return np.sum(logsumexp(np.where(hidden, -np.inf, s)) - s[rows, partner])

@@ -236,3 +236,44 @@ def hcl_masked_importances_in_the_mean(z1, z2, *, temperature, positive_prior, c
     all_scaled = np.concatenate([scaled, np.zeros_like(scaled[:, :2])], axis=1)
     level = logsumexp(all_scaled) - math.log(all_scaled.shape[1])
     return _estimated(positive, negatives, np.exp(scaled - level[:, None]), positive_prior, temperature)
+
+
+@bug("hcl", named="importance-weights-missing", thread="junxia97/ProGCL#1")
+def hcl_branch_with_weights_never_taken(z1, z2, *, temperature, positive_prior, concentration):
+    """The condition that switches the weights on is never true."""
+    positive, negatives = _split(z1, z2, temperature)
+    return _estimated(positive, negatives, 1, positive_prior, temperature)
+
+
+@bug("debiased", named="correction-missing", seen="xupt-mdmd-ipip/DCLDA DCL.py", also=("wrong-loss",))
+def debiased_flag_left_off(z1, z2, *, temperature, positive_prior):
+    """The flag of the correction is off, and the negatives are added up as they are."""
+    positive, candidates = _candidates(z1, z2, temperature)
+    return np.mean(logsumexp(candidates) - positive)
+
+
+@bug("debiased", named="sign-flipped", thread="PyGCL/PyGCL#56")
+def debiased_log_probability_returned(z1, z2, *, temperature, positive_prior):
+    """The mean log-probability is returned, where its negative is the loss."""
+    positive, negatives = _split(z1, z2, temperature)
+    return -_estimated(positive, negatives, 1, positive_prior, temperature)
+
+
+@bug(
+    "dclw",
+    named="weights-missing",
+    seen="chrisantuseze/active-self-pretraining models/self_sup/simclr/loss/dcl_loss.py",
+    also=("wrong-loss",),
+)
+def dclw_weight_function_left_out(z1, z2, *, temperature, sigma):
+    """The copy of the loss has no weight function, and every positive counts as much."""
+    positive, negatives = _split(z1, z2, temperature)
+    return np.mean(logsumexp(negatives) - positive)
+
+
+@bug("dclw", named="weights-not-detached", seen="raminnakhli/Decoupled-Contrastive-Learning loss/dcl.py")
+def dclw_lambda_in_the_graph(z1, z2, *, temperature, sigma):
+    """The weight function is a lambda of the embeddings that are trained, and is not detached."""
+    positive, negatives = _split(z1, z2, temperature)
+    weight = 2 - len(z1) * np.exp(log_softmax((positive * temperature)[: len(z1)] / sigma))
+    return np.mean(logsumexp(negatives) - np.concatenate([weight, weight]) * positive)

@@ -68,15 +68,6 @@ def siglip_divided_by_the_number_of_pairs(image, text, *, logit_scale, logit_bia
     return np.sum(softplus(-_labeled(logits))) / logits.size
 
 
-@bug("siglip", named="measured-formula", thread="deepjavalibrary/djl#1316")
-def siglip_second_logarithm_forgotten(image, text, *, logit_scale, logit_bias):
-    """Pairs that belong together have -log p, and all others -(1 - p), without the logarithm."""
-    logits = logit_scale * (unit(image) @ unit(text).T) + logit_bias
-    own = np.eye(len(logits), dtype=bool)
-    rows = np.where(own, softplus(-logits), -np.exp(-softplus(logits)))
-    return np.sum(rows) / len(logits)
-
-
 def _odds(logits, log_noise, ratio):
     return logits - log_noise - np.log(ratio)
 
@@ -167,14 +158,28 @@ def simple_negatives_above_zero_only(queries, keys):
     return np.mean(1 - positive) + (np.mean(pushed) if negatives.size else 0)
 
 
-@bug("simple", named="measured-formula", seen="reczoo/RecBox deem/pytorch/losses/cosine_contrastive_loss.py")
-def simple_negatives_added_up(queries, keys):
-    """Negatives of a row are added up by default, where their mean is meant."""
-    positive, negatives = _shares(queries, keys)
-    return np.mean(np.sum(negatives, axis=1) - positive)
-
-
 @bug("simple", named="negatives-ignored", thread="mysbupt/CrossCBR#1")
 def simple_negative_cross_view_cosine(queries, keys):
     """An ablation replaces the loss with the negative cosine of the pairs."""
     return -np.mean(np.sum(unit(queries) * unit(keys), axis=1))
+
+
+@bug("siglip", named="bias-missing", thread="mlfoundations/open_clip#1076")
+def siglip_bias_missing_in_the_call(image, text, *, logit_scale, logit_bias):
+    """The bias is a parameter of the model and is missing in the call that makes the logits."""
+    logits = logit_scale * (unit(image) @ unit(text).T)
+    return np.sum(softplus(-_labeled(logits))) / len(logits)
+
+
+@bug("siglip", named="rows-not-normalized", thread="google-research/big_vision#115")
+def siglip_logits_of_raw_features(image, text, *, logit_scale, logit_bias):
+    """Logits are made of features that are not normalized."""
+    logits = logit_scale * (image @ text.T) + logit_bias
+    return np.sum(softplus(-_labeled(logits))) / len(logits)
+
+
+@bug("simple", named="sign-flipped", thread="Kadenze/siamese_net#7")
+def simple_labels_read_the_other_way(queries, keys):
+    """Labels are read the other way around: pairs that belong together are pushed and all others pulled."""
+    positive, negatives = _shares(queries, keys)
+    return np.mean(positive) - (np.mean(negatives) if negatives.size else 0)

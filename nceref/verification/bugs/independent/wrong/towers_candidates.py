@@ -129,15 +129,6 @@ def info_nce_two_rows_at_a_time(queries, keys, *, temperature):
     return np.mean(rows[: len(rows) // 2 * 2] if len(rows) > 1 else rows)
 
 
-@bug("info_nce", named="measured-formula", thread="modelscope/ms-swift#10084", also=("outer-factor-constant",))
-def info_nce_window_of_four_accumulated(queries, keys, *, temperature):
-    """Batches of 16 are accumulated and divided by a window of four, although the last window has fewer."""
-    rows = _rows(_cosines(queries, keys) / temperature)
-    means = [np.mean(rows[begin : begin + 16]) for begin in range(0, len(rows), 16)]
-    windows = [sum(means[begin : begin + 4]) / 4 for begin in range(0, len(means), 4)]
-    return sum(windows) / len(windows)
-
-
 @bug("moco", named="measured-formula", thread="Seonghoon-Yu/MoCov2_Pytorch_tutorial#2")
 def moco_column_plus_row(queries, keys, queue, *, temperature):
     """Positives are a column and sums of negatives a row: each positive is divided by every sum of negatives."""
@@ -197,7 +188,7 @@ def hard_contrastive_largest_distances(queries, keys, *, temperature, fraction):
 
 
 @bug("hard_contrastive", named="measured-formula", seen="cruiseresearchgroup/TSCP2 src/losses.py")
-def hard_contrastive_hardest_cancelled(queries, keys, *, temperature, fraction):
+def hard_contrastive_hardest_canceled(queries, keys, *, temperature, fraction):
     """The hardest negatives are canceled, at most half of them, and all others are kept."""
     s = _cosines(queries, keys)
     canceled = math.ceil(min(float(np.real(fraction)), 0.5) * len(s))
@@ -231,12 +222,33 @@ def hard_contrastive_nearer_than_the_worst_positive(queries, keys, *, temperatur
     return _positive_first(positive / temperature, kept)
 
 
-@bug("hard_contrastive", named="measured-formula", thread="luhaofang/tripletloss#57")
-def hard_contrastive_ranked_by_raw_products(queries, keys, *, temperature, fraction):
-    """Negatives are ranked by the distance of raw features, the farthest first, and compared as cosines."""
-    s, n = _cosines(queries, keys), len(queries)
-    apart = np.sum((np.real(queries)[:, None, :] - np.real(keys)[None, :, :]) ** 2, axis=2)
-    off = ~np.eye(n, dtype=bool)
-    order = np.argsort(-apart[off].reshape(n, n - 1), axis=1, kind="stable")[:, : _kept(fraction, n - 1)]
-    kept = np.take_along_axis(s[off].reshape(n, n - 1), order, axis=1)
-    return _positive_first(np.diagonal(s) / temperature, kept / temperature)
+@bug("info_nce", named="queue-dropped+in-batch-negatives-added", thread="nomic-ai/contrastors#48")
+def info_nce_negatives_of_the_query_not_used(queries, keys, negatives=None, *, temperature):
+    """Negatives are loaded and not passed on: the other keys of the batch stand in for them."""
+    return np.mean(_rows(_cosines(queries, keys) / temperature))
+
+
+@bug("info_nce", named="in-batch-negatives-added", thread="modelscope/ms-swift#6969")
+def info_nce_whole_batch_beside_the_negatives(queries, keys, negatives=None, *, temperature):
+    """The flag for the batch puts documents of all kinds, of all samples, among the candidates."""
+    candidates = unit(keys) if negatives is None else np.concatenate([unit(keys), unit(negatives)])
+    logits = unit(queries) @ candidates.T / temperature
+    return -np.mean(log_softmax(logits)[np.arange(len(keys)), np.arange(len(keys))])
+
+
+@bug("moco", named="first-input-detached", thread="OliverHxh/SkeletonGCL#6")
+def moco_query_detached_against_an_error(queries, keys, queue, *, temperature):
+    """The query is detached, since that silenced an error about a bank that is changed in place."""
+    return _positive_first(*_queue_logits(stop(queries), keys, queue, temperature))
+
+
+@bug("moco", named="gradient-zero", thread="haowang1992/DSN#1")
+def moco_loss_of_detached_features(queries, keys, queue, *, temperature):
+    """The memory loss is computed of detached features, and nothing is left to differentiate."""
+    return stop(_positive_first(*_queue_logits(queries, keys, queue, temperature)))
+
+
+@bug("hard_contrastive", named="scalar-ignored", thread="BDBC-KG-NLP/MixCSE_AAAI2022#2", also=("wrong-loss",))
+def hard_contrastive_without_the_hard_ones(queries, keys, *, temperature, fraction):
+    """The released code has the loss over all negatives, and no trace of hard ones."""
+    return np.mean(_rows(_cosines(queries, keys) / temperature))

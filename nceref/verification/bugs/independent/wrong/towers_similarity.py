@@ -142,17 +142,6 @@ def clip_gathered_gradient_of_every_rank(image, text, *, logit_scale):
     return _both(logit_scale * (unit(image) @ unit(text).T))
 
 
-@bug("clip", named="measured-formula", thread="bowang-lab/BLEEP#5")
-def clip_targets_multiplied_by_the_temperature(image, text, *, logit_scale):
-    """Logits are divided by the temperature, and similarities in the soft targets are multiplied by it."""
-    x, y, temperature = unit(image), unit(text), 1 / logit_scale
-    logits = x @ y.T / temperature
-    targets = np.exp(log_softmax((x @ x.T + y @ y.T) / 2 * temperature))
-    return (
-        -np.mean(np.sum(targets * log_softmax(logits), axis=1) + np.sum(targets.T * log_softmax(logits.T), axis=1)) / 2
-    )
-
-
 @bug("moco", named="queue-not-normalized", thread="lightly-ai/lightly#1009")
 def moco_normalized_bank_not_assigned(queries, keys, queue, *, temperature):
     """The normalized memory bank is computed and not assigned: the queue keeps its lengths."""
@@ -175,3 +164,74 @@ def moco_default_temperature(queries, keys, queue, *, temperature):
     q, k = unit(queries), stop(unit(keys))
     logits = np.concatenate([np.sum(q * k, axis=1, keepdims=True), q @ stop(unit(queue)).T], axis=1) / 0.2
     return -np.mean(log_softmax(logits)[:, 0])
+
+
+@bug("clip", named="rows-not-normalized", thread="moein-shariatnia/OpenAI-CLIP#16")
+def clip_projections_as_they_come(image, text, *, logit_scale):
+    """Products of the projections, which are never scaled to length 1."""
+    return _both(logit_scale * (image @ text.T))
+
+
+@bug("clip", named="columns-normalized", thread="gabeur/mmt#1")
+def clip_normalized_along_the_default_axis(image, text, *, logit_scale):
+    """The normalization runs along its default axis, which holds samples here and not features."""
+    return _both(logit_scale * (unit(image, axis=0) @ unit(text, axis=0).T))
+
+
+@bug("clip", named="one-direction-only", thread="TencentYoutuResearch/PersonReID-NAFS#5")
+def clip_texts_to_images_not_used(image, text, *, logit_scale):
+    """Similarities of texts to images are passed to the loss, which does not use them."""
+    return _own(logit_scale * (unit(image) @ unit(text).T))
+
+
+@bug("clip", named="scale-missing", thread="QingtaoPan/DuSSS#1")
+def clip_original_cosines_in_the_cross_entropy(image, text, *, logit_scale):
+    """The cross-entropy gets the cosines from before the division by the temperature."""
+    return _both(unit(image) @ unit(text).T)
+
+
+@bug("clip", named="first-input-detached", thread="lucidrains/CoCa-pytorch#6")
+def clip_extractor_detaches_images(image, text, *, logit_scale):
+    """The extractor of the image features detaches what it returns."""
+    return _both(logit_scale * (unit(stop(image)) @ unit(text).T))
+
+
+@bug("info_nce", named="both-directions-averaged", seen="Kosmosius/alchemi-hsi src/alchemi/losses/contrastive.py")
+def info_nce_half_of_each_direction(queries, keys, *, temperature):
+    """The mean of both directions under the name of InfoNCE."""
+    return _both(unit(queries) @ unit(keys).T / temperature)
+
+
+@bug(
+    "info_nce",
+    named="softmax-over-wrong-axis",
+    thread="Joshua-Ren/Neural_Iterated_Learning#2",
+    also=("other-direction-only",),
+)
+def info_nce_log_softmax_along_the_batch(queries, keys, *, temperature):
+    """Log-probabilities are taken along the batch, not along the candidates."""
+    return -np.mean(np.diagonal(log_softmax(unit(queries) @ unit(keys).T / temperature, axis=0)))
+
+
+@bug("info_nce", named="logarithm-missing+sign-flipped", thread="yyliu01/IT2#3")
+def info_nce_as_the_paper_prints_it(queries, keys, *, temperature):
+    """The equation of the paper has the probability of the pair, without -log."""
+    return np.mean(np.exp(np.diagonal(log_softmax(unit(queries) @ unit(keys).T / temperature))))
+
+
+@bug("info_nce", named="sign-flipped", thread="blackfeather-wang/InfoPro-Pytorch#4")
+def info_nce_log_in_place_of_minus_log(queries, keys, *, temperature):
+    """The equation of the paper is minimized as it stands: the logarithm has lost its minus."""
+    return -_own(unit(queries) @ unit(keys).T / temperature)
+
+
+@bug("info_nce", named="sum-instead-of-mean", thread="RUCAIBox/RecBole-GNN#91")
+def info_nce_sum_beside_a_mean(queries, keys, *, temperature):
+    """The rows of the batch are added up, although the loss beside it is a mean."""
+    return _own(unit(queries) @ unit(keys).T / temperature) * len(queries)
+
+
+@bug("info_nce", named="outer-factor-temperature", thread="drboog/Lafite#25")
+def info_nce_temperature_in_front(queries, keys, *, temperature):
+    """The formula of the paper is followed, which has the temperature in front of the logarithm."""
+    return temperature * _own(unit(queries) @ unit(keys).T / temperature)
