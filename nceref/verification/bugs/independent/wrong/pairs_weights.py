@@ -56,6 +56,8 @@ def nt_xent_one_outside_of_the_shift(z1, z2, *, temperature):
     """log(1 + sum e^x) is stabilized as a + log(1 + sum e^(x - a)), where the 1 should be e^-a."""
     positive, negatives = _split(z1, z2, temperature)
     x = negatives - positive[:, None]
+    if x.shape[1] == 0:
+        return 0 * np.sum(positive)
     a = np.take_along_axis(x, np.argmax(np.real(x), axis=1)[:, None], axis=1)
     return np.mean(a[:, 0] + np.log(1 + np.sum(np.exp(x - a), axis=1)))
 
