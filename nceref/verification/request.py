@@ -19,7 +19,7 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.peers import peer
 from nceref.verification.targets.aliases import match_input
-from nceref.verification.targets.find import folder_of
+from nceref.verification.targets.find import folder_of, place_and_name
 from nceref.verification.targets.process.isolation import isolation
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
@@ -102,43 +102,54 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     InputError
         For an option, a loss, a setting or a value that does not exist.
     """
-    # By its type: an object may say of itself what it likes.
-    by_text = issubclass(type(thing), str)
-    thing = str.__str__(thing) if by_text else thing
-    name = printable(thing) if by_text else converted("target", thing, _name, thing)
-    known = peer.find(thing) if by_text else None
+    thing, name = _target(thing)
     own = _checked_options(options)
-    # A call expression or constructor arguments make it another target: what the package declares does not hold then.
-    if known is not None and not (options.get("call") or options.get("init")):
+    if known := _known(thing, options):
         held, target = known
         held.require()
-        if loss not in (None, target.loss):
-            msg = (
-                f"`loss` must be {target.loss!r} for {name}, or be left out, got {shown(loss)}; --call makes it another"
-            )
-            raise InputError(msg)
-        loss, settings = target.loss, {**target.settings, **settings}
+        loss, settings = _declared_loss(target, loss, name), {**target.settings, **settings}
         thing = target.address
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
-    if own.get("isolate") and not isinstance(thing, str):
-        msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
-        raise InputError(msg)
+    _must_be_possible(thing, own)
     declaration = _loss(loss, name)
     intended = _intended(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
-    return Request(
-        thing,
-        name,
-        declaration,
-        _checked(declaration, rest),
-        intended,
-        reduction,
-        dtypes,
-        cases=cases,
-        **own,
-    )
+    checked = _checked(declaration, rest)
+    return Request(thing, name, declaration, checked, intended, reduction, dtypes, cases=cases, **own)
+
+
+def _target(thing: Any) -> tuple[Any, str]:
+    """The target, as plain text if it is text, and its name."""
+    # By its type: an object may say of itself what it likes.
+    if issubclass(type(thing), str):
+        return str.__str__(thing), printable(thing)
+    return thing, converted("target", thing, _name, thing)
+
+
+def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.PeerTarget] | None:
+    """What a package declares of a target that the text names."""
+    # A call expression or constructor arguments make it another target: what the package declares does not hold then.
+    if type(thing) is not str or options.get("call") or options.get("init"):
+        return None
+    return peer.find(thing)
+
+
+def _declared_loss(target: peer.PeerTarget, loss: str | None, name: str) -> str:
+    if loss not in (None, target.loss):
+        msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {shown(loss)}; --call makes it another"
+        raise InputError(msg)
+    return target.loss
+
+
+def _must_be_possible(thing: Any, own: Mapping[str, Any]) -> None:
+    """Refuse, before anything is said of the loss, a text that names nothing, and to isolate what runs here."""
+    if type(thing) is str:
+        place_and_name(thing)
+    elif own.get("isolate"):
+        msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
+        raise InputError(msg)
 
 
 _TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)

@@ -15,6 +15,7 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
     [
         ({"loss": "info_nec"}, "did you mean 'info_nce'"),
         ({"loss": None}, "`loss` must name the reference"),
+        ({"loss": None, "target": "h1.py:::error::fn"}, "which has 5 colons instead of one"),
         ({"suite": "fast"}, "`suite` must be one of"),
         ({"dtype": "float8"}, "`dtype` must be one of"),
         ({"case": "designed-0.4"}, "no case named"),
@@ -36,7 +37,7 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
 )
 def test_wrong_usage_is_an_error_that_says_what_to_do(options, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        nceref.verify(plain.with_gradients, **{**QUICK, **options})
+        nceref.verify(**{"target": plain.with_gradients, **QUICK, **options})
 
 
 def test_dtypes_of_numpy_are_known():

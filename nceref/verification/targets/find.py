@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -31,13 +32,13 @@ def find_object(text: str) -> Any:
     Raises
     ------
     InputError
-        If the text has no ``:name``.
+        If the text has no ``:name``, or what stands before it can be neither a file nor a module.
     TargetError
         If the file, the module or the name is not there, or if importing it fails.
     """
-    place, colon, name = text.rpartition(":")
-    if not colon or not place or not name or name.endswith(".py"):
-        raise _without_name(text)
+    place, name = place_and_name(text)
+    if not name:
+        raise _without_name(place)
     thing: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
     walked = place
     for part in name.split("."):
@@ -45,6 +46,40 @@ def find_object(text: str) -> Any:
             raise TargetError(_no_attribute(walked, part, thing))
         thing, walked = getattr(thing, part), f"{walked}{':' if walked == place else '.'}{part}"
     return thing
+
+
+def place_and_name(text: str) -> tuple[str, str]:
+    """Part a TARGET text into a file or a module and what is named in it; nothing is imported.
+
+    Parameters
+    ----------
+    text : str
+        As for `find_object`.
+
+    Returns
+    -------
+    place, name : str
+        Of a file without ``:name``, the name is empty.
+
+    Raises
+    ------
+    InputError
+        If the text cannot be a TARGET.
+    """
+    place, _, name = text.rpartition(":")
+    if text.removesuffix(":").endswith(".py"):
+        return text.removesuffix(":"), ""
+    if name and (place.endswith(".py") or re.fullmatch(r"[\w.-]+", place)):
+        return place, name
+    raise InputError(_malformed(text))
+
+
+def _malformed(text: str) -> str:
+    colons, place = text.count(":"), text.rpartition(":")[0]
+    msg = f"TARGET must be file.py:name or package.module:name, got {shown(text)}"
+    if colons > 1:
+        return f"{msg}, which has {colons} colons instead of one"
+    return f"{msg}, where {shown(place)} is neither a module nor a file that ends in .py" if place else msg
 
 
 def folder_of(text: str) -> Path:
@@ -69,12 +104,12 @@ def folder_of(text: str) -> Path:
         return Path(place).parent
 
 
-def _without_name(text: str) -> InputError:
-    path = Path(text.removesuffix(":"))
-    if path.suffix == ".py" and path.is_file():
+def _without_name(place: str) -> InputError:
+    path = Path(place)
+    if path.is_file():
         offers = _offers(_file(path)) or ["NAME"]
         return InputError(f"say what to verify in {path}: " + ", ".join(f"{path}:{n}" for n in offers[:10]))
-    return InputError(f"TARGET must be file.py:name or package.module:name, got {shown(text)}")
+    return InputError(_malformed(place))
 
 
 def _file(path: Path) -> ModuleType:

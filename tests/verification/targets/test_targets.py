@@ -110,6 +110,13 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
         ("numpy.linlag:norm", TargetError, "no module 'linlag' in numpy; did you mean 'linalg'"),
         ("numpy:pi", TargetError, "numpy:pi is a float, which cannot be called"),
         ("nt_xent", InputError, "TARGET must be file.py:name or package.module:name, got 'nt_xent'"),
+        ("my_losses.py:::a::b", InputError, "got 'my_losses.py:::a::b', which has 5 colons instead of one"),
+        ("my_losses.py::", InputError, "got 'my_losses.py::', which has 2 colons instead of one"),
+        ("numpy::norm", InputError, "got 'numpy::norm', which has 2 colons instead of one"),
+        ("a/b:f", InputError, "got 'a/b:f', where 'a/b' is neither a module nor a file that ends in .py"),
+        (":nt_xent", InputError, "got ':nt_xent'"),
+        ("missing.py", InputError, "got 'missing.py'"),
+        ("a:b.py:f", TargetError, "no file 'a:b.py'"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(written, text, error, message):
