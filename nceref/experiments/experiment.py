@@ -7,6 +7,7 @@ it stands if the 95 % interval of its mean lies above 0, and is reversed if it l
 
 import math
 import multiprocessing
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -152,8 +153,6 @@ class Experiment:
         How many it takes by default, from `FIRST_SEED` on.
     height : float
         Of the figure, inches.
-    claims : tuple of str
-        The claims that it concerns, as in ``WL-3``.
     """
 
     name: str
@@ -168,7 +167,13 @@ class Experiment:
     caption: str
     seeds: int
     height: float
-    claims: tuple[str, ...]
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The claims that it concerns, as in ``WL-3``: those that its sources name."""
+        sources = [self.published.source, *(statement.source for statement in self.statements)]
+        named = set(re.findall(r"\b[A-Z]{2,4}-\d+\b", " ".join(sources)))
+        return tuple(sorted(named, key=lambda one: (one.partition("-")[0], int(one.partition("-")[2]))))
 
 
 def judge(statement: Statement, results: Results) -> Finding:

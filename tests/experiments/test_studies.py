@@ -1,6 +1,7 @@
 """Each study: its statements are about what it measures, and its published results are those that are kept."""
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,18 @@ def test_every_statement_is_about_what_is_measured(name):
         for c in statement.contrasts:
             assert c.measure in {m.name for m in experiment.measures}
             assert set(c.weights) <= set(experiment.settings)
+
+
+def test_an_experiment_has_every_claim_that_its_sources_name_or_that_names_it():
+    assert {one for experiment in ALL.values() for one in experiment.claims} <= set(claims())
+    assert ALL["long-tail"].claims == ("PC-12", "PC-13", "PC-17", "PC-18", "PC-19", "PC-20")
+    naming = [
+        (claim.id, name)
+        for claim in claims().values()
+        for name in re.findall(r"nceref experiment ([\w-]+)", claim.repaired)
+    ]
+    assert naming
+    assert [pair for pair in naming if pair[0] not in ALL[pair[1]].claims] == []
 
 
 def test_the_published_columns_are_those_of_wang_and_liu():

@@ -178,5 +178,4 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     seeds=6,
     height=5.6,
-    claims=("WL-3", "WL-4", "WL-5", "WL-17"),
 )

@@ -43,12 +43,12 @@ STATEMENTS = (
     ),
     Statement(
         "Frequent classes have larger gradients, with SupCon as a sum over positives.",
-        "source 004, figure PaCoF2 (PC-13); no number. Derived of pulls: 2 K (1 - p) or more",
+        "source 004, figure PaCoF2 (PC-13) and beside it (PC-20); no number. Derived of pulls: 2 K (1 - p) or more",
         (Contrast(SLOPE, {SUM: 1}), Contrast(NORM, {SUM: 1})),
     ),
     Statement(
         "The same holds with SupCon as a mean over positives, the common form.",
-        "not published. Derived of pulls: 2 (1 - p) or more, without the factor K (PC-13)",
+        "not published. Derived of pulls: 2 (1 - p) or more, without the factor K (PC-13, PC-20)",
         (Contrast(SLOPE, {MEAN: 1}), Contrast(NORM, {MEAN: 1})),
     ),
     Statement(
@@ -136,5 +136,4 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     seeds=6,
     height=4.2,
-    claims=("PC-13", "PC-17", "PC-18", "PC-19"),
 )
