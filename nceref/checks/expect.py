@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nceref.checks.random_rows import Estimate
@@ -42,7 +43,8 @@ class Reading:
     """A named situation with the value of the loss in it; None where it cannot arise, or where `dim` is missing.
 
     `because` names the derivation or claim; where a value is None for the sizes given, it has what that would need.
-    A value that had to be drawn is off by about `error`, and `because` says what that is.
+    A value that had to be drawn is off by about `error`, and `because` says what that is where it shows. `spread` is
+    the standard deviation of one batch around the value, the mean over batches; None where it is not known.
     """
 
     situation: str
@@ -51,6 +53,12 @@ class Reading:
     because: str
     needs_dim: bool = False
     error: float = 0.0
+    spread: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the error, if any, is below the digits that are printed."""
+        return self.value is None or self.error <= 5e-8 * abs(self.value)
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,9 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     # Given or not, it chooses between an exact mean and its limit.
     if any(e.dim is not None for e in loss.expectations):
         sizes.read.add("dim")
+    # Both change how far one batch of random rows is off chance, where they change no mean.
+    if _takes_rows(loss):
+        sizes.read.update(checked.keys() & {"n", "dim"})
     _refuse_missing(loss, sizes.missing)
     _refuse_unread(loss, checked, sizes.read if known else sizes.read | _read_with_dim(loss, sizes))
     settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
@@ -123,11 +134,15 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     return ExpectedReadings(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
 
 
+def _takes_rows(loss: Loss) -> bool:
+    """Whether a loss takes embeddings, not scores."""
+    return any(p.name == "normalize" for p in loss.parameters)
+
+
 def _conventions(loss: Loss) -> str:
-    normalized = any(p.name == "normalize" for p in loss.parameters)
     parts = (
         "mean reduction" if loss.has_rows else "one number",
-        _UNIT_ROWS if normalized else "",
+        _UNIT_ROWS if _takes_rows(loss) else "",
         f"in {loss.unit}" if loss.unit else "no unit",
     )
     return ", ".join(filter(None, parts))
@@ -138,7 +153,8 @@ def _read_with_dim(loss: Loss, sizes: Sizes) -> set[str]:
     probe = Sizes({**sizes.values, "dim": _MANY}, sizes.scaled)
     for expectation in loss.expectations:
         if expectation.dim:
-            expectation.at(probe)
+            with suppress(OverflowError):
+                expectation.at(probe)
     return probe.read
 
 
@@ -212,12 +228,14 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
         alone.absent("needs a negative: there is none to compare with")
         value = None
     needs_dim = value is None and not alone.reasons and "dim" in alone.read and sizes.values["dim"] is None
-    because, error = expectation.because, 0.0
-    if isinstance(value, Estimate):
-        because, error, value = f"{because}; {value.how}", value.error, float(value)
+    because = expectation.because
     if value is None and not needs_dim:
         because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
-    return Reading(expectation.situation, value, expectation.formula, because, needs_dim, error)
+    out = Reading(expectation.situation, value, expectation.formula, because, needs_dim)
+    if isinstance(value, Estimate):
+        out = replace(out, value=float(value), error=value.error, spread=value.spread)
+        out = out if out.exact else replace(out, because=f"{because}; {value.how}")
+    return out
 
 
 def _bounded(readings: list[Reading], loss: Loss, sizes: Sizes) -> list[Reading]:

@@ -21,6 +21,36 @@ def log_0f1(b: float, z: float) -> float:
         raise OverflowError(msg) from error
 
 
+def distance_power(exponent: float, dim: int) -> tuple[float, float]:
+    """Mean and standard deviation of r^a, r the distance of two independent uniform rows in D dimensions.
+
+    Own derivation: r^2 = 2 - 2s = 4b, and b = (1 - s) / 2 has the beta law with both parameters (D - 1) / 2. Its moment
+    of order a / 2, by Legendre's duplication of Gamma(D - 1), makes
+
+        E r^a = 2^(D - 2 + a) Gamma(D/2) Gamma((D - 1 + a) / 2) / (sqrt(pi) Gamma(D - 1 + a/2))
+
+    for every a > 0 and D > 1. For D = 1 that is 2^(a - 1), which is right too: r is 0 or 2. As D grows, r tends to
+    sqrt(2).
+    """
+    import mpmath
+
+    # The logarithms grow up to 1e17, and a variance is smaller than the square of its mean by up to 1e15.
+    with mpmath.workdps(60):
+        d = mpmath.mpf(dim)
+
+        def moment(a: Any) -> Any:
+            logs = (d - 2 + a) * mpmath.log(2) + mpmath.loggamma(d / 2) + mpmath.loggamma((d - 1 + a) / 2)
+            return mpmath.exp(logs - mpmath.loggamma(d - 1 + a / 2)) / mpmath.sqrt(mpmath.pi)
+
+        a = mpmath.mpf(exponent)
+        mean = moment(a)
+        out = float(mean), float(mpmath.sqrt(moment(2 * a) - mean**2))
+    if math.isinf(out[0]):
+        msg = "the mean leaves the range of 64-bit floats"
+        raise OverflowError(msg)
+    return out
+
+
 def mean_log_sum(
     terms: int, kappa: float, dim: int, own: Callable[[Any, Any], Any] | None = None, plus: float = 0.0
 ) -> float:

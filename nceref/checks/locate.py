@@ -26,6 +26,9 @@ _SAME, _LEAST = 3, 2
 # Standard deviations of the mean of n cosines of random rows, over the temperature, that a batch may be off chance.
 _SCATTER = 5
 
+# Standard deviations of one batch that are chance.
+_SINGLE = 3
+
 _ORIGIN = frozenset({"chance", "collapse"})
 
 
@@ -63,12 +66,30 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
     best = max(digits.values(), default=0)
     enough = max(_LEAST, min(_SAME, _precision(x)))
     same = [r for r in known if x == Decimal(repr(r.value)) or digits[r.situation] == best >= enough]
+    batch = tuple(_one_batch(expected, float(x)))
     if same:
-        return Location(float(x), tuple(_equal(expected, value, same, best)))
+        chance = any(r.situation == "chance" for r in same)
+        return Location(float(x), (*_equal(expected, value, same, best), *(() if chance else batch)))
     multiples = tuple(_multiples(expected, x))
     if outside := _outside(expected, value, known):
         return Location(float(x), (*multiples, *outside), possible=False)
+    if batch:
+        return Location(float(x), (*(multiples or (f"{value} {_where(value, known)}.",)), *batch))
     return Location(float(x), multiples or (_between(expected, value, known),))
+
+
+def _one_batch(expected: ExpectedReadings, x: float) -> Iterator[str]:
+    """Whether a value is within what one batch of random rows reads: chance is the mean over many."""
+    for reading in expected.readings:
+        if reading.situation != "chance" or reading.value is None or not reading.spread:
+            continue
+        off = (x - reading.value) / reading.spread
+        if abs(off) <= _SINGLE:
+            side = "above" if off > 0 else "below"
+            yield (
+                f"One batch of random rows reads that too: it is {abs(off):.1f} standard deviations of one batch "
+                f"({reading.spread:.2g}) {side} chance ({reading.value:.7g})."
+            )
 
 
 def shared_digits(x: Decimal, value: float) -> int:
@@ -170,7 +191,7 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
         meaning = "less than equal rows; what random rows read depends on --dim"
     elif above & _ORIGIN:
         learned = _LEARNED if "optimum" in values else _BETTER
-        meaning = "between random rows and equal ones" if below & _ORIGIN else learned
+        meaning = ("between random rows and equal ones" if below & _ORIGIN else learned) + _unsure(expected, x)
     elif below & _ORIGIN:
         meaning = _above_all(expected, x, values.get("chance"))
     return f"{value} {_where(value, known)}{f': {meaning}' if meaning else ''}."
@@ -178,6 +199,17 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
 
 _LEARNED = "positives are told from negatives, and there is room for more"
 _BETTER = "better than random rows and equal ones; the optimum is not known for these sizes"
+
+
+def _unsure(expected: ExpectedReadings, x: float) -> str:
+    """What would tell a value below chance from one batch of random rows."""
+    chance = next((r for r in expected.readings if r.situation == "chance" and r.value is not None), None)
+    if chance is None or chance.value is None or chance.spread is not None or not expected.normalized:
+        return ""
+    if missing := [f"--{name}" for name in ("n", "dim") if expected.settings.get(name) is None]:
+        return f"; one batch of random rows may read that too: give {' and '.join(missing)}"
+    near = x >= chance.value - _scatter(expected.settings)
+    return "; or about chance: batches of random rows scatter that much" if near else ""
 
 
 def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:

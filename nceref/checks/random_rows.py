@@ -21,15 +21,19 @@ _RARE, _HIGHEST = 0.1, 700.0
 
 
 class Estimate(float):
-    """A number that need not be exact; `how` says what `error` is."""
+    """A mean over random rows that need not be exact; `how` says what `error` is.
+
+    `spread` is the standard deviation of one batch around the mean, None where it is not known.
+    """
 
     error: float
     how: str
+    spread: float | None
 
-    def __new__(cls, value: float, error: float, how: str) -> Self:
-        """Make it of the number, its error, and what that is."""
+    def __new__(cls, value: float, error: float = 0.0, how: str = "", spread: float | None = None) -> Self:
+        """Make it of the number, its error, what that is, and the scatter of one batch."""
         self = super().__new__(cls, value)
-        self.error, self.how = error, how
+        self.error, self.how, self.spread = error, how, spread
         return self
 
 
@@ -114,6 +118,7 @@ def mean_log_potential(n: int, t: float, dim: int, least: float) -> Estimate:
     -------
     Estimate
         With half of the 95 % interval of the mean; for more points than can be drawn, with half of the interval above.
+        Its spread is that of the draws, exact for two points, and that of q where its variance is small.
     """
     import numpy as np
 
@@ -122,28 +127,40 @@ def mean_log_potential(n: int, t: float, dim: int, least: float) -> Estimate:
     power = log_0f1(dim / 2, 4 * t * t) - 2 * flat
     variance = math.expm1(power) / pairs if power < _HIGHEST else math.inf
     if n == 2:
-        return Estimate(-2.0 * t, 0.0, "exact: the mean of -t |x - y|^2")
+        # The mean of -t |x - y|^2 = -2t + 2t s, where s has variance 1 / D.
+        return Estimate(-2.0 * t, spread=2 * t / math.sqrt(dim))
     if n > _MOST_POINTS:
         gap = math.expm1(least - uniform)
         # Its limit for a gap of 0 is 1 / 2, which 1e-6 changes by 3e-7: a part of a number that is tiny there.
         c = 0.5 if abs(gap) < 1e-6 else (gap - (least - uniform)) / gap**2
         half = (uniform - max(uniform - c * variance, least)) / 2
-        return Estimate(uniform - half, half, "within ± for certain, as log q >= q - 1 - c (q - 1)^2")
+        how = "within ± for certain, as log q >= q - 1 - c (q - 1)^2"
+        return Estimate(uniform - half, half, how, None if variance > _RARE else math.sqrt(variance))
     rng, (row, column) = np.random.default_rng(0), np.triu_indices(n, 1)
     stack, rounds = max(1, _AT_ONCE // n**2), max(_FEWEST, 2 * _NUMBERS // n**2)
     logs = []
     for _ in range(0, rounds, stack):
-        x = _points(rng, stack, n, dim)
-        logs.append(np.logaddexp.reduce(2 * t * (x @ np.swapaxes(x, 1, 2))[:, row, column], axis=1))
-    centered = np.concatenate(logs) - math.log(pairs) - flat
+        x = points(rng, stack, n, dim)
+        logs.append(_log_means(-2 * t * (1 - (x @ np.swapaxes(x, 1, 2))[:, row, column])))
+    drawn = np.concatenate(logs)
     # Rare close pairs make up a large variance: the draws then lack them, and q is no control variate.
-    if variance > _RARE:
-        return _controlled(centered + uniform, np.empty((len(centered), 0)))
-    excess = np.expm1(centered)
-    return _controlled(centered + uniform, np.stack([excess, excess**2 - variance], axis=1))
+    zero, excess = np.empty((len(drawn), 0)), np.expm1(drawn - uniform)
+    if variance <= _RARE:
+        zero = np.stack([excess, excess**2 - variance], axis=1)
+    mean = _controlled(drawn, zero)
+    return Estimate(mean, mean.error, mean.how, float(np.std(drawn)))
 
 
-def _points(rng: Any, stack: int, n: int, dim: int) -> Any:
+def _log_means(exponents: Any) -> Any:
+    """Log of the mean of e^x over each row; near 0 of what it lacks to 1, which keeps the digits of tiny exponents."""
+    import numpy as np
+
+    if np.min(exponents) > -1:
+        return np.log1p(np.mean(np.expm1(exponents), axis=1))
+    return np.logaddexp.reduce(exponents, axis=1) - math.log(exponents.shape[1])
+
+
+def points(rng: Any, stack: int, n: int, dim: int) -> Any:
     """Sets of uniform points; of more than n coordinates, those in the span of the points before (Bartlett)."""
     import numpy as np
 

@@ -6,15 +6,22 @@ Cosines are those of rows of length 1 (``normalize="l2"``); k counts the negativ
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nceref.checks.integrals import cosine_law, log_0f1, mean_log_sum, mean_softmax_cosine, sines
+from nceref.checks.integrals import (
+    cosine_law,
+    distance_power,
+    log_0f1,
+    mean_log_sum,
+    mean_softmax_cosine,
+    sines,
+)
+from nceref.checks.optimal_points import least_potential
 from nceref.checks.random_rows import MOST_NEGATIVES, Estimate, mean_log_potential, mean_of_rows
 
 _COLDEST = 1e-4
-_MOST_CORNERS = 10**6
 
 # Stands in for a value that is missing, so that one evaluation finds all that are.
 _ANY = 2
@@ -162,8 +169,17 @@ class Sizes:
         total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own)
         return total - float(self.scale * (weights @ target))
 
-    def pair_chance(self) -> float | None:
-        """E softplus(-t s - b) + (n - 1) E softplus(t s + b), s the cosine of independent uniform rows, D given."""
+    def distance_chance(self) -> Estimate:
+        """E |x - y|^a for independent uniform rows, D given; a batch is the mean of n independent ones."""
+        mean, spread = distance_power(float(self.exponent), int(self.dim))
+        n = self.values.get("n")
+        return Estimate(mean, spread=spread / math.sqrt(n) if n and math.isfinite(spread) else None)
+
+    def pair_chance(self) -> Estimate | None:
+        """E softplus(-t s - b) + (n - 1) E softplus(t s + b), s the cosine of independent uniform rows, D given.
+
+        Any two of the n^2 cosines are independent, also those with a row in common: the variances add up.
+        """
         import numpy as np
 
         scale, bias = self.logit_scale, self.logit_bias
@@ -172,7 +188,15 @@ class Sizes:
             return None
         cosines, weights = cosine_law(scale, int(self.dim))
         z = scale * cosines + bias
-        return float(weights @ (np.logaddexp(0.0, -z) + (self.n - 1) * np.logaddexp(0.0, z)))
+        own, other = np.logaddexp(0.0, -z), np.logaddexp(0.0, z)
+        means = weights @ own, weights @ other
+        variance = weights @ (own - means[0]) ** 2 + (self.n - 1) * (weights @ (other - means[1]) ** 2)
+        return Estimate(means[0] + (self.n - 1) * means[1], spread=math.sqrt(variance / self.n))
+
+    def similarity_chance(self) -> Estimate:
+        """0; the variance of one batch is that of n cosines of pairs and, weighed 1 / (n - 1), of n (n - 1) others."""
+        n, dim = int(self.n), self.values.get("dim")
+        return Estimate(0.0, spread=None if dim is None else math.sqrt((1 + (n > 1) / max(1, n - 1)) / n / dim))
 
     def cosine_bound(self, k: int, gap: float) -> float:
         """log(1 + k e^(gap / T)): every negative is more similar than the positive by `gap` (WL-1: gap = -2, 2)."""
@@ -252,24 +276,15 @@ class Sizes:
         return max(simplex, math.log(excess / (n - 1))) if excess > 0 else simplex
 
     def least_potential(self) -> float | None:
-        """Uniformity of the points that minimize it, where they are known: simplex, polygon and cross-polytope.
-
-        exp(-t r) is completely monotone in r = |x - y|^2, so that every sharp configuration minimizes it (Cohn & Kumar
-        2007): m distances, and a spherical (2m - 1)-design. The polygon has floor(n / 2) distances and is an
-        (n - 1)-design; of the cross-polytope, the points +-e_k, these are 2 and 3. A simplex in more dimensions than
-        it needs attains Jensen's bound.
-        """
+        """Uniformity of the points that minimize it, where they are known: see `optimal_points`."""
         if self.dim is None or self.n < 2:
             return None
-        n, t = int(self.n), float(self.t)
-        if n <= self.dim + 1:
-            return -2 * t * n / (n - 1)
-        if n == 2 * self.dim:
-            return _log_mean([(2.0, n - 2), (4.0, 1)], t)
-        if self.dim == 2 and n <= _MOST_CORNERS:
-            return _log_mean([(4 * math.sin(math.pi * k / n) ** 2, 1) for k in range(1, n)], t)
-        self.absent("given for N <= D + 1, N = 2 D and D = 2; else it is from the lower bound to chance")
-        return None
+        value, bound = least_potential(int(self.n), float(self.t), int(self.dim)), self.potential_bound()
+        if value is None or bound is None:
+            self.absent("known for N <= D + 1, N = 2 D, D <= 2 and 14 more sizes; else from the lower bound to chance")
+            return None
+        # For a tiny t both are equal but for their last digit.
+        return max(value, bound)
 
     def paco_bound(self) -> float:
         """(1 + a K) log(1 + a K) - a K log a with K positives; in the normalized form divided by 1 + a K (PC-5).
@@ -289,10 +304,3 @@ class Sizes:
         else:
             return True
         return False
-
-
-def _log_mean(distances: Sequence[tuple[float, int]], t: float) -> float:
-    """Log of the mean of e^(-t d), d a squared distance that occurs so often."""
-    nearest, pairs = min(d for d, _ in distances), sum(count for _, count in distances)
-    total = math.fsum(count * math.exp(t * (nearest - d)) for d, count in distances)
-    return math.log(total / pairs) - t * nearest

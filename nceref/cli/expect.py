@@ -28,9 +28,10 @@ def expect(
     """
     from nceref.checks.expect import expected_readings
     from nceref.checks.locate import locate
+    from nceref.checks.one_batch import with_spread
     from nceref.cli import expect_page
 
-    readings = expected_readings(name, _once([*given.items(), *map(_name_and_value, more)]))
+    readings = with_spread(expected_readings(name, _once([*given.items(), *map(_name_and_value, more)])))
     location = None if value is None else locate(readings, value)
     if as_json:
         echo_json(expect_page.record(readings, location))

@@ -15,7 +15,7 @@ def page_of(expected: ExpectedReadings, location: Location | None = None) -> Pag
     page = Page()
     page.print((expected.loss, "bold"), f", {expected.conventions}")
     page.print(f"{_settings(expected)}\n", style="dim")
-    entries = [(r.situation, _value(r), r.formula, r.because) for r in expected.readings]
+    entries = [(r.situation, _value(r), r.formula, f"{r.because}{_one_batch(r)}") for r in expected.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
     for reading, (situation, value, formula, because) in zip(expected.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""
@@ -57,12 +57,16 @@ def _settings(expected: ExpectedReadings) -> str:
 def _value(reading: Reading) -> str:
     if reading.value is None:
         return "needs --dim" if reading.needs_dim else "-"
-    # An error below what is printed is none.
-    if reading.error <= 5e-8 * abs(reading.value):
+    if reading.exact:
         return _number(reading.value)
     # Two digits of the error, and the same places of the value.
     places = max(0, 1 - math.floor(math.log10(reading.error)))
     return f"{reading.value:.{places}f}±{reading.error:.{places}f}"
+
+
+def _one_batch(reading: Reading) -> str:
+    """The scatter of one batch, with two digits: it is drawn."""
+    return f"; standard deviation of one batch: about {reading.spread:.2g}" if reading.spread else ""
 
 
 def _number(value: Any) -> str:

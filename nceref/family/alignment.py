@@ -95,8 +95,13 @@ LOSS = Loss(
     relations=(Relation("alignment", "2 - 2 cos on the unit sphere", _cosine),),
     expectations=(
         Expectation(
-            "chance", "2 for a = 2", "independent uniform rows have mean similarity 0",
-            lambda s: 2.0 if s.exponent == 2 else s.absent("known for a = 2 only"),
+            "chance", "2^(a/2)", "independent uniform rows as D grows: all distances are the square root of 2 (WI-2)",
+            lambda s: 2.0 ** (s.exponent / 2), dim=False,
+        ),
+        Expectation(
+            "chance", "2^(D-2+a) G(D/2) G((D-1+a)/2) / (sqrt(pi) G(D-1+a/2)), G the Gamma function",
+            "|x - y|^2 / 4 of independent uniform rows has a beta law (derived here)",
+            lambda s: s.distance_chance(), dim=True,
         ),
         Expectation("collapse", "0", "all rows equal: the minimum (NC-5)", lambda s: 0.0),
         Expectation("optimum", "0", "x_i = y_i", lambda s: 0.0),

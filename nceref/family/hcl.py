@@ -65,6 +65,10 @@ def _head(debiased, count) -> Head:
     return head
 
 
+_MOST_DRAWN = 2.0**36
+"""Of b / T: the statistics are then rounded by 1e-5, less than what is drawn is off."""
+
+
 def _plain(losses, rng):
     z1, z2 = rng.standard_normal((2, 5, 3))
     left = losses.hcl(z1, z2, temperature=0.3, concentration=0.0, positive_prior=0.0)
@@ -74,6 +78,9 @@ def _plain(losses, rng):
 def _chance(s):
     count, b = 2 * s.n - 2, s.concentration
     if count < 1:
+        return None
+    if b >= _MOST_DRAWN * s.temperature:
+        s.absent("drawn for a concentration < 2^36 T: above, rounding hides the mean")
         return None
     head = _head(corrected_negatives(s.temperature, s.positive_prior, count), count)
     return s.sampled_chance(count, {"negatives": 1 + b, "negatives_level": b}, head)

@@ -76,7 +76,9 @@ LOSS = Loss(
     }),
     relations=(Relation("simple", "the default weight is 1 / (N - 1)", _default),),
     expectations=(
-        Expectation("chance", "0", "independent uniform rows have mean similarity 0", lambda s: 0.0),
+        Expectation(
+            "chance", "0", "independent uniform rows have mean similarity 0", lambda s: s.similarity_chance()
+        ),
         Expectation(
             "collapse", "0, -1 for N = 1", "all similarities equal, weight 1/(N-1) (WL-5)",
             lambda s: 0.0 if s.n > 1 else -1.0,

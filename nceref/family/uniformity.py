@@ -113,8 +113,9 @@ LOSS = Loss(
         ),
         Expectation("collapse", "0", "all points equal: the maximum (NC-5)", lambda s: 0.0),
         Expectation(
-            "optimum", "-2 t N/(N-1) for N <= D + 1; the polygon for D = 2; the points +-e_k for N = 2 D",
-            "a regular simplex; beyond it the sharp configurations (Cohn & Kumar 2007)", lambda s: s.least_potential(),
+            "optimum", "-2 t N/(N-1) for N <= D + 1; else a mean over the distances of the best points",
+            "a simplex, a polygon, the points +-e_k and others, proved by Cohn & Kumar 2007; halves at +-1 for D = 1",
+            lambda s: s.least_potential(),
         ),
         Expectation(
             "lower bound", "-2 t N/(N-1), or log((N e^U - 1)/(N-1)) if that is more",

@@ -5,13 +5,14 @@ import pytest
 
 from nceref.checks.expect import expected_readings
 from nceref.checks.locate import locate
+from nceref.checks.one_batch import with_spread
 from nceref.errors import InputError
 from nceref.losses import get_loss
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run():
-    return expected_readings("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300})
+    return with_spread(expected_readings("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300}))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,35 @@ def test_less_than_chance_is_no_room_for_more_where_the_optimum_is_not_known():
     pentagon = expected_readings("uniformity", {"n": 5, "dim": 2})
     assert not locate(pentagon, "-3.46").possible
     assert locate(pentagon, "-3.4457").sentences[0].startswith("-3.4457 is optimum")
+
+
+POINTS = {"n": 8, "dim": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value", "expected"),
+    [
+        # 400 batches of eight points read -2.47 in the mean, with a standard deviation of 0.3.
+        ("uniformity", POINTS, "-2.7", "One batch of random rows reads that too: it is 0.7 standard deviations of one"),
+        ("uniformity", POINTS, "-1.9", "standard deviations of one batch (0.32) above chance (-2.467651)."),
+        ("uniformity", POINTS, "-3.9", "positives are told from negatives, and there is room for more."),
+        ("alignment", {"n": 16, "dim": 4}, "2.4", "1.6 standard deviations of one batch (0.25) above chance (2)."),
+        ("alignment", {"dim": 4}, "1.6", "one batch of random rows may read that too: give --n."),
+        ("nt_xent", {"n": 4, "temperature": 0.5, "dim": 2}, "1.9459", "collapse (1.94591), to 5 digits."),
+        ("nt_xent", {"n": 4, "temperature": 0.5, "dim": 2}, "1.9459", "One batch of random rows reads that too"),
+        ("nt_xent", {"n": 4, "temperature": 0.5}, "1.2", "one batch of random rows may read that too: give --dim."),
+        ("nt_xent", {"n": 256, "temperature": 0.07, "dim": 128}, "6.2364", "is collapse (6.23637), to 5 digits."),
+        ("moco", {"queue": 65536, "n": 256, "dim": 8, "temperature": 0.1}, "15", "or about chance: batches of random"),
+    ],
+)
+def test_what_one_batch_of_random_rows_reads_is_not_told_from_chance(name, given, value, expected):
+    location = locate(with_spread(expected_readings(name, given)), value)
+    text = " ".join(location.sentences)
+    assert location.possible
+    assert expected in text
+    # Nothing is said to be learned where one batch of random rows reads that.
+    assert "One batch" not in text or "positives are told" not in text
+    assert value != "6.2364" or "One batch" not in text
 
 
 def test_random_rows_are_awaited_where_their_reading_needs_dim():

@@ -11,7 +11,7 @@ from slow import partly_slow
 from nceref import losses
 from nceref.checks import random_rows
 from nceref.checks.expect import expected_readings
-from nceref.checks.integrals import log_0f1, mean_log_sum, mean_softmax_cosine
+from nceref.checks.integrals import distance_power, log_0f1, mean_log_sum, mean_softmax_cosine
 from nceref.checks.random_rows import mean_log_potential, mean_of_rows
 from nceref.checks.situations import Sizes
 from nceref.tolerance import close
@@ -87,12 +87,29 @@ def test_mean_of_uniformity_is_exact_for_two_points_and_its_interval_holds_what_
 
 @pytest.mark.parametrize(
     ("n", "dim", "t"),
-    [(2, 1, 1000.0), (3, 1, 1000.0), (300, 64, 1000.0), (10**12, 64, 1000.0), (10**12, 3, 1e-4), (40, 10**6, 1e4)],
+    [
+        *((2, 1, 1000.0), (3, 1, 1000.0), (300, 64, 1000.0), (10**12, 64, 1000.0), (10**12, 3, 1e-4), (40, 10**6, 1e4)),
+        *(
+            (8, 4, 1e-300),
+            (8, 4, 1e-9),
+            (8, 4, 1e-16),
+            (300, 2, 1e-300),
+            (300, 2, 1e-12),
+            (5, 1, 1e-16),
+            (12, 3, 1e-300),
+        ),
+    ],
 )
 def test_uniformity_has_finite_readings_in_order_at_the_ends_of_its_range(n, dim, t):
     sizes = Sizes({"n": n, "dim": dim, "t": t})
     chance, least, limit = sizes.potential_chance(), sizes.least_potential(), sizes.potential_bound()
     assert limit <= (least if least is not None else chance + chance.error)
+    assert least is None or least <= chance + chance.error
+    assert chance < 0
+    # To first order in t: the mean of |x - y|^2 is 2, and at most 2 N / (N - 1), on a line that of equal halves.
+    tiny = t < 1e-8
+    assert not tiny or abs(chance / t + 2) < 1e-8
+    assert not tiny or abs(least / t + (2.4 if dim == 1 else 2 * n / (n - 1))) < 1e-7
     assert limit - 1e-12 * t <= chance - chance.error <= chance <= sizes.uniform() + 1e-12 * t
     # Two points on a line are at a distance of 2: e^U is a half but for e^-4000.
     assert (n, dim) != (2, 1) or limit == -4 * t
@@ -149,6 +166,23 @@ def gauss(low, high):
     return (low + high) / 2 + (high - low) / 2 * nodes, (high - low) / 2 * weights
 
 
+@pytest.mark.parametrize("exponent", [0.01, 1.0, 2.0, 7.5])
+@pytest.mark.parametrize("dim", [1, 2, 3, 7])
+def test_mean_power_of_a_distance_is_its_integral(dim, exponent):
+    def moment(a):
+        """E r^a, r = 2 sin(angle / 2), to 50 digits; on a line r is 0 or 2."""
+        if dim == 1:
+            return mpmath.mpf(2) ** (a - 1)
+        weight = lambda angle: mpmath.sin(angle) ** (dim - 2)  # noqa: E731
+        powers = mpmath.quad(lambda angle: weight(angle) * (2 * mpmath.sin(angle / 2)) ** a, [0, 0.4, 1.6, mpmath.pi])
+        return powers / mpmath.quad(weight, [0, 1.6, mpmath.pi])
+
+    with mpmath.workdps(50):
+        a = mpmath.mpf(exponent)
+        exact = moment(a), mpmath.sqrt(moment(2 * a) - moment(a) ** 2)
+        assert all(abs(x / y - 1) < 1e-15 for x, y in zip(distance_power(exponent, dim), exact, strict=True))
+
+
 def test_mean_log_of_two_terms_is_that_of_the_double_integral():
     # The cosine is uniform on the sphere, its angle on the circle.
     s, w = gauss(-1, 1)
@@ -203,13 +237,13 @@ def test_fewer_dimensions_hold_no_better_rows(name):
         ("supcon_out", {"n": 64, "temperature": 0.1}, "optimum", "64 is not a multiple of 10 classes"),
         ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
         ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
-        ("alignment", {"exponent": 3}, "chance", "known for a = 2 only"),
+        ("alignment", {"exponent": 3000}, "chance", "leaves the range of 64-bit floats, or takes too long to add up"),
         ("paco", {"n": 16, "alpha": 1}, "chance", "16 is not a multiple of 10 classes; give `positives`"),
         (
             "uniformity",
             {"n": 7, "dim": 3},
             "optimum",
-            "given for N <= D + 1, N = 2 D and D = 2; else it is from the lower bound to chance",
+            "known for N <= D + 1, N = 2 D, D <= 2 and 14 more sizes; else from the lower bound to chance",
         ),
         (
             "uniformity",
@@ -222,6 +256,12 @@ def test_fewer_dimensions_hold_no_better_rows(name):
             {"n": 10**6, "temperature": 0.1, "dim": 8},
             "chance",
             "drawing takes too long for more than 100,000 negatives or T < 0.0001",
+        ),
+        (
+            "hcl",
+            {"n": 8, "temperature": 0.5, "dim": 8, "concentration": 2.0**35},
+            "chance",
+            "drawn for a concentration < 2^36 T: above, rounding hides the mean",
         ),
         ("info_nce", {"n": 8, "temperature": 1e-5, "dim": 8}, "chance", "the integral takes too long for T < 0.0001"),
     ],

@@ -69,6 +69,15 @@ def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
     assert "needs --dim" in expect_page.page_of(expected_readings("uniformity", {"n": 256})).text()
 
 
+def test_scatter_of_one_batch_stands_beside_chance(run):
+    out = words(run("expect", "--loss", "uniformity", "--n", "8", "--dim", "4", "--value=-2.7")[1])
+    assert "95 % interval over 17,182 draws; standard deviation of one batch: about 0.32" in out
+    assert "One batch of random rows reads that too" in out
+    two = run("expect", "--loss", "uniformity", "--n", "2", "--dim", "4", "--json")[1]
+    # -2t + 2t s, where the cosine has variance 1 / D.
+    assert [r["spread"] for r in json.loads(two)["readings"] if r["situation"] == "chance"] == [2.0]
+
+
 def test_place_of_a_value_stands_below_the_expectations():
     answer = expected_readings("nt_xent", {"n": 256, "temperature": 0.07})
     plain_lines(page := expect_page.page_of(answer, locate(answer, "6.2364")).text())

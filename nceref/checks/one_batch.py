@@ -1,0 +1,89 @@
+"""How far one batch of random rows is off chance, the mean over all of them: a standard deviation, drawn."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from nceref.checks.expect import ExpectedReadings
+from nceref.checks.random_rows import points
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
+
+_BATCHES = 64
+"""The deviation itself is off by a tenth."""
+_ROWS, _MOST_SHARED = 128, 1024
+
+
+def with_spread(expected: ExpectedReadings) -> ExpectedReadings:
+    """The readings, with the standard deviation of one batch at chance where it can be drawn.
+
+    That takes the samples of a batch, `n`, and `dim`. A batch of more than 128 rows is drawn smaller. Its deviation is
+    multiplied by the square root of the ratio, as that of the mean of the positives; what pairs of rows add falls
+    faster. Where all rows share class weights, centers or a queue, that of the smaller batch stands: more rows lower
+    it, but not in that ratio.
+    """
+    if not expected.normalized or not get_loss(expected.loss).declaration.has_rows:
+        return expected
+    readings = list(expected.readings)
+    for i, reading in enumerate(readings):
+        if reading.situation == "chance" and reading.value is not None and reading.spread is None:
+            readings[i] = replace(reading, spread=_spread(expected))
+    return replace(expected, readings=tuple(readings))
+
+
+def _spread(expected: ExpectedReadings) -> float | None:
+    """None where a size is missing, the positives are no labels, or a batch is too large."""
+    import numpy as np
+
+    loss, settings = get_loss(expected.loss), {k: v for k, v in expected.settings.items() if v is not None}
+    if not {"n", "dim"} <= settings.keys() or "positives" in settings:
+        return None
+    counts = _counts(loss.declaration, settings)
+    others = [count for letter, count in counts if letter != "N"]
+    each = sum(count for letter, count in counts if letter == "N")
+    n = min(settings["n"], max(1, _ROWS // each))
+    if "classes" in settings and n < settings["n"] and not others:
+        n -= n % settings["classes"]
+    if n < 1 or sum(others) > _MOST_SHARED:
+        return None
+    rng = np.random.default_rng(0)
+    try:
+        values = [loss(**_batch(loss.declaration, {**settings, "n": n}, rng)) for _ in range(_BATCHES)]
+    except InputError:
+        # An anchor without a positive, or a number beyond the range.
+        return None
+    return float(np.std(values, ddof=1)) * (1.0 if others else math.sqrt(n / settings["n"]))
+
+
+def _arrays(loss: Loss, settings: dict[str, Any]) -> list[Array]:
+    """The arrays that a batch has."""
+    arrays = [p for p in loss.parameters if isinstance(p, Array)]
+    return [p for p in arrays if p.required or (p.name == "queue" and settings.get("queue"))]
+
+
+def _counts(loss: Loss, settings: dict[str, Any]) -> list[tuple[str, int]]:
+    """Rows of each of them, a sample for N."""
+    each = {"N": settings.get("views", 1), "C": settings.get("classes", 0), "K": settings.get("queue", 0)}
+    return [(p.shape[0], each[p.shape[0]]) for p in _arrays(loss, settings)]
+
+
+def _batch(loss: Loss, settings: dict[str, Any], rng: Any) -> dict[str, Any]:
+    """Arguments of the loss: independent uniform rows, balanced labels, centers 0."""
+    import numpy as np
+
+    n = settings["n"] * settings.get("views", 1)
+    letters = {"N": n, "C": settings.get("classes", 0), "K": settings.get("queue", 0)}
+    arrays = _arrays(loss, settings)
+    sizes = [letters[p.shape[0]] for p in arrays]
+    rows = points(rng, 1, sum(sizes), settings["dim"])[0]
+    out: dict[str, Any] = {}
+    for array, drawn in zip(arrays, np.split(rows, np.cumsum(sizes)[:-1]), strict=True):
+        out[array.name] = drawn if array.shape[1] == "D" else 0 * drawn
+    for p in loss.parameters:
+        if isinstance(p, Labels) and (p.name in ("labels", "target") or "queue" in out):
+            each = settings["n"] if p.shape[0] == "N" else letters[p.shape[0]]
+            out[p.name] = np.resize(np.arange(each) % settings["classes"], letters[p.shape[0]])
+        elif isinstance(p, Scalar | Choice) and p.name in settings:
+            out[p.name] = settings[p.name]
+    return out
