@@ -74,6 +74,33 @@ def _chance(s):
     return s.sampled_chance(count, {"negatives": 1.0}, corrected_negatives(s.temperature, s.positive_prior, count))
 
 
+def expectations(chance):
+    """What is known of the value; `hcl` has the same, with a chance of its own."""
+    return (
+        Expectation(
+            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
+            lambda s: s.log(2 * s.n - 1), dim=False,
+        ),
+        Expectation(
+            "chance", "E log(1 + Ng / e^+)", "cosines of independent uniform rows in D dimensions, drawn (WI-2)",
+            chance, dim=True,
+        ),
+        Expectation(
+            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
+        ),
+        Expectation(
+            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
+            lambda s: s.cosine_bound(2 * s.n - 2, -2),
+        ),
+    )  # fmt: skip
+
+
+PROPERTIES = frozenset({
+    "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant",
+    "scale_invariant", "view_swap_invariant",
+})  # fmt: skip
+"""Those of `hcl` too, which may attract a negative."""
+
 LOSS = Loss(
     name="debiased",
     summary="NT-Xent whose negatives are corrected for samples of the anchor's own class among them.",
@@ -93,32 +120,13 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
-        "rotation_invariant", "scale_invariant", "view_swap_invariant",
-    }),
+    properties=PROPERTIES | {"repels_negatives"},
     rows="(2N,), view 1 first",
     relations=(
         Relation("nt_xent", "prior 0 is NT-Xent", _no_prior),
         Relation("hcl", "HCL with concentration 0", _no_concentration),
     ),
-    expectations=(
-        Expectation(
-            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
-            lambda s: s.log(2 * s.n - 1), dim=False,
-        ),
-        Expectation(
-            "chance", "E log(1 + Ng / e^+)", "cosines of independent uniform rows in D dimensions, drawn (WI-2)",
-            lambda s: _chance(s), dim=True,
-        ),
-        Expectation(
-            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
-        ),
-        Expectation(
-            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
-            lambda s: s.cosine_bound(2 * s.n - 2, -2),
-        ),
-    ),
+    expectations=expectations(_chance),
     kinks=(Kink("clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp", on_clamp),),
     notes="On the clamp the negatives get no gradient; the temperature keeps the derivative of the floor.",
     variants=({}, {"positive_prior": 0.0}),

@@ -14,8 +14,8 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
-from nceref.family.debiased import on_clamp
-from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
+from nceref.family.debiased import PROPERTIES, expectations, on_clamp
+from nceref.spec import Kink, Loss, Relation, Scalar, Source
 
 
 def formula(m, z1, z2, *, temperature, positive_prior, concentration, normalize):
@@ -118,29 +118,10 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant",
-        "scale_invariant", "view_swap_invariant",
-    }),
+    properties=PROPERTIES,
     rows="(2N,), view 1 first",
     relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
-    expectations=(
-        Expectation(
-            "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
-            lambda s: s.log(2 * s.n - 1), dim=False,
-        ),
-        Expectation(
-            "chance", "E log(1 + Ng / e^+)", "cosines of independent uniform rows in D dimensions, drawn (WI-2)",
-            lambda s: _chance(s), dim=True,
-        ),
-        Expectation(
-            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
-        ),
-        Expectation(
-            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
-            lambda s: s.cosine_bound(2 * s.n - 2, -2),
-        ),
-    ),
+    expectations=expectations(_chance),
     kinks=(
         Kink(
             "clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp",
