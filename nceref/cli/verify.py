@@ -44,6 +44,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     show_default=True,
     help="Whose rounding errors are admitted.",
 )
+@click.option("--modes", metavar="NAMES", help="Also called so: compile, autocast, tf32; separated by commas.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
 @click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
@@ -109,7 +110,10 @@ def _print_conventions() -> None:
 def _options(given: dict[str, Any]) -> dict[str, Any]:
     from nceref.cli.options import failures, pairs
 
-    same = ("loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "isolate", "require_grad")
+    same = (
+        "loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "isolate", "modes",
+        "require_grad",
+    )  # fmt: skip
     reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
     return {
         **pairs("--set", given["settings"]),

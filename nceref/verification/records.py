@@ -43,6 +43,12 @@ class Probe:
         How far a right implementation in `dtype` may be from the reference, per quantity.
     skip : str
         Why this probe is not judged, or empty.
+    mode : str
+        How the target is called, see `nceref.verification.modes`; empty for plainly.
+    cotangent : float, array or None
+        Upstream gradient that backward is seeded with, of which `grads` are; None for 1.
+    before : Probe or None
+        What the same instance is called with first.
     """
 
     id: str
@@ -54,6 +60,9 @@ class Probe:
     grads: Mapping[str, Any] = field(default_factory=dict)
     bounds: "Bounds | None" = None
     skip: str = ""
+    mode: str = ""
+    cotangent: Any = None
+    before: "Probe | None" = None
 
     @cached_property
     def bound(self) -> "BoundLoss":
@@ -110,7 +119,8 @@ class Result:
     id : str
         ``case/quantity``, such as ``random-0.07/grad.z1``.
     quantity : str
-        ``value``, ``value.finite``, ``grad.NAME``, ``grad.NAME.finite``, ``identity.NAME``, ``behavior.ID``.
+        ``value``, ``value.finite``, ``grad.NAME``, ``grad.NAME.finite``, ``identity.NAME``, ``mode.NAME``,
+        ``behavior.ID``.
     error, bound, bits : float or None
         Largest error, its bound, and how many leading bits of the largest entry are right.
     why : str

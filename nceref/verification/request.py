@@ -17,6 +17,7 @@ from nceref.spec import Array, Choice, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.geometries import SUITES
+from nceref.verification.modes import MODES
 from nceref.verification.peers import peer
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.find import folder_of, place_and_name
@@ -69,6 +70,7 @@ class Request:
     expected_failures: Mapping[str, str] = field(default_factory=dict)
     explain: bool = False
     repro: bool = False
+    modes: tuple[str, ...] = ()
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -163,6 +165,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         **dict.fromkeys(("call", "device", "framework"), _text),
         **dict.fromkeys(("init", "expected_failures"), _named_values),
         "case": lambda name, x: _texts(name, x),
+        "modes": _modes,
         "dtype": lambda name, x: _formats(x),
         "seed": lambda name, x: integer("`seed`", x, least=0),
         "timeout": lambda name, x: checked_number(_TIMEOUT, x),
@@ -183,6 +186,11 @@ def _text(name: str, value: Any) -> str:
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     return (_text(name, value),) if isinstance(value, str) else tuple(_text(name, x) for x in value)
+
+
+def _modes(name: str, value: Any) -> tuple[str, ...]:
+    known = tuple(mode for mode, each in MODES.items() if each.optional)
+    return tuple(dict.fromkeys(one_of(name, word, known) for text in _texts(name, value) for word in text.split(",")))
 
 
 def _named_values(name: str, value: Any) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge, mark_expected_failures
+from nceref.verification.modes import check_modes, mode_diagnoses
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
@@ -25,7 +26,7 @@ from nceref.verification.verdict import decide_verdict
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
-    "isolate", "require_grad", "seed", "suite", "timeout",
+    "isolate", "modes", "require_grad", "seed", "suite", "timeout",
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
 
@@ -66,6 +67,8 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
         Linux, by bubblewrap or namespaces.
     case : str or sequence of str, optional
         Ids of the only cases to judge.
+    modes : str or sequence of str, optional
+        Ways of calling that are judged beside those that apply by themselves: ``compile``, ``autocast``, ``tf32``.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
@@ -232,6 +235,7 @@ def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any]
     observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
+    results += check_modes(observations, run, run.target, request.modes, plain=not request.intended)
     # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
@@ -288,6 +292,8 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
 
+    if modes := mode_diagnoses(failing.results):
+        return modes
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
         return diagnose(failing.observations, identities)

@@ -255,6 +255,7 @@ def evaluate(
     reduction: str = "mean",
     algorithm: str = "textbook",
     id: str = "given",
+    cotangent: Any = None,
 ) -> Probe:
     """One probe for given inputs: the reference, and how far a right program may be from it.
 
@@ -268,6 +269,8 @@ def evaluate(
         As in `corpus`.
     id : str
         Of the probe.
+    cotangent : array, optional
+        With the reduction "none", what each row counts in the gradients, at most 1 in size; default: ones.
 
     Returns
     -------
@@ -280,10 +283,10 @@ def evaluate(
         For a reduction that the loss does not have.
     """
     choose_reduction(loss, reduction)
-    refused = Probe(id, loss, inputs, dtype, reduction)
+    refused = Probe(id, loss, inputs, dtype, reduction, cotangent=cotangent)
     try:
         bound = refused.bound
-        value, grads = _reference(bound, reduction)
+        value, grads = _reference(bound, reduction, cotangent)
         bounds = implementation_bounds(bound, dtype, reduction, algorithm)
     except InputError as error:
         return replace(refused, skip=str(error))
@@ -298,10 +301,11 @@ def evaluate(
     return probe
 
 
-def _reference(bound: BoundLoss, reduction: str) -> tuple[Any, dict[str, Any]]:
-    """Value and gradients of the float64 program; of rows, the gradients of their sum."""
+def _reference(bound: BoundLoss, reduction: str, cotangent: Any) -> tuple[Any, dict[str, Any]]:
+    """Value and gradients of the float64 program; of rows, by default the gradients of their sum."""
     evaluation = bound.evaluate(reduction, keep=True)
-    cotangent = np.ones_like(evaluation.rows) if reduction == "none" else None
+    if reduction == "none" and cotangent is None:
+        cotangent = np.ones_like(evaluation.rows)
     return evaluation.value(reduction), input_gradients(bound, evaluation, cotangent)
 
 

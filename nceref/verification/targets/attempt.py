@@ -5,6 +5,7 @@ import io
 import traceback
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
 
 def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, dict[str, str]]:
     # The second call must meet the state that the first has left behind.
-    with same_instance() if twice else contextlib.nullcontext():
+    with same_instance() if twice or request.before else contextlib.nullcontext():
+        if request.before is not None:
+            frameworks.answer(target, replace(request, inputs=request.before, shape=None, before=None))
         result = frameworks.answer(target, request)
         changed = _changed(result, frameworks.answer(target, request)) if twice else ""
     sentence = f"gives another {changed} when it is called again with the same inputs"

@@ -138,7 +138,7 @@ class Callee:
         if _keeps_tensors(self.thing):
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.thing)))
-        return partial(self.thing, **self.presets) if self.presets else _callable(self.thing)
+        return placed(partial(self.thing, **self.presets) if self.presets else _callable(self.thing))
 
 
 _KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)

@@ -48,6 +48,12 @@ class CallRequest:
         Those of `tracked` that the loss declares constant.
     shape : tuple of int or None
         Of the value, where the reference has one.
+    mode : str
+        How it is called, see `nceref.verification.modes`; empty for plainly.
+    cotangent : float, array or None
+        Upstream gradient; None for 1.
+    before : mapping or None
+        The inputs that the same instance is called with first.
     """
 
     inputs: Mapping[str, Any]
@@ -58,6 +64,9 @@ class CallRequest:
     reduction: str = "mean"
     shape: tuple[int, ...] | None = None
     device: str = "cpu"
+    mode: str = ""
+    cotangent: Any = None
+    before: Mapping[str, Any] | None = None
 
     @property
     def differentiable(self) -> frozenset[str]:
@@ -98,8 +107,19 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
     constants = frozenset(p.name for p in tracked if p.constant)
     scalars = (p.name for p in declared if isinstance(p, Scalar) and not p.constant)
     shape = None if probe.value is None else np.shape(probe.value)
-    names = frozenset(p.name for p in tracked)
-    return CallRequest(given, names, frozenset(scalars), constants, probe.dtype, probe.reduction, shape, device)
+    return CallRequest(
+        given,
+        frozenset(p.name for p in tracked),
+        frozenset(scalars),
+        constants,
+        probe.dtype,
+        probe.reduction,
+        shape,
+        device,
+        probe.mode,
+        probe.cotangent,
+        None if probe.before is None else call_request(probe.before).inputs,
+    )
 
 
 class Framework(Protocol):
@@ -323,6 +343,35 @@ def value_of(array: Any, request: CallRequest) -> Any:
     hint = "; choose rows with --set reduction=none" if value.ndim and request.reduction != "none" else ""
     msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
     raise Trouble(msg, "wrong-shape")
+
+
+def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
+    """The same numbers in another memory layout.
+
+    Parameters
+    ----------
+    x : array
+        Of NumPy or PyTorch.
+    mode : str
+        ``strided``: every second entry along each axis of a larger array; ``offset``: the middle of one;
+        ``transposed``: the last two axes are swapped in memory. Any other leaves the array as it is.
+    full : callable
+        An array of this shape and the same kind, whose entries nobody should read.
+
+    Returns
+    -------
+    array
+    """
+    shape, step = tuple(x.shape), {"strided": 2, "offset": 1}.get(mode, 0)
+    if mode == "transposed" and len(shape) > 1:
+        view = full((*shape[:-2], shape[-1], shape[-2])).mT
+    elif step and shape:
+        outer = full(tuple(step * n + 2 for n in shape))
+        view = outer[tuple(slice(1, step * n + 1, step) for n in shape)]
+    else:
+        return x
+    view[...] = x
+    return view
 
 
 def gradient_of(name: str, array: Any, request: CallRequest) -> Any:

@@ -1,7 +1,7 @@
 """JAX targets: arrays in, one reverse pass; see `frameworks.Framework`."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,17 +35,31 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
         def total(variables: Mapping[str, Any]) -> Any:
             returned = target.program({**inputs, **variables}, request.reduction, lambda x: x)  # type: ignore[misc]
             loss = loss_of(returned, request, lambda x: isinstance(x, jax.Array))
-            return (loss if isinstance(loss, jax.Array) else jax.numpy.asarray(loss)).sum(), loss
+            upstream = 1.0 if request.cotangent is None else request.cotangent
+            return (jax.numpy.asarray(loss) * upstream).sum(), loss
 
         if not tracked:
             return _plain(total(tracked)[1], request)
-        # The loss as it was returned comes along, so that value and gradients are of one call.
-        summed, vjp, loss = jax.vjp(total, tracked, has_aux=True)
+
+        def differentiated(variables: Mapping[str, Any]) -> Any:
+            # The loss as it was returned comes along, so that value and gradients are of one call.
+            summed, vjp, loss = jax.vjp(total, variables, has_aux=True)
+            return loss, vjp(jax.numpy.ones_like(summed))[0]
+
+        loss, grads = _transformed(differentiated, request.mode)(tracked)
         if not isinstance(loss, jax.Array):
             return _plain(loss, request)
-        value = value_of(loss, request)
-        (grads,) = vjp(jax.numpy.ones_like(summed))
-        return Answer(value, {n: gradient_of(n, g, request) for n, g in grads.items()})
+        return Answer(value_of(loss, request), {n: gradient_of(n, g, request) for n, g in grads.items()})
+
+
+def _transformed(function: Callable[[Any], Any], mode: str) -> Callable[[Any], Any]:
+    """The function compiled, or as the first of two that are evaluated at once."""
+    import jax
+
+    if mode == "vmap":
+        first, double = (lambda x: x[0]), (lambda x: jax.numpy.stack([x, -x]))
+        return lambda x: jax.tree.map(first, jax.vmap(function)(jax.tree.map(double, x)))
+    return jax.jit(function) if mode == "jit" else function
 
 
 def _plain(loss: Any, request: CallRequest) -> Answer:

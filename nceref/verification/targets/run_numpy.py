@@ -14,6 +14,7 @@ from nceref.verification.targets.frameworks import (
     Reply,
     Trouble,
     gradient_of,
+    laid_out,
     loss_of,
     modified,
     short,
@@ -57,10 +58,15 @@ def _native(request: CallRequest) -> dict[str, Any]:
     out = dict(request.inputs)
     for name, x in request.inputs.items():
         if isinstance(x, np.ndarray):
-            out[name] = x.astype(request.dtype if x.dtype.kind == "f" else np.int64)
+            out[name] = _array(x, request)
         elif name in request.scalars:
             out[name] = np.dtype(request.dtype).type(x)
     return out
+
+
+def _array(x: Any, request: CallRequest) -> Any:
+    dtype, between = (request.dtype, np.nan) if x.dtype.kind == "f" else (np.int64, -1)
+    return laid_out(x.astype(dtype), request.mode, lambda shape: np.full(shape, between, dtype))
 
 
 def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str, Any]:

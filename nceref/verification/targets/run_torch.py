@@ -1,6 +1,7 @@
 """PyTorch targets: tensors that require gradients in, one backward pass; see `frameworks.Framework`."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from nceref.verification.targets.frameworks import (
     Reply,
     Trouble,
     gradient_of,
+    laid_out,
     loss_of,
     modified,
     value_of,
@@ -36,16 +38,11 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     import torch
 
     assert target.program is not None
+    graph = gradients and request.mode != "no-grad"
     # The caller may be inside of no_grad or inference mode, where no graph is built.
-    with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+    with torch.inference_mode(False), torch.set_grad_enabled(graph), _precision(request):
         leaves = _leaves(request, floats)
-        # Copies, as activations are: writing into them is allowed, and is seen afterwards.
-        handed = {
-            n: x.requires_grad_(n in request.differentiable).clone()
-            if isinstance(x, torch.Tensor) and x.is_floating_point()
-            else x
-            for n, x in leaves.items()
-        }
+        handed = {n: _handed(n, x, request) if isinstance(x, torch.Tensor) else x for n, x in leaves.items()}
         originals = {n: x.detach().clone() for n, x in handed.items() if isinstance(x, torch.Tensor)}
         returned = target.program(handed, request.reduction, _placed(request))
         loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
@@ -56,6 +53,27 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
         tracked = request.differentiable - floats if gradients else frozenset()
         grads = _gradients(loss, {n: x for n, x in leaves.items() if n in tracked}, request)
     return Answer(value, grads, remarks=modified(changed))
+
+
+@contextlib.contextmanager
+def _precision(request: CallRequest) -> Iterator[None]:
+    """Products in bfloat16 or in TF32, where that is the mode."""
+    import torch
+
+    before, kind = torch.get_float32_matmul_precision(), torch.device(request.device).type
+    try:
+        torch.set_float32_matmul_precision("high" if request.mode == "tf32" else before)
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=request.mode == "autocast"):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _handed(name: str, leaf: Any, request: CallRequest) -> Any:
+    """A copy, as activations are: writing into it is allowed, and is seen afterwards."""
+    floating = leaf.is_floating_point()
+    copy = leaf.requires_grad_(name in request.differentiable).clone() if floating else leaf
+    return laid_out(copy, request.mode, lambda shape: leaf.new_full(shape, float("nan") if floating else -1))
 
 
 def _leaves(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
@@ -76,8 +94,9 @@ def _placed(request: CallRequest) -> Callable[[Any], Any]:
 
     def placed(instance: Any) -> Any:
         if isinstance(instance, torch.nn.Module):
-            return instance.to(device=request.device, dtype=getattr(torch, request.dtype))
-        return instance
+            instance = instance.to(device=request.device, dtype=getattr(torch, request.dtype))
+            instance = instance.eval() if request.mode == "eval" else instance
+        return torch.compile(instance) if request.mode == "compile" else instance
 
     return placed
 
@@ -96,7 +115,9 @@ def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> di
     # An input that the graph does not reach has the gradient 0, here and with `allow_unused` below.
     if not names or not loss.requires_grad:
         return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
-    leaf_grads = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
+    upstream = torch.as_tensor(1.0 if request.cotangent is None else request.cotangent, dtype=torch.float64)
+    upstream = upstream.to(loss).expand_as(loss)
+    leaf_grads = torch.autograd.grad(loss, [leaves[n] for n in names], upstream, allow_unused=True)
     zeros = (torch.zeros_like(leaves[n]) for n in names)
     return {
         n: gradient_of(n, _numbers(zero if g is None else g), request)

@@ -1,0 +1,236 @@
+"""Other ways of calling a target: on one case that it gets right, each must give what the plain call gives.
+
+Most apply by themselves. Those that change the arithmetic, or take long, are asked for by name.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.spec import Array, Labels
+from nceref.tolerance.implementation import implementation_bounds
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.corpus.corpus import evaluate
+from nceref.verification.judge import judge
+from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result, Status
+from nceref.verification.targets.target import ResolvedTarget
+
+Made = Probe | None
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way of calling.
+
+    Attributes
+    ----------
+    words : str
+        Completes "the target is wrong ...".
+    frameworks : tuple of str
+        Where there is such a way.
+    made : callable
+        From a probe, and another of the run, the probe that is called; None where the question does not arise.
+    id : str
+        The convention that a failure is.
+    optional : bool
+        Whether only by name.
+    value_only : bool
+        Whether there are no gradients.
+    needs_reduction : bool
+        Whether the target must be told the reduction.
+    """
+
+    words: str
+    frameworks: tuple[str, ...]
+    made: Callable[[Probe, Probe], Made]
+    id: str
+    optional: bool = False
+    value_only: bool = False
+    needs_reduction: bool = False
+
+
+def check_modes(
+    observations: Iterable[Observation],
+    run: Callable[[Probe], Outcome],
+    target: ResolvedTarget,
+    optional: Sequence[str] = (),
+    *,
+    plain: bool = True,
+) -> Iterator[Result]:
+    """Judge every mode on the first case where the plain call is right.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        The cases and their outcomes.
+    run : callable
+        Runs the target on another probe.
+    target : ResolvedTarget
+        What is called.
+    optional : sequence of str
+        Names of the modes that were asked for.
+    plain : bool
+        Whether the reference is the loss itself, with no convention beside it.
+
+    Yields
+    ------
+    Result
+        One for each mode that applies; none where no case is right.
+
+    Raises
+    ------
+    InputError
+        For a mode that the framework of the target does not have.
+    """
+    for name in optional:
+        if target.framework not in MODES[name].frameworks:
+            takes = " and ".join(MODES[name].frameworks)
+            msg = f"`modes` names {name!r}, which targets of {takes} have; this one is of {target.framework}"
+            raise InputError(msg)
+    right = [o for o in observations if o.probe.bounds and not o.outcome.trouble and _right(judge(o))]
+    if not right:
+        return
+    # One with gradients says most, and the first one differs from the others in every respect.
+    first = max(right, key=lambda o: bool(o.outcome.grads))
+    largest = max(right, key=lambda o: _size(o.probe))
+    for name, mode in MODES.items():
+        named = name in optional if mode.optional else target.framework in mode.frameworks
+        if not named or (mode.needs_reduction and not (target.has_reduction and plain)):
+            continue
+        if (probe := mode.made(first.probe, largest.probe)) is not None and (plain or probe.reduction != "none"):
+            yield (result := _judged(name, first, replace(probe, mode=name), run))
+            # Where the call itself is not what it was, no other way of calling is to blame.
+            if name == "again" and result.status != "pass":
+                return
+
+
+def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
+    """What is wrong where only another way of calling is; nothing where more than that fails.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        All of a run.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One for each convention.
+    """
+    failed = [r for r in results if r.status in ("fail", "error")]
+    if not all(r.quantity.startswith("mode.") and r.status == "fail" for r in failed):
+        return ()
+    by_id: dict[str, list[str]] = {}
+    for r in failed:
+        by_id.setdefault(MODES[r.quantity.removeprefix("mode.")].id, []).append(r.why)
+    return tuple(
+        Diagnosis(
+            id, "right when it is called plainly; " + "; ".join(whys), CONVENTIONS[id].threads, CONVENTIONS[id].fix
+        )
+        for id, whys in by_id.items()
+    )
+
+
+def _right(results: Iterable[Result]) -> bool:
+    return all(r.status in ("pass", "skip") for r in results)
+
+
+def _size(probe: Probe) -> int:
+    return sum(np.size(x) for x in probe.inputs.values())
+
+
+def _judged(name: str, plain: Observation, probe: Probe, run: Callable[[Probe], Outcome]) -> Result:
+    mode, outcome = MODES[name], run(probe)
+    if outcome.trouble:
+        # An unusual layout may be refused; what was asked for must run.
+        return _result(name, probe, "error" if mode.optional else "skip", f"{mode.words} it {outcome.sentence}")
+    # What the plain call could not judge says nothing here either.
+    grads = {} if mode.value_only else {n: g for n, g in outcome.grads.items() if n in plain.outcome.grads}
+    results = judge(Observation(probe, Outcome(outcome.value, grads)))
+    wrong = next((r for r in results if r.status == "fail"), None)
+    if wrong is None:
+        return _result(name, probe, "pass", f"right {mode.words}")
+    kept = probe.cotangent is not None and all(np.array_equal(g, plain.outcome.grads[n]) for n, g in grads.items())
+    how = "the gradient stays that for 1" if kept else f"{wrong.quantity}: {wrong.why}"
+    return _result(name, probe, "fail", f"wrong {mode.words}: {how}")
+
+
+def _result(name: str, probe: Probe, status: Status, why: str) -> Result:
+    return Result(f"{probe.id}/mode.{name}", probe.id, f"mode.{name}", status, None, None, None, why)
+
+
+def _same(probe: Probe, other: Probe) -> Made:
+    return probe
+
+
+def _upstream(probe: Probe, other: Probe) -> Made:
+    """Powers of two, so that the bound is that of the plain gradient; on no kink."""
+    if not probe.grads or probe.bounds is None:
+        return None
+    if probe.reduction == "none":
+        # None is larger than 1 in size: errors of the rows add up to no more than with ones.
+        cotangent = np.resize([1.0, -0.5, 0.25, -1.0, 0.5], np.shape(probe.value))
+        return evaluate(probe.loss, probe.inputs, probe.dtype, "none", id=probe.id, cotangent=cotangent)
+    grads = {name: _UPSTREAM * np.asarray(g) for name, g in probe.grads.items()}
+    rooms = {name: abs(_UPSTREAM) * np.asarray(b) for name, b in probe.bounds.grads.items()}
+    return replace(probe, grads=grads, bounds=replace(probe.bounds, grads=rooms), cotangent=_UPSTREAM)
+
+
+_UPSTREAM = -0.5
+"""Of another sign and size; a gradient in 16 bits stays in range."""
+
+
+def _after_larger(probe: Probe, other: Probe) -> Made:
+    """What a constructor may have been given stays: scalars, words, and constants such as class counts."""
+    moved = {p.name for p in probe.loss.parameters if isinstance(p, Labels) or (isinstance(p, Array) and p.embedding)}
+    moved |= {p.name for p in probe.loss.parameters if isinstance(p, Array) and not p.constant}
+    kept = {name: x for name, x in probe.inputs.items() if name not in moved}
+    if _size(other) <= _size(probe) or any(np.shape(other.inputs.get(n, 0)) != np.shape(x) for n, x in kept.items()):
+        return None
+    return replace(probe, before=replace(other, inputs={**other.inputs, **kept}))
+
+
+def _reduced(reduction: str) -> Callable[[Probe, Probe], Made]:
+    def made(probe: Probe, other: Probe) -> Made:
+        if not probe.loss.has_rows or probe.reduction == reduction:
+            return None
+        return evaluate(probe.loss, probe.inputs, probe.dtype, reduction, id=probe.id)
+
+    return made
+
+
+def _in_bfloat16(probe: Probe, other: Probe) -> Made:
+    """Only float32 is lowered."""
+    if probe.dtype != "float32":
+        return None
+    bounds = implementation_bounds(probe.bound, "bfloat16", probe.reduction)
+    return replace(probe, bounds=bounds) if np.all(np.isfinite(bounds.value)) else None
+
+
+_ARRAYS = ("numpy", "torch")
+_ALL = ("numpy", "torch", "jax")
+MODES: Mapping[str, Mode] = MappingProxyType({
+    "again": Mode("when it is called again after the other cases", _ALL, _same, "earlier-calls-kept"),
+    "upstream": Mode(
+        f"with the upstream gradient {_UPSTREAM:g}", ("torch", "jax"), _upstream, "upstream-gradient-ignored"
+    ),
+    "strided": Mode("for arrays with gaps between their entries", _ARRAYS, _same, "memory-layout-ignored"),
+    "offset": Mode("for a part of a larger array", _ARRAYS, _same, "memory-layout-ignored"),
+    "transposed": Mode("for arrays whose columns lie together", _ARRAYS, _same, "memory-layout-ignored"),
+    "after-larger": Mode("after a call with a larger batch", _ALL, _after_larger, "earlier-calls-kept"),
+    "sum": Mode("with the reduction sum", _ALL, _reduced("sum"), "another-reduction-wrong",
+                needs_reduction=True),
+    "mean": Mode("with the reduction mean", _ALL, _reduced("mean"), "another-reduction-wrong",
+                 needs_reduction=True),
+    "no-grad": Mode("within no_grad", ("torch",), _same, "no-grad-differs", value_only=True),
+    "eval": Mode("as a module in evaluation mode", ("torch",), _same, "evaluation-mode-differs"),
+    "jit": Mode("compiled by jax.jit", ("jax",), _same, "compiled-differs"),
+    "vmap": Mode("within jax.vmap", ("jax",), _same, "compiled-differs"),
+    "compile": Mode("compiled by torch.compile", ("torch",), _same, "compiled-differs", optional=True),
+    "autocast": Mode("under autocast to bfloat16", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
+    "tf32": Mode("with products in TF32", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
+})  # fmt: skip
+"""By name, as in ``--modes compile,autocast``."""
