@@ -1,13 +1,15 @@
 """`nceref mutants`: the list, one program in full, the score, and their JSON."""
 
 import json
+from dataclasses import replace
 
+import pytest
 from click.testing import CliRunner
 
 from nceref.cli import mutants_page
 from nceref.cli.mutants import mutants as command
 from nceref.verification.bugs.bug import bugs
-from nceref.verification.bugs.score import CORRECT, Score, ScoredProgram, programs
+from nceref.verification.bugs.score import CORRECT, INDEPENDENT, Score, ScoredProgram, programs
 
 
 def scored(name="m", group="tuning", verdict="differs", right=True, diagnoses=("x",)):
@@ -34,6 +36,30 @@ def test_pages_are_80_columns_wide_and_list_every_program():
     assert "False alarms (1)" in page
 
 
+def independent(verdict="differs", right=False, diagnoses=("x",), confirmed=False):
+    return replace(scored(group=INDEPENDENT, verdict=verdict, right=right, diagnoses=diagnoses), confirmed=confirmed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "met"),
+    [
+        ([independent(diagnoses=("unexplained",))] * 25, True),
+        ([independent(diagnoses=("unexplained",))] * 26, False),
+        ([independent()], True),
+        ([independent()] * 2, False),
+        ([independent(verdict="conforms", diagnoses=())] * 2, False),
+        ([scored(group=CORRECT)], False),
+    ],
+)
+def test_the_second_catalogue_is_met_by_what_is_explained_and_confirmed(wrong, met):
+    useful = [independent(right=True), independent(confirmed=True), independent(diagnoses=("measured-formula",))]
+    score = Score((*wrong, *(useful * 34)[: 100 - len(wrong)]))
+    assert score.met is met
+    page = mutants_page.score_page(score).text()
+    assert "75% explained" in page
+    assert ("Not confirmed" in page) == (independent() in wrong)
+
+
 def test_the_command_lists_shows_and_prints_json():
     run = CliRunner().invoke
     assert "nt-xent-own-logit-kept" in run(command, []).output
@@ -56,7 +82,7 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
     assert score["by_dtype"]["float64"]["all"]["named"] == 1
     assert set(score["trials"][0]) == {
         "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
-        "killed", "named",
+        "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
     monkeypatch.setattr(
         "nceref.verification.bugs.score.measure", lambda todo, suite: [scored(verdict="conforms", diagnoses=())]

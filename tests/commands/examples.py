@@ -134,15 +134,17 @@ EXAMPLES = (
         keys={"[]": "also, dtypes, group, id, losses, named, seen, sentence, settings, source, thread"},
     ),
     Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
+    Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     Example(
         "mutants score nt-xent-own-logit-kept --dtype float64 --json",
         json="-",
         keys={
-            "": "by_dtype, correct_variants, false_alarms, met, trials",
-            "by_dtype.float64": "all, held-out, pairs, tuning",
+            "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
+            "by_dtype.float64": "all, held-out, independent, pairs, tuning",
+            "explained.float64": "confirmed, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
-            "trials[]": "among, dtype, errors, expected, group, id, killed, loss, named, reason, right, "
-            "said, seconds, verdict",
+            "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, reason, "
+            "right, said, seconds, verdict",
         },
     ),
     Example("plot-limits --out limits"),

@@ -150,6 +150,13 @@ def correct_programs() -> Mapping[str, Program]:
     return _collected("nceref.verification.bugs.right")
 
 
+@cache
+def independent_programs() -> Mapping[str, Program]:
+    """Wrong and correct programs of the second catalogue, whose authors have not read the search, by id."""
+    folder = "nceref.verification.bugs.independent"
+    return MappingProxyType({**_collected(f"{folder}.wrong"), **_collected(f"{folder}.right")})
+
+
 def _collected(package: str) -> Mapping[str, Program]:
     """The programs of all files of a folder, in the order of the files."""
     import importlib
@@ -243,7 +250,8 @@ def slopes(function: Function, inputs: Mapping[str, Any], names: Iterable[str]) 
 
 
 def _complex(x: Any) -> Any:
-    return np.array(x, dtype=np.result_type(x, np.complex64))
+    # In the order of C: entries are moved through a view of it.
+    return np.array(x, dtype=np.result_type(x, np.complex64), order="C")
 
 
 def _slope(function: Function, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
