@@ -143,8 +143,8 @@ EXAMPLES = (
             "by_dtype.float64": "all, held-out, independent, pairs, tuning",
             "explained.float64": "confirmed, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
-            "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, reason, "
-            "right, said, seconds, verdict",
+            "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, "
+            "reason, right, said, seconds, verdict",
         },
     ),
     Example("plot-limits --out limits"),
