@@ -1,5 +1,7 @@
 """Every declared loss as a callable, such as `losses.nt_xent`; a declaration is imported with its first use.
 
+A loss of one's own is one file of the same kind, anywhere: ``get_loss("my_rince.py:LOSS")`` executes it.
+
 >>> import numpy as np
 >>> from nceref import losses
 >>> same = np.ones((4, 3))
@@ -9,6 +11,7 @@ True
 
 import inspect
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from nceref import registry
@@ -20,7 +23,7 @@ from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
-from nceref.output.text import shown
+from nceref.output.text import printable, shown
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"
@@ -33,10 +36,13 @@ class LossFunction:
     ----------
     declaration : Loss
         The file in `nceref.family` that states the loss.
+    address : str
+        What `get_loss` finds it by; default: its name.
     """
 
-    def __init__(self, declaration: Loss) -> None:
+    def __init__(self, declaration: Loss, address: str = "") -> None:
         self.declaration = declaration
+        self.address = address or declaration.name
         self.__name__ = declaration.name
         self.__qualname__ = declaration.name
         self.__doc__ = document(declaration)
@@ -44,7 +50,7 @@ class LossFunction:
 
     def __reduce__(self) -> Any:
         # By name: declarations hold lambdas, which pickle refuses.
-        return get_loss, (self.name,)
+        return get_loss, (self.address,)
 
     def __repr__(self) -> str:
         return f"<nceref loss {self.name}: {self.declaration.summary}>"
@@ -239,19 +245,40 @@ def describe(p: Parameter) -> str:
 
 
 def get_loss(name: str) -> LossFunction:
-    """The loss of that name.
+    """The loss of that name, or a loss of one's own.
+
+    Parameters
+    ----------
+    name : str
+        A name of the package, or ``file.py:LOSS`` or ``package.module:LOSS`` for a declaration, ``nceref.spec.Loss``,
+        outside of it. The file is executed.
 
     Raises
     ------
     InputError
-        If there is none; the message names the nearest ones.
+        If there is none; the message names the nearest ones, or the file, the attribute and what was expected there.
     """
-    return _get_loss(str.__str__(name) if isinstance(name, str) else shown(name))
+    text = str.__str__(name) if isinstance(name, str) else shown(name)
+    if ":" not in text and not text.endswith(".py"):
+        return _get_loss(text)
+    file = Path(text.rpartition(":")[0])
+    # A file that has changed is another loss.
+    return _own_loss(text, file.resolve(), file.stat().st_mtime_ns if file.is_file() else 0)
 
 
 @cache
 def _get_loss(name: str) -> LossFunction:
     return LossFunction(registry.pick("loss", name, registry.discover(FAMILY, "LOSS", Loss), "nceref losses"))
+
+
+@cache
+def _own_loss(text: str, file: Path, changed: int) -> LossFunction:
+    declaration = registry.own_loss(text)
+    known = registry.names(FAMILY)
+    if declaration.name in known and declaration is not get_loss(declaration.name).declaration:
+        msg = f"`loss`: {printable(text)} has the name of a loss of the package, {declaration.name!r}; give it another"
+        raise InputError(msg)
+    return get_loss(declaration.name) if declaration.name in known else LossFunction(declaration, text)
 
 
 def all_losses() -> dict[str, LossFunction]:

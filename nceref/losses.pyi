@@ -14,11 +14,12 @@ FAMILY: str
 
 class LossFunction:
     declaration: Loss
+    address: Any
     __name__: Any
     __qualname__: Any
     __doc__: Any
     __signature__: Any
-    def __init__(self, declaration: Loss) -> None: ...
+    def __init__(self, declaration: Loss, address: str = '') -> None: ...
     def __reduce__(self) -> Any: ...
     def __repr__(self) -> str: ...
     @property

@@ -1,13 +1,15 @@
-"""Finds the declarations of a folder: a file is listed because it is there."""
+"""Finds the declarations of a folder: a file is listed because it is there; and a declaration of a user's own."""
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from nceref.errors import DeclarationError, InputError
+from nceref.errors import DeclarationError, InputError, TargetError
+from nceref.importing import find_object
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean, letters
 from nceref.spec import Loss
@@ -54,6 +56,47 @@ def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]
         declarations[declaration.name] = declaration
     # Every caller gets this one mapping from the cache: it must not be changed.
     return MappingProxyType(declarations)
+
+
+def own_loss(text: str) -> Loss:
+    """A declaration outside of the package.
+
+    Parameters
+    ----------
+    text : str
+        ``file.py:NAME`` or ``package.module:NAME``; the file is executed.
+
+    Raises
+    ------
+    InputError
+        If it cannot be loaded, is no `Loss`, or has a formula or a plan that cannot take its arguments.
+    """
+    try:
+        declaration = find_object(text, "a loss of your own", lambda thing: isinstance(thing, Loss))
+    except TargetError as error:
+        msg = f"`loss`: {error}"
+        raise InputError(msg) from error
+    text = printable(text)
+    if not isinstance(declaration, Loss):
+        msg = f"`loss` must name a declaration, NAME = nceref.spec.Loss(...); {text} is {shown(declaration)}"
+        raise InputError(msg)
+    if not (isinstance(declaration.name, str) and declaration.name.isidentifier()):
+        msg = f"`loss`: the `name` of {text} must be a Python name, got {shown(declaration.name)}"
+        raise InputError(msg)
+    _check_callables(declaration, text)
+    return declaration
+
+
+def _check_callables(declaration: Loss, text: str) -> None:
+    """Refuse a formula or a plan that cannot take the arguments."""
+    names = [p.name for p in declaration.parameters]
+    for role, first in (("formula", ["m"]), ("plan", [])):
+        try:
+            inspect.signature(getattr(declaration, role)).bind(*first, **dict.fromkeys(names))
+        except (TypeError, ValueError) as error:
+            takes = ", ".join([*first, *names])
+            msg = f"`loss`: the `{role}` of {text} must take {takes}: {printable(error)}"
+            raise InputError(msg) from error
 
 
 def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:

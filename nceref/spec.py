@@ -136,7 +136,15 @@ class Kink:
     near: Callable[[Mapping[str, Any]], bool]
 
 
-@dataclass(frozen=True, eq=False)
+_WANTED: Mapping[str, str] = {
+    "rows": "what reduction='none' returns, such as '(N,)', or '' for one number",
+    "sign": "which values occur, such as '>= 0' or 'either sign'",
+    "unit": "of the values, such as 'nats', or '' for a plain number",
+}
+"""What a loss states about itself and nothing else can know: it has no default, since that would state it."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Loss:
     """One loss: the formula that judges, the program that is judged, and what is declared about both.
 
@@ -152,6 +160,9 @@ class Loss:
         float arrays come in one dtype, float32 or float64.
     properties : frozenset of str
         Names of exactly those properties that hold.
+    rows, sign, unit : str
+        Shape of the row values, empty for a loss without rows; the sign of the values; their unit, empty for a plain
+        number. None of them has a default.
     mean_over : str or None
         The argument whose length divides the sum of the rows in the mean; None: the number of rows.
     single : bool
@@ -159,8 +170,9 @@ class Loss:
     variants : tuple of mappings
         Argument sets that the checks go through: a value, ``...`` for a generated array, or "views" for the
         alternative shape. The first one is what the properties are declared for.
-    unit : str
-        Of the values; empty for a plain number.
+    lowest_temperature : float
+        Below it nothing is judged: the loss, written as it is, leaves the range of floats there. Where it is not even
+        defined, the scalar has a `low` of its own instead.
     decomposition : callable or None
         ``decomposition(statistics, arguments)``: row values of named parts that add up to the loss.
     """
@@ -175,17 +187,25 @@ class Loss:
     formula: Callable[..., Any]
     plan: Callable[..., Any]
     properties: frozenset[str]
-    rows: str = "(N,)"
+    rows: str = ...  # type: ignore[assignment]
+    sign: str = ...  # type: ignore[assignment]
+    unit: str = ...  # type: ignore[assignment]
     relations: tuple[Relation, ...] = ()
     expectations: tuple[Expectation, ...] = ()
-    sign: str = ">= 0"
     kinks: tuple[Kink, ...] = ()
     notes: str = ""
     mean_over: str | None = None
     single: bool = True
-    unit: str = "nats"
+    lowest_temperature: float = 0.0
     decomposition: Callable[[Any, Any], Mapping[str, Any]] | None = None
     variants: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is not declared, by its name."""
+        for name, meaning in _WANTED.items():
+            if not isinstance(getattr(self, name), str):
+                msg = f"the loss {self.name!r} must declare `{name}`: {meaning}"
+                raise TypeError(msg)
 
     @property
     def has_rows(self) -> bool:

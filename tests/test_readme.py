@@ -22,7 +22,10 @@ from nceref.verification.peers import peer
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in ("verify", "library", "claims", "reliability", "training"))]
+PAGES = [
+    README,
+    *(ROOT / "docs" / f"{name}.md" for name in ("verify", "library", "claims", "reliability", "training", "own-loss")),
+]
 TEXT = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
 FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", TEXT["README"], re.DOTALL)
 CONSOLE = [block for text in TEXT.values() for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]

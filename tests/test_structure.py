@@ -15,6 +15,7 @@ ROOT = Path(nceref.__file__).parent
 FLOORS = (
     {"errors", "spec"},
     {"output"},
+    {"importing"},
     {"engine", "registry"},
     {"family", "tolerance", "losses"},
     {"training", "exact"},

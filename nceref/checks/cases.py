@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
+from nceref.errors import InputError
 from nceref.spec import Array, Labels, Loss, Scalar
 
 TEMPERATURES = (10.0, 1.0, 0.3, 0.07, 0.005, 0.001)
@@ -125,7 +126,8 @@ def cases(
     Case
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
-    applied = temperatures if scalars & INVERSE_TEMPERATURES.keys() else (1.0,)
+    hot = bool(scalars & INVERSE_TEMPERATURES.keys())
+    applied = dict.fromkeys(judged_temperature(loss, t) for t in temperatures) if hot else (1.0,)
     for geometry in geometries:
         for number, variant in enumerate(loss.variants[:variants]):
             if not _sensible(loss, geometry, variant):
@@ -183,6 +185,7 @@ def arguments(
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}
+    _check_letters(loss, sizes)
     scales = {name: at_temperature(name, temperature) for name in INVERSE_TEMPERATURES}
     given = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     # Labels before arrays: the rows of a class share a twin.
@@ -203,6 +206,14 @@ def arguments(
         elif requested is not None or p.name in extra:
             out[p.name] = extra.get(p.name, requested)
     return out
+
+
+def _check_letters(loss: Loss, sizes: Mapping[str, int]) -> None:
+    for p in loss.parameters:
+        letters = {*p.shape, *(getattr(p, "alternative", None) or ())} if isinstance(p, Array | Labels) else set()
+        if unknown := sorted(letters - {*sizes}):
+            msg = f"`{p.name}` of {loss.name} has the size {unknown[0]!r}, but inputs have {', '.join(sizes)}"
+            raise InputError(msg)
 
 
 class _Twins:

@@ -6,9 +6,11 @@ relation    the two sides of every declared relation must agree
 """
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from nceref.checks.properties import PROPERTIES, Property
 from nceref.engine.arguments import bind
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
+from nceref.output.text import reason
 from nceref.output.words import counted, out_of
 from nceref.spec import Loss, Relation
 from nceref.tolerance import bounds, close
@@ -158,26 +161,62 @@ def run(names: Sequence[str]) -> Iterator[CheckResult]:
 
 
 def check_loss(loss: Loss) -> Iterator[CheckResult]:
-    """All checks of one declaration."""
-    yield from _formula(loss)
-    for prop in PROPERTIES.values():
-        yield check_property(loss, prop)
-    for relation in loss.relations:
-        yield _relation(loss, relation)
+    """All checks of one declaration; what its code raises is a failure of the check.
 
-
-def _formula(loss: Loss) -> Iterator[CheckResult]:
+    Raises
+    ------
+    InputError
+        For a property that does not exist.
+    """
+    if unknown := sorted(loss.properties - PROPERTIES.keys()):
+        known = ", ".join(PROPERTIES)
+        msg = f"{loss.name} declares the property {unknown[0]!r}; it must be one of {known}"
+        raise InputError(msg)
     # One exact reference serves both dtypes: every entry is a float32 number.
-    members = list(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
-    truths = [reference(loss, case) for case in members]
+    truths: dict[Case, Any] = {}
     for dtype in (np.float64, np.float32):
-        outcomes = [compare(loss, case, dtype, truth) for case, truth in zip(members, truths, strict=True)]
-        worst = max(range(len(members)), key=lambda i: outcomes[i].of_bound)
-        detail = f"worst relative error {max(o.relative for o in outcomes):.1e} where well conditioned; " + (
-            f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {members[worst].name}]"
-        )
-        status = "pass" if outcomes[worst].of_bound <= 1 else "fail"
-        yield CheckResult(loss.name, f"formula {np.dtype(dtype).name}", status, detail)
+        yield _guarded(loss, f"formula {np.dtype(dtype).name}", partial(_formula, loss, dtype, truths))
+    for prop in PROPERTIES.values():
+        yield _guarded(loss, prop.name, partial(check_property, loss, prop))
+    for relation in loss.relations:
+        yield _guarded(loss, f"relation to {relation.other}", partial(_relation, loss, relation))
+
+
+def _guarded(loss: Loss, check: str, run: Callable[[], CheckResult]) -> CheckResult:
+    """The outcome of a check, or that it raised."""
+    try:
+        return run()
+    except InputError as error:
+        return CheckResult(loss.name, check, "fail", str(error))
+    # The code of a declaration may be anybody's.
+    except Exception as error:
+        file, line, *_ = traceback.extract_tb(error.__traceback__)[-1]
+        return CheckResult(loss.name, check, "fail", f"raises {reason(error)} ({Path(file).name}, line {line})")
+
+
+def _formula(loss: Loss, dtype: Any, truths: dict[Case, Any]) -> CheckResult:
+    members = _formula_cases(loss)
+    outcomes = []
+    for case in members:
+        try:
+            truths[case] = truths.get(case) or reference(loss, case)
+            outcomes.append(compare(loss, case, dtype, truths[case]))
+        except InputError as error:
+            # A loss that grows with the inverse of the temperature cannot be judged at any.
+            where = f"on {case.name}; `lowest_temperature` of the declaration says from where on it is judged"
+            msg = f"{error} [{where}]"
+            raise InputError(msg) from error
+    worst = max(range(len(members)), key=lambda i: outcomes[i].of_bound)
+    detail = f"worst relative error {max(o.relative for o in outcomes):.1e} where well conditioned; " + (
+        f"{outcomes[worst].of_bound:.2g} of the bound at worst [{outcomes[worst].worst} on {members[worst].name}]"
+    )
+    status = "pass" if outcomes[worst].of_bound <= 1 else "fail"
+    return CheckResult(loss.name, f"formula {np.dtype(dtype).name}", status, detail)
+
+
+@lru_cache(maxsize=64)
+def _formula_cases(loss: Loss) -> tuple[Case, ...]:
+    return tuple(cases(loss, FORMULA_GEOMETRIES, FORMULA_TEMPERATURES[fastest_system()]))
 
 
 def check_property(loss: Loss, prop: Property) -> CheckResult:

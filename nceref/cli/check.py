@@ -12,6 +12,8 @@ from nceref.cli.common import FINDING, echo, echo_json, show
 def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> None:
     """Check all losses, or each LOSS, against their exact formulas, declared properties and relations.
 
+    A LOSS of your own is FILE.py:NAME, a file that states it as those of the package do. The file is executed.
+
     The exit status is 1 if a check fails.
     """
     from dataclasses import asdict

@@ -11,7 +11,7 @@ from nceref.cli.common import FINDING, echo_json, show
     short_help="Say what a loss should read, and what a reading means.",
     epilog="\b\nWhy am I stuck at 6.236?\n  nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236",
 )
-@click.option("--loss", "name", required=True, help="Name of a loss, see `nceref losses`.")
+@click.option("--loss", "name", required=True, help="A name of `nceref losses`, or FILE.py:NAME, which is executed.")
 @click.option("--n", metavar="N", help="Samples in the batch: pairs of views, for two views.")
 @click.option("--temperature", metavar="T", help="Divides the similarities; 1/T for a loss with a logit scale.")
 @click.option("--dim", metavar="D", help="Features of an embedding.")

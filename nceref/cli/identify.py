@@ -21,7 +21,7 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     """Try TARGET against every loss whose inputs fit, and name the one it is, or the one it is with a difference.
 
     The exit status is 0 if it is exactly one of them, with or without gradients, 1 if it is not, and 4 if it could not
-    be run as any.
+    be run as any. TARGET is executed, once for all losses.
     """
     from nceref.cli.options import pairs
     from nceref.errors import TargetError

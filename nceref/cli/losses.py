@@ -10,7 +10,10 @@ from nceref.cli.common import echo, echo_json, show
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss.")
 @click.option("--latex", is_flag=True, help="Print the formula in LaTeX; of all, each below its name.")
 def losses(loss: str | None, as_json: bool, latex: bool) -> None:
-    """List the losses, or show all about one LOSS: formula, gradient, inputs, properties, sources."""
+    """List the losses, or show all about one LOSS: formula, gradient, inputs, properties, sources.
+
+    A LOSS of your own is FILE.py:NAME; the file is executed.
+    """
     from nceref.cli import losses_page
     from nceref.losses import all_losses, get_loss
 

@@ -53,7 +53,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     names = [(with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
     return {
         "Formula": _lines(declared.text),
-        "Call": _lines(f"losses.{call(loss)}"),
+        "Call": _lines(_called(loss)),
         "Inputs": [(p.name, f"{describe(p)}. {p.meaning}") for p in loss.parameters],
         "Rows of reduction='none'": _lines(declared.rows or "None: the loss is one number for the whole set."),
         "Gradient": _lines(declared.gradient),
@@ -69,6 +69,12 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
 def _lines(text: str) -> list[tuple[str, str]]:
     """One line for each part of a formula: two spaces stand between them."""
     return [("", part) for part in re.split(r"(?<=[,;]) {2,}", text) if part]
+
+
+def _called(loss: LossFunction) -> str:
+    """The call as it is written in Python; a loss of one's own has no name in the package."""
+    own = loss.address != loss.name
+    return call(loss).replace(loss.name, f'get_loss("{loss.address}")', 1) if own else f"losses.{call(loss)}"
 
 
 def call(loss: LossFunction, *, every: bool = True) -> str:

@@ -29,7 +29,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
 @click.command(short_help="Judge an implementation, and name what is different.", epilog=_EXITS)
 @click.argument("target", required=False)
-@click.option("--loss", help="Name of the reference, see `nceref losses`.")
+@click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
 @click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
 @click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
 @click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
@@ -77,7 +77,8 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
 
     Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
-    such as lightly.loss:NTXentLoss, need no more words.
+    such as lightly.loss:NTXentLoss, need no more words. The file of TARGET is executed, and that of --loss if it is one
+    of your own: name none that you do not trust.
     """
     if given["conventions"]:
         _print_conventions()

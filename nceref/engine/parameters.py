@@ -1,6 +1,8 @@
 """Arguments that several losses share, each with one meaning everywhere."""
 
-from nceref.spec import Array, Choice, Labels, Scalar
+import math
+
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
 
 Z1 = Array("z1", ("N", "D"), "Embeddings of the first view, one row a sample.")
 Z2 = Array("z2", ("N", "D"), "Embeddings of the second view, row by row of the same samples.")
@@ -84,3 +86,26 @@ ANCHOR_MODE = Choice("anchor_mode", ("all", "one"), "all", "Anchors are the rows
 def at_temperature(name: str, temperature: float) -> float:
     """The value of a scalar in `INVERSE_TEMPERATURES` at a temperature; its own inverse, so also the way back."""
     return temperature if INVERSE_TEMPERATURES[name] < 0 else 1 / temperature
+
+
+def judged_temperature(loss: Loss, temperature: float) -> float:
+    """The temperature, or the nearest one that the loss is defined for and declares to be judged at.
+
+    Parameters
+    ----------
+    loss : Loss
+    temperature : float
+        Of the similarities, > 0.
+
+    Returns
+    -------
+    float
+        At a finite end of the domain a quarter inside of it: rounded to a short format, it must not leave it.
+    """
+    for p in loss.parameters:
+        if isinstance(p, Scalar) and p.name in INVERSE_TEMPERATURES:
+            low = 1.25 * p.low if p.low > 0 else -math.inf
+            x = min(max(at_temperature(p.name, temperature), low), p.high / 1.25)
+            temperature = at_temperature(p.name, x) if x != at_temperature(p.name, temperature) else temperature
+            return max(temperature, loss.lowest_temperature)
+    return temperature

@@ -92,6 +92,8 @@ LOSS = Loss(
         "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant", "scale_invariant",
         "view_swap_invariant",
     }),
+    rows="(N,)",
+    sign=">= 0",
     relations=(Relation("alignment", "2 - 2 cos on the unit sphere", _cosine),),
     expectations=(
         Expectation(

@@ -169,6 +169,9 @@ LOSS = Loss(
         "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant",
         "scale_invariant",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(Relation("cross_entropy", "margin 0 is cross-entropy of the scaled cosines", _no_margin),),
     expectations=(
         Expectation(

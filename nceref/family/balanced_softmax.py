@@ -72,6 +72,9 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
         "row_shift_invariant", "row_slopes_sum_to_zero",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(
         Relation("cross_entropy", "equal counts give cross-entropy", _equal_counts),
         Relation("balanced_softmax", "counts and frequencies give the same loss", _frequencies),

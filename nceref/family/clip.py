@@ -82,6 +82,8 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
         "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
     }),
+    sign=">= 0",
+    unit="nats",
     rows="(2, N), images first",
     relations=(Relation("info_nce", "half the sum of InfoNCE in both directions, T = 1 / logit_scale", _half_sum),),
     expectations=(

@@ -86,6 +86,9 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
         "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(Relation("arcface", "both are the same without a margin", _no_margin),),
     expectations=(
         Expectation(

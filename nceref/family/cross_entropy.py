@@ -84,6 +84,9 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
         "row_shift_invariant", "row_slopes_sum_to_zero",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(Relation("cross_entropy", "CE(x, T) = CE(x / T, 1)", _one_way),),
     expectations=(
         Expectation("chance", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),

@@ -59,6 +59,7 @@ LOSS = Loss(
         "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous", "view_swap_invariant",
     }),
+    unit="nats",
     rows="(2N,), view 1 first",
     relations=(
         Relation("dclw", "DCLW with a flat weighting (sigma to infinity)", _unit_weights),

@@ -85,6 +85,7 @@ LOSS = Loss(
         "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
         "view_swap_invariant",
     }),
+    unit="nats",
     rows="(2N,), view 1 first",
     relations=(Relation("dcl", "a flat weighting (sigma to infinity) is DCL", _flat),),
     expectations=(

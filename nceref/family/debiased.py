@@ -121,6 +121,8 @@ LOSS = Loss(
     formula=formula,
     plan=plan,
     properties=PROPERTIES | {"repels_negatives"},
+    sign=">= 0",
+    unit="nats",
     rows="(2N,), view 1 first",
     relations=(
         Relation("nt_xent", "prior 0 is NT-Xent", _no_prior),

@@ -104,6 +104,9 @@ LOSS = Loss(
         "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous", "convex_in_logits",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(
         Relation("info_nce", "fraction 1 is InfoNCE", _everything),
         Relation("info_nce", "never above InfoNCE at the same temperature", _fewer, "<="),

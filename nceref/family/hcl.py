@@ -119,6 +119,8 @@ LOSS = Loss(
     formula=formula,
     plan=plan,
     properties=PROPERTIES,
+    sign=">= 0",
+    unit="nats",
     rows="(2N,), view 1 first",
     relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
     expectations=expectations(_chance),

@@ -77,6 +77,9 @@ LOSS = Loss(
         "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(
         Relation("cross_entropy", "in-batch InfoNCE is cross-entropy of the cosines with target i", _softmax),
         Relation("moco", "explicit negatives give MoCo's value", _queue),

@@ -69,6 +69,9 @@ LOSS = Loss(
         "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(Relation("info_nce", "the value of InfoNCE with the queue as explicit negatives", _explicit),),
     expectations=(
         Expectation(

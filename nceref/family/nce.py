@@ -93,6 +93,8 @@ LOSS = Loss(
     properties=frozenset({
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
     }),
+    sign=">= 0",
+    unit="nats",
     rows="(N + M,), data first; noise rows times nu N / M",
     relations=(Relation("nce", "model and noise may be rescaled together", _shifted),),
     expectations=(

@@ -62,6 +62,8 @@ LOSS = Loss(
         "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous", "view_swap_invariant",
     }),
+    sign=">= 0",
+    unit="nats",
     rows="(2N,), view 1 first",
     relations=(
         Relation("dcl", "row = softplus(DCL row)", _decoupled),

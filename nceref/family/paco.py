@@ -249,6 +249,9 @@ LOSS = Loss(
         "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
         "row_shift_invariant", "row_slopes_sum_to_zero",
     }),
+    rows="(N,)",
+    sign=">= 0",
+    unit="nats",
     relations=(
         Relation("paco", "the normalized form divides each row by 1 + alpha |P|", _normalized),
         Relation("paco", "L = L_sup + alpha L_supcon + L_extra for any labels", _parts),

@@ -75,6 +75,8 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
         "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
     }),
+    sign=">= 0",
+    unit="nats",
     rows="(N,), sums over a row of pairs",
     relations=(Relation("siglip", "image and text may change places", _transposed),),
     expectations=(

@@ -74,6 +74,7 @@ LOSS = Loss(
         "attracts_positives", "convex_in_logits", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
         "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant", "view_swap_invariant",
     }),
+    rows="(N,)",
     relations=(Relation("simple", "the default weight is 1 / (N - 1)", _default),),
     expectations=(
         Expectation(

@@ -93,6 +93,8 @@ LOSS = Loss(
         "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
         "temperature_homogeneous",
     }),
+    sign=">= 0",
+    unit="nats",
     rows="(V N,), view 1 first; (N,) with anchor_mode='one'",
     relations=(
         Relation("supcon_out", "L_in <= L_out", _below, "<="),

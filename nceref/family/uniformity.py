@@ -103,6 +103,7 @@ LOSS = Loss(
     properties=frozenset({
         "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
     }),
+    unit="nats",
     rows="",
     relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),
     expectations=(

@@ -9,6 +9,7 @@ from typing import Any
 from nceref import __version__
 from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
+from nceref.importing import folder_of, place_and_name
 from nceref.losses import get_loss
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
@@ -20,7 +21,6 @@ from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.modes import MODES
 from nceref.verification.peers import peer
 from nceref.verification.targets.aliases import match_input
-from nceref.verification.targets.find import folder_of, place_and_name
 from nceref.verification.targets.process.isolation import isolation
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
@@ -79,7 +79,9 @@ class Request:
         return {**self.settings, **self.intended, **reduction}
 
 
-def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+def parse_request(
+    thing: Any, loss: str | Loss | None, settings: Mapping[str, Any], options: Mapping[str, Any]
+) -> Request:
     """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
 
     `options` holds what was given; what was left out has its default in `Request`.
@@ -88,8 +90,8 @@ def parse_request(thing: Any, loss: str | None, settings: Mapping[str, Any], opt
     ----------
     thing : str or object
         The target, as for `verify`.
-    loss : str or None
-        Name of the reference; None for a known target.
+    loss : str, Loss or None
+        Name of the reference, or a declaration; None for a known target.
     settings : mapping
         Conventions: arguments of the loss, ``reduction``, axes of the closed list.
     options : mapping
@@ -138,7 +140,7 @@ def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.Peer
     return peer.find(thing)
 
 
-def _declared_loss(target: peer.PeerTarget, loss: str | None, name: str) -> str:
+def _declared_loss(target: peer.PeerTarget, loss: str | Loss | None, name: str) -> str:
     if loss not in (None, target.loss):
         msg = f"`loss` must be {target.loss!r} for {name}, or be left out, got {shown(loss)}; --call makes it another"
         raise InputError(msg)
@@ -221,11 +223,11 @@ def _name(thing: Any) -> str:
         return class_name(thing)
 
 
-def _loss(loss: str | None, name: str) -> Loss:
+def _loss(loss: str | Loss | None, name: str) -> Loss:
     if loss is None:
         msg = f"`loss` must name the reference for {name}, see `nceref losses`; `nceref identify` finds it"
         raise InputError(msg)
-    declaration: Loss = get_loss(loss).declaration
+    declaration: Loss = loss if isinstance(loss, Loss) else get_loss(loss).declaration
     return declaration
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nceref.errors import TargetError
 from nceref.output.words import out_of
-from nceref.spec import Scalar
+from nceref.spec import Loss, Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.conventions import CONVENTIONS
@@ -31,7 +31,7 @@ _OPTIONS = frozenset({
 """Of `verify`; every other keyword is a convention."""
 
 
-def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
+def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Report:
     """Judge somebody else's loss against the reference, and name the convention or bug that explains a difference.
 
     Parameters
@@ -42,8 +42,9 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
         in this process: what it raises is reported, and what it changes (``np.seterr``, functions of NumPy, the
         working directory and the like) is put back after each call. One that hangs, crashes, ends the process or
         starts another cannot be stopped. docs/verify.md has a table.
-    loss : str, optional
-        Name of the reference; known targets bring their own.
+    loss : str or Loss, optional
+        Name of the reference; known targets bring their own. ``file.py:NAME`` or a declaration is a loss of one's own,
+        and its file is executed in this process.
     call : str, optional
         How the target is called, as in ``"f(z1, z2, tau=temperature)"``.
     init : mapping, optional
@@ -99,7 +100,7 @@ def verify(target: Any, loss: str | None = None, **options: Any) -> Report:
 
 def verify_with(
     target: Any,
-    loss: str | None = None,
+    loss: str | Loss | None = None,
     on_progress: Callable[..., Any] | None = None,
     child: Any = None,
     **options: Any,
@@ -146,7 +147,7 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
     )
 
 
-def _request(target: Any, loss: str | None, options: Mapping[str, Any]) -> Request:
+def _request(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
     given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
@@ -269,7 +270,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
     if code == codes.DIFFERS:
         # One dtype is explained, the first that fails: bounds of different formats do not mix.
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        diagnoses = _explained(request, failing)
+        diagnoses = _limited(request, _explained(request, failing))
         script = (
             _script(request, run, failing) if request.repro or any(d.id == "unexplained" for d in diagnoses) else ""
         )
@@ -286,6 +287,16 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
         request.stated,
         _terms(request, runs) if request.explain else {},
     )
+
+
+def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """With how little was tried for a loss without a dense form, where nothing explains the difference."""
+    from nceref.verification.dense.forms import is_dense
+
+    if is_dense(request.loss):
+        return tuple(diagnoses)
+    words = f"; {request.loss.name} has no dense form, so conventions about pairs and denominators were not tried"
+    return tuple(replace(d, sentence=d.sentence + words) if d.id == "unexplained" else d for d in diagnoses)
 
 
 def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
@@ -349,7 +360,7 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
     return script(run.target, *failure) if failure else ""
 
 
-def corpus_of(target: Any, loss: str | None = None, **options: Any) -> tuple[Probe, ...]:
+def corpus_of(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Probe, ...]:
     """The probes that `verify` would run, of the first dtype; the target is loaded, but not called.
 
     Parameters

@@ -33,7 +33,7 @@ def test_settings_differ_and_so_do_their_descriptions():
 @pytest.mark.parametrize("kind", sorted({convention.kind for convention in CONVENTIONS.values()} - {""}))
 def test_a_kind_applies_as_a_whole(kind):
     ids = set(of_kind(kind))
-    own = [ids & set(forms.member(name).conventions) for name in all_losses()]
+    own = [ids & set(forms.form_of(loss.declaration).conventions) for loss in all_losses().values()]
     # A single convention of a kind may apply to other losses as well, such as the sum to uniformity.
     assert ids in own
 

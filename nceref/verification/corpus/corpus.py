@@ -16,7 +16,7 @@ from nceref.checks.cases import arguments
 from nceref.engine.arguments import choose_reduction
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
-from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
 from nceref.errors import InputError
 from nceref.losses import LossFunction, input_gradients
 from nceref.output.text import shown
@@ -148,6 +148,8 @@ def designed_inputs(
     for name, geometry, temperature, sizes in sites(suite):
         if hot and not free:
             temperature = at_temperature(hot[0], given[hot[0]])
+        else:
+            temperature = judged_temperature(loss, temperature)
         label = f"{name}-{temperature:g}" if hot else name
         if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
             continue

@@ -120,11 +120,14 @@ class DenseForm:
         ``rows(arranged, deviations)``: the `DenseRows`.
     conventions : tuple of str
         Ids of the conventions that mean something for this loss.
+    gradient : callable or None
+        ``gradient(inputs, deviations, name, reduction, outer)``, where the rows cannot be complex.
     """
 
     arrange: Callable[[Mapping[str, Any], Deviations], Any]
     rows: Callable[[Any, Deviations], DenseRows]
     conventions: tuple[str, ...]
+    gradient: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)

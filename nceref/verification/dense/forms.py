@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from nceref import registry
+from nceref.spec import Loss
 from nceref.verification.dense.batch import DenseFamily, DenseForm, DenseRows, Deviations
+from nceref.verification.dense.program import program_form
 from nceref.verification.dense.stages import reduced
 from nceref.verification.records import Probe
 
@@ -16,15 +18,14 @@ STEP = 2.0**-60
 
 
 @cache
-def member(name: str) -> DenseForm:
-    """The dense form of a loss.
+def form_of(loss: Loss) -> DenseForm:
+    """The dense form of a loss, or its own program where it has none."""
+    return _members()[loss.name] if is_dense(loss) else program_form(loss)
 
-    Raises
-    ------
-    KeyError
-        If there is none.
-    """
-    return _members()[name]
+
+def is_dense(loss: Loss) -> bool:
+    """Whether a loss has a dense form."""
+    return loss.name in _members()
 
 
 @cache
@@ -101,7 +102,7 @@ def value(probe: Probe, deviations: Deviations) -> Any:
     array
         Real, without a bound: `CaseAnalysis` has one.
     """
-    rows = evaluated(member(probe.loss.name), prepared(probe), deviations)
+    rows = evaluated(form_of(probe.loss), prepared(probe), deviations)
     with np.errstate(all="ignore"):
         return reduced(rows, deviations, probe.reduction)
 
@@ -137,6 +138,10 @@ def gradient(
         In the shape of the input.
     """
     x = np.asarray(inputs[name], dtype=np.float64)
+    if form.gradient is not None:
+        ignored = (deviations.get("scalar-ignored") or ("",))[0] == name
+        slope = form.gradient(substituted(inputs, deviations), deviations, name, reduction, outer)
+        return np.zeros_like(slope)[()] if ignored else slope
     # A copy for each entry, which alone is moved in it; a scalar gets axes that broadcast against a matrix.
     steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
     moved = {**inputs, name: x + 1j * STEP * steps}
@@ -150,5 +155,5 @@ def gradient(
 
 def gradients(probe: Probe, deviations: Deviations, names: tuple[str, ...]) -> dict[str, Any]:
     """Gradients of the loss of a probe under the deviations, by the named inputs."""
-    form, inputs = member(probe.loss.name), prepared(probe)
+    form, inputs = form_of(probe.loss), prepared(probe)
     return {name: gradient(form, inputs, deviations, name, probe.reduction) for name in names}

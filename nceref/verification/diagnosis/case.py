@@ -11,7 +11,7 @@ from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.dense.batch import DenseRows
-from nceref.verification.dense.forms import evaluated, member, prepared, substituted
+from nceref.verification.dense.forms import evaluated, form_of, prepared, substituted
 from nceref.verification.dense.stages import reduced
 from nceref.verification.dense.temperatures import temperature
 from nceref.verification.diagnosis.options import Option
@@ -56,7 +56,7 @@ class CaseAnalysis:
         probe = observation.probe
         self.observation, self.probe = observation, probe
         self.unit = FORMATS[probe.dtype].storage.u
-        self.form = member(probe.loss.name)
+        self.form = form_of(probe.loss)
         self.inputs = prepared(probe)
         self.target = np.atleast_1d(np.asarray(observation.outcome.value, dtype=np.float64)).ravel()
         self.reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from nceref.errors import InputError, NcerefError, TargetError
+from nceref.importing import folder_of
 from nceref.output.words import counted
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
-from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.frameworks import CallRequest
 from nceref.verification.targets.process import messages, tree
 from nceref.verification.targets.process.exchange import Exchange

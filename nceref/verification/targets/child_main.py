@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from nceref.errors import NcerefError, TargetError
+from nceref.importing import folder_of
 from nceref.verification.records import Outcome
 from nceref.verification.targets import load
 from nceref.verification.targets.attempt import attempt, attempt_answer
-from nceref.verification.targets.find import folder_of
 from nceref.verification.targets.process import messages
 from nceref.verification.targets.process.wire import Frame, Limits, packed, read_frame
 

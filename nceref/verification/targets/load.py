@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nceref.errors import NcerefError, TargetError
+from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
 from nceref.spec import Loss, Scalar
 from nceref.verification.targets import frameworks
@@ -13,7 +14,6 @@ from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.arguments import expected_names
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.construct import BoundCall, Callee, callee_of
-from nceref.verification.targets.find import find_object
 from nceref.verification.targets.recognize import recognize_framework
 from nceref.verification.targets.target import ResolvedTarget
 

@@ -14,8 +14,8 @@ import pytest
 from verification.targets.containment import AGREES, CALLED, DISTRUST, FOLDER, RIGHT, check
 
 import nceref
+from nceref.importing import find_object
 from nceref.verification import verifier
-from nceref.verification.targets.find import find_object
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="some targets need signals")
 NOT_HERE = {

@@ -136,8 +136,9 @@ def test_a_loss_that_no_registry_has_is_sent_as_well():
         Scalar("s", "s", "scale", low=0.0),
         Choice("c", ("a", "b"), "a", "policy"),
     )
+    texts = dict.fromkeys(("summary", "text", "latex", "gradient", "rows", "sign", "unit"), "")
     nothing = {"formula": None, "plan": None, "properties": frozenset(), "sources": ()}
-    own = Loss("mine", "", "", "", "", parameters, **nothing, variants=({"y": ...},))
+    own = Loss(name="mine", parameters=parameters, **texts, **nothing, variants=({"y": ...},))
     came = messages.load_request(messages.load_message(LoadRequest("f.py:f", own, {})))
     assert (came.loss.parameters, came.loss.variants) == (parameters, ({"y": ...},))
 

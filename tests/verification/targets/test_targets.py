@@ -105,7 +105,7 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
     [
         ("my_losses.py:nt_xnt", TargetError, "my_losses.py has no 'nt_xnt'; did you mean 'nt_xent'?"),
         ("my_loss.py:nt_xent", TargetError, "no file 'my_loss.py'; did you mean 'my_losses.py'?"),
-        ("my_losses.py", InputError, "say what to verify in my_losses.py: my_losses.py:nt_xent"),
+        ("my_losses.py", InputError, "TARGET must say which object of my_losses.py is meant: my_losses.py:nt_xent"),
         ("no_such_package.loss:NTXent", TargetError, "needs the package no_such_package: pip install no-such-package"),
         ("numpy.linlag:norm", TargetError, "no module 'linlag' in numpy; did you mean 'linalg'"),
         ("numpy:pi", TargetError, "numpy:pi is a float, which cannot be called"),

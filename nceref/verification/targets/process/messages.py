@@ -37,7 +37,7 @@ _REMARKS = (
     "replaces-numpy",
 )
 _UNUSED: dict[str, Any] = {
-    **dict.fromkeys(("summary", "text", "latex", "gradient"), ""),
+    **dict.fromkeys(("summary", "text", "latex", "gradient", "rows", "sign", "unit"), ""),
     "sources": (),
     "formula": None,
     "plan": None,
@@ -58,7 +58,7 @@ def load_request(message: Mapping[str, Any]) -> LoadRequest:
     """The request of `load_message`; its loss has a name and parameters, and computes nothing."""
     described = message["loss"]
     parameters = tuple(_PARAMETERS[kind](**given) for kind, given in described["parameters"])
-    loss = Loss(described["name"], parameters=parameters, variants=described["variants"], **_UNUSED)
+    loss = Loss(name=described["name"], parameters=parameters, variants=described["variants"], **_UNUSED)
     return LoadRequest(message["text"], loss, message["options"])
 
 

@@ -17,13 +17,17 @@ from nceref.output.text import harmless, printable, reason, shown
 from nceref.output.words import alike, did_you_mean
 
 
-def find_object(text: str) -> Any:
-    """The object that a TARGET text names.
+def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = callable) -> Any:
+    """The object that a text names; its file or module is executed.
 
     Parameters
     ----------
     text : str
         ``file.py:name`` or ``package.module:name``; the name may have dots.
+    what : str
+        How a message names the text.
+    fits : callable
+        Which objects are offered where the name is not there.
 
     Returns
     -------
@@ -36,24 +40,24 @@ def find_object(text: str) -> Any:
     TargetError
         If the file, the module or the name is not there, or if importing it fails.
     """
-    place, name = place_and_name(text)
+    place, name = place_and_name(text, what)
     if not name:
-        raise _without_name(place)
+        raise _without_name(place, what, fits)
     thing: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
     walked = place
     for part in name.split("."):
         if not hasattr(thing, part):
-            raise TargetError(_no_attribute(walked, part, thing))
+            raise TargetError(_no_attribute(walked, part, thing, fits))
         thing, walked = getattr(thing, part), f"{walked}{':' if walked == place else '.'}{part}"
     return thing
 
 
-def place_and_name(text: str) -> tuple[str, str]:
-    """Part a TARGET text into a file or a module and what is named in it; nothing is imported.
+def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
+    """Part a text into a file or a module and what is named in it; nothing is imported.
 
     Parameters
     ----------
-    text : str
+    text, what : str
         As for `find_object`.
 
     Returns
@@ -64,19 +68,19 @@ def place_and_name(text: str) -> tuple[str, str]:
     Raises
     ------
     InputError
-        If the text cannot be a TARGET.
+        If the text can be neither.
     """
     place, _, name = text.rpartition(":")
     if text.removesuffix(":").endswith(".py"):
         return text.removesuffix(":"), ""
     if name and (place.endswith(".py") or re.fullmatch(r"[\w.-]+", place)):
         return place, name
-    raise InputError(_malformed(text))
+    raise InputError(_malformed(text, what))
 
 
-def _malformed(text: str) -> str:
+def _malformed(text: str, what: str) -> str:
     colons, place = text.count(":"), text.rpartition(":")[0]
-    msg = f"TARGET must be file.py:name or package.module:name, got {shown(text)}"
+    msg = f"{what} must be file.py:name or package.module:name, got {shown(text)}"
     if colons > 1:
         return f"{msg}, which has {colons} colons instead of one"
     return f"{msg}, where {shown(place)} is neither a module nor a file that ends in .py" if place else msg
@@ -104,12 +108,13 @@ def folder_of(text: str) -> Path:
         return Path(place).parent
 
 
-def _without_name(place: str) -> InputError:
+def _without_name(place: str, what: str, fits: Callable[[Any], bool]) -> InputError:
     path = Path(place)
     if path.is_file():
-        offers = _offers(_file(path)) or ["NAME"]
-        return InputError(f"say what to verify in {path}: " + ", ".join(f"{path}:{n}" for n in offers[:10]))
-    return InputError(_malformed(place))
+        offers = _offers(_file(path), fits) or ["NAME"]
+        meant = ", ".join(f"{path}:{n}" for n in offers[:10])
+        return InputError(f"{what} must say which object of {path} is meant: {meant}")
+    return InputError(_malformed(place, what))
 
 
 def _file(path: Path) -> ModuleType:
@@ -198,8 +203,7 @@ def _failure(name: str, error: BaseException) -> str:
     # The text and the attributes of an exception are code of others.
     except Exception:
         return f"{name} cannot be imported: {reason(error)}"
-    own = str(Path(__file__).parent)
-    kept = [f for f in shown.stack if not f.filename.startswith((own, "<frozen"))]
+    kept = [f for f in shown.stack if not f.filename.startswith((__file__, "<frozen"))]
     shown.stack[:] = kept
     text = "".join(part[:_LONGEST] for part in shown.format(chain=False))
     lines = "\n".join(harmless(text).rstrip().splitlines()[:_LINES])
@@ -216,14 +220,14 @@ def _no_submodule(missing: str) -> str:
     return f"no module {last!r} in {parent}{_meant(last, there)}"
 
 
-def _no_attribute(place: str, name: str, thing: Any) -> str:
-    offers = _offers(thing)
+def _no_attribute(place: str, name: str, thing: Any, fits: Callable[[Any], bool]) -> str:
+    offers = _offers(thing, fits)
     return f"{place} has no {name!r}{_meant(name, offers)}"
 
 
-def _offers(thing: Any) -> list[str]:
-    """Names of what can be called there, what is defined in it before what it has imported."""
-    public = [n for n in dir(thing) if not n.startswith("_") and callable(getattr(thing, n, None))]
+def _offers(thing: Any, fits: Callable[[Any], bool]) -> list[str]:
+    """Names of what fits there, what is defined in it before what it has imported."""
+    public = [n for n in dir(thing) if not n.startswith("_") and fits(getattr(thing, n, None))]
     own = [n for n in public if getattr(getattr(thing, n), "__module__", None) == getattr(thing, "__name__", "")]
     return own or public
 
