@@ -73,6 +73,8 @@ class ExpectedReadings:
         Those of them that were not given.
     conventions : str
         Reduction, length of the rows and unit.
+    address : str
+        What `get_loss` finds the loss by.
     """
 
     loss: str
@@ -81,6 +83,7 @@ class ExpectedReadings:
     defaults: frozenset[str]
     readings: tuple[Reading, ...]
     conventions: str = ""
+    address: str = ""
 
     @property
     def normalized(self) -> bool:
@@ -110,7 +113,8 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     InputError
         For an unknown name, a value outside its domain, a value that is missing, or one that changes nothing.
     """
-    loss = get_loss(name).declaration
+    known_loss = get_loss(name)
+    loss = known_loss.declaration
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         msg = f"`given` must map sizes and scalars to numbers, got {shown(given)}"
         raise InputError(msg)
@@ -131,7 +135,9 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     # Readings without a value come last.
     readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
     defaults = frozenset(settings) - frozenset(checked)
-    return ExpectedReadings(loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss))
+    return ExpectedReadings(
+        loss.name, loss.sign, settings, defaults, tuple(readings), _conventions(loss), known_loss.address
+    )
 
 
 def _takes_rows(loss: Loss) -> bool:

@@ -23,7 +23,7 @@ def with_spread(expected: ExpectedReadings) -> ExpectedReadings:
     faster. Where all rows share class weights, centers or a queue, that of the smaller batch stands: more rows lower
     it, but not in that ratio.
     """
-    if not expected.normalized or not get_loss(expected.loss).declaration.has_rows:
+    if not expected.normalized or not get_loss(expected.address).declaration.has_rows:
         return expected
     readings = list(expected.readings)
     for i, reading in enumerate(readings):
@@ -36,7 +36,7 @@ def _spread(expected: ExpectedReadings) -> float | None:
     """None where a size is missing, the positives are no labels, or a batch is too large."""
     import numpy as np
 
-    loss, settings = get_loss(expected.loss), {k: v for k, v in expected.settings.items() if v is not None}
+    loss, settings = get_loss(expected.address), {k: v for k, v in expected.settings.items() if v is not None}
     if not {"n", "dim"} <= settings.keys() or "positives" in settings:
         return None
     counts = _counts(loss.declaration, settings)
