@@ -166,6 +166,9 @@ class Sizes:
             return None
         cosines, weights = cosine_law(self.scale, int(self.dim))
         target = own(cosines, sines(cosines))
+        if self.scale * max(abs(target)) > 2 / _COLDEST:
+            self.absent(f"the integral takes too long for s m > {1 / _COLDEST:.0f}")
+            return None
         total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own)
         return total - float(self.scale * (weights @ target))
 
