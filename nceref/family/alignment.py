@@ -3,6 +3,8 @@
 L_i = |x_i - y_i|^a
 """
 
+from functools import partial
+
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows
@@ -26,11 +28,16 @@ def formula(m, x, y, *, exponent, normalize):
 def plan(x, y, *, exponent, normalize) -> Plan:
     """One column of distances; nothing is compared across pairs."""
     logits = PairedDistance(embed(normalize, x=x), embed(normalize, y=y))
-    return Plan((Comparison(logits, {"distance": Term(Sum(), Everyone())}),), lambda stats: _head(stats, exponent))
+    comparison = Comparison(logits, {"distance": Term(Sum(), Everyone())})
+    head = partial(_head, exponent=exponent)
+    return Plan((comparison,), head, near=lambda u: (partial(head, rounding=-u), partial(head, rounding=u)))
 
 
-def _head(stats, exponent) -> HeadRows:
-    """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there."""
+def _head(stats, exponent, rounding=0.0) -> HeadRows:
+    """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there.
+
+    With a rounding, a is moved by that much of it, and so is a - 1 once more.
+    """
     # An interval of the error analysis may lie on both sides of 0.
     distance = array_namespace(stats["distance"]).clip(stats["distance"], min=0.0)
 
@@ -45,9 +52,10 @@ def _head(stats, exponent) -> HeadRows:
 
     def vjp(c):
         # The exponent last: with a tiny one, the slope alone would lose its digits.
-        return {"distance": Factor(exponent).multiply(c * power(exponent - 1), 0)}
+        less = exponent - 1 + rounding * (exponent + abs(exponent - 1))
+        return {"distance": Factor(exponent).multiply(c * power(less), 0)}
 
-    return power(exponent), vjp
+    return power(exponent * (1 + rounding)), vjp
 
 
 def _touching(inputs):

@@ -22,7 +22,7 @@ the last place. What is sampled: one thing, in the bounds of textbook programs, 
 log-sum-exp loses (`implementation._sensitivity`), which is read off at two points.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,7 @@ from nceref.engine.arguments import (
 from nceref.engine.arrays import check_finite
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
+from nceref.engine.heads import Head
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import product
 from nceref.spec import Scalar
@@ -230,9 +231,11 @@ class Analysis:
             name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
         }
         change, by_slope = self.moved_by(self.spread)
-        self.row_errors = 8 * u * np.abs(self.rows) + change
+        rounded, by_rounded = self.moved_by_exponents()
+        self.row_errors = 8 * u * np.abs(self.rows) + change + rounded
         self.slope_errors = {
-            name: 12 * u * np.abs(np.asarray(slope)) + by_slope[name] for name, slope in self.slopes.items()
+            name: 12 * u * np.abs(np.asarray(slope)) + by_slope[name] + by_rounded[name]
+            for name, slope in self.slopes.items()
         }
 
     def moved_by(self, spread: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
@@ -253,9 +256,16 @@ class Analysis:
         slopes = vjp(self._in_units(self.weights))
         return _apart(rows, self.rows), {name: _apart(slopes[name], slope) for name, slope in self.slopes.items()}
 
-    def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """Rows, and slopes of the reduced value, for given statistics."""
-        rows, vjp = self.plan.head(dict(stats))
+    def moved_by_exponents(self) -> tuple[Array, dict[str, Array]]:
+        """How far rows and slopes are from those of a program that rounds its exponents: by a u |log d| for d^a."""
+        near = self.plan.near(self.fmt.u) if self.plan.near else ()
+        moved = [self.head_at(self.stats, head) for head in near]
+        slopes = {name: _farthest([other[name] for _, other in moved], slope) for name, slope in self.slopes.items()}
+        return _farthest([rows for rows, _ in moved], self.rows), slopes
+
+    def head_at(self, stats: Mapping[str, Array], head: Head | None = None) -> tuple[Array, dict[str, Array]]:
+        """Rows, and slopes of the reduced value, for given statistics, by the plan's head or one that is near it."""
+        rows, vjp = (head or self.plan.head)(dict(stats))
         return rows, vjp(self._in_units(self.row_weights(stats, rows)))
 
     def weighted(self, x: Array) -> Array:
@@ -322,6 +332,11 @@ class Analysis:
             self._add(
                 offset.name, np.sum(g, axis=axis), np.sum(dg, axis=axis) + fmt.gamma(fmt.ratio * count + 3) * size
             )
+
+
+def _farthest(xs: Sequence[Array], center: Array) -> Array:
+    """The largest distance of some arrays from another; 0 if there is none."""
+    return np.maximum.reduce([np.zeros_like(center), *(_apart(x, center) for x in xs)])
 
 
 def _box(stat: Array, spread: Array) -> Interval:

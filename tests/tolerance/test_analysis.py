@@ -87,6 +87,24 @@ def test_a_slope_that_rounding_hides_is_in_the_bound():
         assert np.all(allowed.grads["image"] >= scale * huge / 2)
 
 
+@pytest.mark.parametrize(
+    ("exponent", "size"),
+    [
+        (0.1, 3e37), (0.25 * (1 + 2.0**-24), 3e37), (0.25 * (1 + 2.0**-24), 1e-37), (1 + 2.0**-24, 3e37),
+        (1 + 2.0**-24, 1e18), (1.7, 1e18), (1.7, 1e-3),
+    ],
+)  # fmt: skip
+def test_an_exponent_that_is_rounded_is_within_the_bounds(exponent, size):
+    """Of d^a, relatively, by the rounding of a times log d: 80 units and more where d is far from 1."""
+    x, y = np.array([[size]], np.float32), np.array([[-size / 3]], np.float32)
+    given = {"exponent": exponent, "normalize": "none"}
+    exact, grads = losses.alignment.value_and_grad(x.astype(float), y.astype(float), **given)
+    allowed = bounds(losses.alignment, x, y, **given)
+    single, distance = np.float32(exponent), x - y
+    assert abs(float((distance**single).item()) - exact) <= allowed.value
+    assert abs(single * distance ** (single - np.float32(1)) - grads["x"]) <= allowed.grads["x"]
+
+
 def test_the_spacing_of_subnormal_distances_is_in_the_bound():
     """Rows of 1e-312: a power near 0 of their distance is an ordinary number, without the digits of one."""
     x = 1e-312 * np.array([[-2.74556659, -1.56860775], [-1.56382322, 1.75581984]])
