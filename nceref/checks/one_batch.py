@@ -39,6 +39,8 @@ def _spread(expected: ExpectedReadings) -> float | None:
     loss, settings = get_loss(expected.address), {k: v for k, v in expected.settings.items() if v is not None}
     if not {"n", "dim"} <= settings.keys() or "positives" in settings:
         return None
+    if not _can_be_drawn(loss.declaration, settings):
+        return None
     counts = _counts(loss.declaration, settings)
     others = [count for letter, count in counts if letter != "N"]
     each = sum(count for letter, count in counts if letter == "N")
@@ -60,6 +62,13 @@ def _arrays(loss: Loss, settings: dict[str, Any]) -> list[Array]:
     """The arrays that a batch has."""
     arrays = [p for p in loss.parameters if isinstance(p, Array)]
     return [p for p in arrays if p.required or (p.name == "queue" and settings.get("queue"))]
+
+
+def _can_be_drawn(loss: Loss, settings: dict[str, Any]) -> bool:
+    """Whether the batch is made of rows of which a size is known, as those of a loss of one's own need not be."""
+    known = {("N", "D"), ("C", "D"), ("K", "D"), ("C", "E")}
+    labels = any(isinstance(p, Labels) and (p.required or p.name == "labels") for p in loss.parameters)
+    return all(p.shape in known for p in _arrays(loss, settings)) and ("classes" in settings or not labels)
 
 
 def _counts(loss: Loss, settings: dict[str, Any]) -> list[tuple[str, int]]:

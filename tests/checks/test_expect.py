@@ -1,6 +1,7 @@
 """What a loss is expected to read, against the loss itself and against published numbers."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from math import inf, log, sqrt
 
@@ -247,6 +248,16 @@ def test_scatter_of_a_large_batch_comes_from_a_smaller_one(monkeypatch):
 )
 def test_scatter_is_left_out_where_it_is_not_known(name, given):
     assert spread(name, given) is None
+
+
+@pytest.mark.parametrize(
+    "extra", [Array("weights", ("N",), ""), Array("more", ("M", "D"), ""), Labels("labels", ("N",), "")]
+)
+def test_scatter_is_left_out_for_a_loss_with_inputs_of_another_kind(extra, monkeypatch):
+    declaration = ALL["nt_xent"].declaration
+    own = losses.LossFunction(replace(declaration, parameters=(*declaration.parameters, extra)))
+    monkeypatch.setattr(one_batch, "get_loss", lambda _: own)
+    assert spread("nt_xent", {"n": 8, "dim": 8, "temperature": 0.1}) is None
 
 
 def test_scatter_takes_any_number_of_features():
