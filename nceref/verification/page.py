@@ -199,7 +199,10 @@ def conventions() -> Page:
     for axis, group in groupby(sorted(CONVENTIONS.values(), key=lambda c: c.axis), key=lambda c: c.axis):
         page.print(axis, style="dim")
         page.grid([(c.id, c.phrase) for c in group], label, styles=("bold", ""), indent=GAP)
-    page.print("\nOne is intended with --set AXIS=ID, as in --set factor=outer-factor-2.")
+    page.print(
+        "\nOne is intended with --set AXIS=ID, as in --set factor=outer-factor-2, or with what it is set to,"
+        " as in --set temperature=temperature-clamped=0.01."
+    )
     return page
 
 

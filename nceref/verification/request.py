@@ -13,17 +13,16 @@ from nceref.importing import folder_of, place_and_name
 from nceref.losses import get_loss
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.registry import choose, pick
+from nceref.registry import choose
 from nceref.spec import Array, Choice, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.geometries import SUITES
+from nceref.verification.diagnosis.intended import AXES, intentions
 from nceref.verification.modes import MODES
 from nceref.verification.peers import peer
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
-
-AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Request:
     settings : mapping
         Arguments of the reference that the target intends.
     intended : mapping
-        Conventions of the closed list that the target intends, by axis.
+        Conventions of the closed list that the target intends, by axis, with what they are set to.
     reduction : str
         ``mean``, ``sum`` or ``none``.
     dtypes : tuple of str
@@ -116,7 +115,7 @@ def parse_request(
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, own)
     declaration = _loss(loss, name)
-    intended = _intended(declaration, settings)
+    intended = intentions(declaration, settings)
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
@@ -229,19 +228,6 @@ def _loss(loss: str | Loss | None, name: str) -> Loss:
         raise InputError(msg)
     declaration: Loss = loss if isinstance(loss, Loss) else get_loss(loss).declaration
     return declaration
-
-
-def _intended(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings that name an axis of the closed list, unless the loss has a parameter of that name."""
-    own = {p.name for p in loss.parameters} | {"reduction"}
-    by_axis = {a: value for a, value in settings.items() if a in AXES and a not in own and isinstance(value, str)}
-    reduction = settings.get("reduction", "mean")
-    if isinstance(reduction, str) and reduction in CONVENTIONS:
-        by_axis["reduction"] = reduction
-    for axis, value in by_axis.items():
-        listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
-        pick(f"convention of the axis {axis}", value, listed, "nceref verify --conventions")
-    return by_axis
 
 
 def _checked(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -312,7 +312,7 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
-        phrases = " and ".join(CONVENTIONS[id].phrase for id in request.intended.values())
+        phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
         count = len(unaltered)
         sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)

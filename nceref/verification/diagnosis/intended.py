@@ -1,16 +1,112 @@
 """The reference under conventions that a target intends: a probe of the corpus, answered with these."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.errors import InputError
+from nceref.losses import all_losses
+from nceref.output.text import shown
+from nceref.registry import pick
+from nceref.spec import Loss
 from nceref.tolerance import Bounds
-from nceref.verification.diagnosis.case import CaseAnalysis
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.dense.forms import form_of
+from nceref.verification.diagnosis.case import OFFSETS, CaseAnalysis
 from nceref.verification.diagnosis.explanation import variant_value
 from nceref.verification.diagnosis.gradients import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation, Outcome, Probe
+
+AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
+_SEEN = frozenset({"gradient-factor", "arithmetic", "calling", "unknown", "scalar"})
+"""Axes of what is seen of a target, which no loss is computed with."""
+_CONSTANTS = frozenset({"outer-factor-constant", "offset-constant"})
+
+
+def intentions(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that are conventions of the closed list, by axis.
+
+    Parameters
+    ----------
+    loss : Loss
+    settings : mapping
+        What names an axis and is an id, alone or with what it is set to, as in ``temperature-clamped=0.01``. Where the
+        loss has a parameter of that name, other values are the parameter's.
+
+    Returns
+    -------
+    dict
+        Texts by axis, each of which `intended` can do.
+
+    Raises
+    ------
+    InputError
+        For an id that the axis does not have, that means nothing for the loss, or that needs a setting.
+    """
+    own = {p.name for p in loss.parameters} | {"reduction"}
+    out = {}
+    for axis, text in settings.items():
+        if axis in AXES and isinstance(text, str) and (axis not in own or text.partition("=")[0] in CONVENTIONS):
+            listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
+            pick(f"convention of the axis {axis}", text.partition("=")[0], listed, "nceref verify --conventions")
+            _must_apply(loss, text)
+            _option(text)
+            out[axis] = text
+    return out
+
+
+def _must_apply(loss: Loss, text: str) -> None:
+    id = text.partition("=")[0]
+    axis = CONVENTIONS[id].axis
+    hot = any(p.name in INVERSE_TEMPERATURES for p in loss.parameters)
+    if axis in _SEEN:
+        msg = f"`{axis}={id}` is what may be seen of a target; no loss is computed with it, so it cannot be intended"
+    elif (axis in ("factor", "offset") and (hot or "temperature" not in id)) or id in form_of(loss).conventions:
+        return
+    elif axis == "factor":
+        msg = f"`{axis}={id}` means nothing for {loss.name}, which has no temperature"
+    else:
+        others = [name for name, other in all_losses().items() if id in form_of(other.declaration).conventions]
+        msg = f"`{axis}={id}` means nothing for {loss.name}; it is for {', '.join(others)}"
+    raise InputError(msg)
+
+
+def _option(text: str) -> Option:
+    """The convention of a text with what it is set to: what is given, or the most usual."""
+    id, equals, given = text.partition("=")
+    usual = [x for x in CONVENTIONS[id].settings if x is not None]
+    described = {CONVENTIONS[id].describe(x): x for x in usual}
+    named = {name: name for name in OFFSETS} if id == "offset-log-n" else described
+    numbers = id in _CONSTANTS or any(isinstance(x, float) for x in usual)
+    if not equals and id not in _CONSTANTS and id != "offset-log-n":
+        return next(options((id,)))
+    if given in named:
+        return Option(id, named[given])
+    if numbers and math.isfinite(number := _number(given)):
+        return Option(id, number)
+    raise InputError(_without_setting(text, named, numbers))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _without_setting(text: str, named: Iterable[str], numbers: bool) -> str:
+    id = text.partition("=")[0]
+    axis, words = CONVENTIONS[id].axis, list(named)
+    if not numbers and not words:
+        return f"`{axis}={id}` takes no setting, got {shown(text)}"
+    kinds = ["a number"] * numbers + words[:10]
+    example = f"--set '{axis}={id}={'0.5' if numbers else words[0]}'"
+    return f"`{axis}={id}` must be set to one of {', '.join(kinds)}, as in {example}, got {shown(text)}"
 
 
 def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
@@ -21,8 +117,7 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     probe : Probe
         With the reference's own answer.
     conventions : mapping
-        Ids of the closed list by axis. Of a convention with a number in it, such as an epsilon, the first one that
-        `nceref mutants` knows is meant.
+        What `intentions` made of the settings.
 
     Returns
     -------
@@ -34,7 +129,7 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     # An analysis is of a target; the reference stands in for one.
     analysis = CaseAnalysis(Observation(probe, Outcome(probe.value, probe.grads)))
     # In the order of the closed list, so that a factor comes before an offset.
-    chosen = tuple(sorted((_first(id) for id in conventions.values()), key=lambda option: option.rank))
+    chosen = tuple(sorted(map(_option, conventions.values()), key=lambda option: option.rank))
     value, allowed = variant_value(analysis, chosen)
     fit = GradientFit(chosen, [])
     judged = {
@@ -47,7 +142,3 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
         np.reshape(allowed, np.shape(probe.value))[()], {name: fit.allowed(one) for name, one in judged.items()}
     )
     return replace(probe, value=np.reshape(value, np.shape(probe.value))[()], grads=grads, bounds=bounds)
-
-
-def _first(id: str) -> Option:
-    return next(options((id,)))
