@@ -42,7 +42,8 @@ def _head(stats, temperature, sigma) -> HeadRows:
     own = positive[: positive.shape[0] // 2]
     # The common factor cancels in the quotient.
     mass = xp.exp((own - cancelling(xp.max(own))) * temperature / sigma)
-    weights = xp.concat([2 - mass / xp.mean(mass)] * 2)
+    # Each is a part of the sum, and at most N times the mean.
+    weights = xp.concat([2 - xp.clip(mass / xp.mean(mass), min=0.0, max=float(own.shape[0]))] * 2)
 
     def vjp(c):
         return {"negatives": c, "positive": -c * weights}

@@ -64,7 +64,8 @@ def _head(stats, n, include_diagonal) -> HeadRows:
         top, mean = parts(s)
         return xp.log1p(mean) if near else top + xp.log(mean)
 
-    near = float(xp.min(s)) > -NEAR
+    # Of intervals, whether all of them are.
+    near = bool(xp.min(s) > -NEAR)
 
     def vjp(c):
         top, mean = parts(s)

@@ -7,6 +7,8 @@ import pytest
 from nceref import get_loss
 from nceref.checks.cases import cases
 from nceref.engine.arguments import bind
+from nceref.spec import Array
+from nceref.tolerance import bounds
 from nceref.tolerance.analysis import Analysis
 from nceref.tolerance.forward import RoundingFormat
 from nceref.tolerance.intervals import NAMESPACE as XP
@@ -92,3 +94,19 @@ def test_where_it_is_not_sure_both_are_held():
 def test_a_quotient_by_what_may_be_0_has_no_ends():
     out = 1 / Interval(LOW, HIGH)
     assert np.isinf(out.low).tolist() == np.isinf(out.high).tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "settings"),
+    [
+        ("dclw", [[1.0, 2.0], [3.0, -1.0]], {"temperature": 0.8, "sigma": 1e-12}),
+        ("uniformity", [[1.0], [0.2]], {"t": 1e8}),
+    ],
+)
+def test_an_exponent_that_rounding_makes_large_leaves_a_finite_bound(name, rows, settings):
+    loss, x = get_loss(name), np.asarray(rows, np.float32)
+    arrays = [p for p in loss.declaration.parameters if isinstance(p, Array)]
+    found = bounds(loss, *[x, x[::-1]][: len(arrays)], **settings)
+    # Weights are between 2 - N and 2, and no distance is above 2.
+    assert found.value < 1e5
+    assert all(np.max(bound) < 1e5 for bound in found.grads.values())
