@@ -52,6 +52,16 @@ class Mode:
     needs_reduction: bool = False
 
 
+def refuse_other_frameworks(optional: Iterable[str], framework: str) -> None:
+    """Raise an `InputError` for a mode that targets of this framework do not have."""
+    for name in optional:
+        if framework not in MODES[name].frameworks:
+            msg = (
+                f"`modes` names {name!r}, which targets of {MODES[name].frameworks[0]} have; this one is of {framework}"
+            )
+            raise InputError(msg)
+
+
 def check_modes(
     observations: Iterable[Observation],
     run: Callable[[Probe], Outcome],
@@ -79,17 +89,7 @@ def check_modes(
     ------
     Result
         One for each mode that applies; none where no case is right.
-
-    Raises
-    ------
-    InputError
-        For a mode that the framework of the target does not have.
     """
-    for name in optional:
-        if target.framework not in MODES[name].frameworks:
-            takes = " and ".join(MODES[name].frameworks)
-            msg = f"`modes` names {name!r}, which targets of {takes} have; this one is of {target.framework}"
-            raise InputError(msg)
     right = [o for o in observations if o.probe.bounds and not o.outcome.trouble and _right(judge(o))]
     if not right:
         return

@@ -16,7 +16,7 @@ from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge, mark_expected_failures
-from nceref.verification.modes import check_modes, mode_diagnoses
+from nceref.verification.modes import check_modes, mode_diagnoses, refuse_other_frameworks
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
@@ -232,6 +232,7 @@ def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple
 
 
 def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
+    refuse_other_frameworks(request.modes, run.target.framework)
     probes = probes_of(request, dtype, run.target.fixed)
     observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]

@@ -214,6 +214,7 @@ EXAMPLES = (
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",
     ),
+    Example("verify targets.py:loss --loss cross_entropy --modes compile", 2),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",

@@ -106,7 +106,7 @@ def test_a_quotient_by_what_may_be_0_has_no_ends():
 def test_an_exponent_that_rounding_makes_large_leaves_a_finite_bound(name, rows, settings):
     loss, x = get_loss(name), np.asarray(rows, np.float32)
     arrays = [p for p in loss.declaration.parameters if isinstance(p, Array)]
-    found = bounds(loss, *[x, x[::-1]][: len(arrays)], **settings)
+    allowed = bounds(loss, *[x, x[::-1]][: len(arrays)], **settings)
     # Weights are between 2 - N and 2, and no distance is above 2.
-    assert found.value < 1e5
-    assert all(np.max(bound) < 1e5 for bound in found.grads.values())
+    assert allowed.value < 1e5
+    assert all(np.max(bound) < 1e5 for bound in allowed.grads.values())
