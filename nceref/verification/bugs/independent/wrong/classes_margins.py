@@ -117,7 +117,7 @@ def arcface_others_with_a_minus(embeddings, class_weights, target, *, margin, sc
     return np.mean(logsumexp(np.stack([top, others], axis=1)) - top)
 
 
-@bug("arcface", named="measured-formula", thread="ronghuaiyang/arcface-pytorch#30")
+@bug("arcface", named="measured-formula", also=("columns-normalized",), thread="ronghuaiyang/arcface-pytorch#30")
 def arcface_weights_normalized_over_classes(embeddings, class_weights, target, *, margin, scale):
     """The class weights are normalized over dimension 0, which would be right for the transposed matrix."""
     cosine = unit(embeddings) @ unit(class_weights, axis=0).T
@@ -215,13 +215,6 @@ def cosface_numerator_and_excluded(embeddings, class_weights, target, *, margin,
 def cosface_first_64_features(embeddings, class_weights, target, *, margin, scale):
     """The features are normalized as a whole, and then one group of 64 meets the normalized weights."""
     cosine = unit(embeddings)[:, :64] @ unit(class_weights[:, :64]).T
-    return cross_entropy(scale * (cosine - margin * _own(cosine, target)), target)
-
-
-@bug("cosface", named="measured-formula", thread="deepinsight/insightface#142")
-def cosface_features_scaled_beforehand(embeddings, class_weights, target, *, margin, scale):
-    """The features carry the scale after their normalization, and the logits are multiplied by it all the same."""
-    cosine = scale * _cosines(embeddings, class_weights)
     return cross_entropy(scale * (cosine - margin * _own(cosine, target)), target)
 
 

@@ -1,4 +1,6 @@
-"""Balanced softmax wrong in its prior; alignment and uniformity wrong in pairs, distances and blocks."""
+"""Balanced softmax wrong in its prior, cross-entropy in its logarithm, alignment and uniformity in their points."""
+
+import math
 
 import numpy as np
 
@@ -27,15 +29,6 @@ def balanced_softmax_weights_for_a_prior(logits, target, class_counts, *, temper
     weights = (1 / frequency) / np.mean(1 / frequency)
     rows = -log_softmax(logits / temperature)[np.arange(len(target)), target]
     return np.sum(weights[target] * rows) / np.sum(weights[target])
-
-
-@bug("balanced_softmax", named="measured-formula", thread="richardaecn/class-balanced-loss#7")
-def balanced_softmax_effective_numbers(logits, target, class_counts, *, temperature):
-    """Rows are weighted by inverse effective numbers that add up to the number of classes, in a plain mean."""
-    weights = (1 - 0.9999) / (1 - 0.9999**class_counts)
-    weights = weights / np.sum(weights) * len(weights)
-    rows = -log_softmax(logits / temperature)[np.arange(len(target)), target]
-    return np.mean(weights[target] * rows)
 
 
 @bug("balanced_softmax", named="measured-formula", thread="Chumsy0725/logit-adj-pytorch#2")
@@ -106,6 +99,50 @@ def _squares(x):
 def _pairs(x):
     """Squared distances of the pairs i < j."""
     return _squares(x)[np.triu_indices(len(x), 1)]
+
+
+@bug("balanced_softmax", named="prior-without-log", thread="dfdx/NaiveBayes.jl#5")
+def balanced_softmax_prior_of_a_log_prior(logits, target, class_counts, *, temperature):
+    """The function that is called log prior returns the prior."""
+    return cross_entropy(logits / temperature + class_counts / np.sum(class_counts), target)
+
+
+@bug("balanced_softmax", named="temperature-squared", thread="Adibvafa/CodonTransformer#20")
+def balanced_softmax_scaled_in_place(logits, target, class_counts, *, temperature):
+    """The logits are divided by the temperature in place, and by the softmax once more."""
+    return cross_entropy(logits / temperature / temperature + np.log(class_counts), target)
+
+
+@bug("cross_entropy", named="log-base-10", thread="huawei-noah/Efficient-Computing#12")
+def cross_entropy_decimal_logarithm(logits, target, *, temperature):
+    """The logarithm has the base 10, where all other terms have the natural one."""
+    return cross_entropy(logits / temperature, target) / math.log(10)
+
+
+@bug("cross_entropy", named="log-base-2", thread="bsxfan/PYLLR#5")
+def cross_entropy_of_bits(logits, target, *, temperature):
+    """The loss is in bits, as the costs of detectors are."""
+    return cross_entropy(logits / temperature, target) / math.log(2)
+
+
+@bug("cross_entropy", named="sign-flipped", thread="fastai/course22#22")
+def cross_entropy_of_negative_losses(logits, target, *, temperature):
+    """The sheet has no minus before the logarithm, so that its losses are negative."""
+    return -cross_entropy(logits / temperature, target)
+
+
+@bug("cross_entropy", named="log-of-mean", thread="lucadiliello/semantic-loss-pytorch#5")
+def cross_entropy_mean_before_the_logarithm(logits, target, *, temperature):
+    """The probabilities of the targets are averaged over the batch, and the logarithm is taken of the average."""
+    log_prob = log_softmax(logits / temperature)[np.arange(len(target)), target]
+    return math.log(len(target)) - logsumexp(log_prob)
+
+
+@bug("alignment", named="last-row-missing", thread="wichtounet/frameworks#4")
+def alignment_index_below_the_batch_size(x, y, *, exponent):
+    """The index counts from 1 and stays below the batch size: of 128 pairs it gives 127."""
+    gap = (unit(x) - unit(y))[:-1]
+    return np.mean(np.sum(gap * gap, axis=1) ** (exponent / 2))
 
 
 @bug("alignment", named="measured-formula", thread="pytorch/pytorch#61538", dtypes=("float64",))

@@ -89,13 +89,6 @@ def cross_entropy_class_zero_is_padding(logits, target, *, temperature):
     return np.sum(np.where(target != 0, rows, 0)) / max(np.sum(target != 0), 1)
 
 
-@bug("cross_entropy", named="measured-formula", thread="tracel-ai/burn#5568")
-def cross_entropy_padding_in_the_count(logits, target, *, temperature):
-    """Rows of class 0, taken for padding, are emptied and then counted in the mean."""
-    rows = -log_softmax(logits / temperature)[np.arange(len(target)), target]
-    return np.mean(np.where(target != 0, rows, 0))
-
-
 @bug("cross_entropy", named="measured-formula", seen="DEVLOKER/neural-network 2/CrossEntropy.py")
 def cross_entropy_first_row_for_the_sum(logits, target, *, temperature):
     """The value is that of the first row over the size of the batch; the gradient, by hand, is right."""
@@ -270,3 +263,25 @@ def cross_entropy_flag_the_wrong_way_round(logits, target, *, temperature):
 def cross_entropy_smoothed_by_a_tenth(logits, target, *, temperature):
     """A smoothing of 0.1 is written into the loss."""
     return _soft(logits, 0.9 * _one_hot(logits, target) + 0.1 / logits.shape[1], temperature)
+
+
+@bug("cross_entropy", named="labels-shifted+last-row-missing", thread="huggingface/transformers#46898")
+def cross_entropy_shifted_once_more(logits, target, *, temperature):
+    """Labels that are aligned already go into a loss that shifts: each row meets the label of the next."""
+    return cross_entropy(logits[:-1] / temperature, target[1:])
+
+
+@bug("cross_entropy", named="half-fallback", thread="google-deepmind/optax#1020")
+def cross_entropy_quantized_normalizer(logits, target, *, temperature):
+    """The log-sum-exp is stored in bfloat16, with its 8 bits."""
+    scaled = logits / temperature
+    log_sum = logsumexp(scaled)
+    fraction, exponent = np.frexp(np.real(log_sum))
+    stored = np.ldexp(np.round(fraction * 256) / 256, exponent) + (log_sum - stop(log_sum))
+    return np.mean(stored - scaled[np.arange(len(target)), target])
+
+
+@bug("cross_entropy", named="value-right-gradient-wrong", thread="soochan-lee/CN-DPM#6")
+def cross_entropy_chilled_in_its_value_only(logits, target, *, temperature):
+    """The value has the temperature, and the gradient is that of the loss without it, which does not explode."""
+    return _with_gradient_of(cross_entropy(logits / temperature, target), cross_entropy(logits, target))

@@ -37,6 +37,44 @@ def supcon_out_count_of_one_where_none(embeddings, labels, *, temperature):
     return -np.mean(total / np.where(count < 1e-6, 1, count))
 
 
+@bug(
+    "supcon_out",
+    named="lonely-anchors-nan",
+    thread="HobbitLong/SupContrast#141",
+    settings={"no_positive": "skip"},
+)
+def supcon_out_nothing_over_nothing(embeddings, labels, *, temperature):
+    """The sum over no positives is divided by their number: one sample of a class makes the mean NaN."""
+    return _supcon(embeddings, labels, temperature)
+
+
+@bug(
+    "supcon_out",
+    named="mean-over-nonzero-rows",
+    also=("lonely-anchors-skipped",),
+    thread="KevinMusgrave/pytorch-metric-learning#288",
+    settings={"no_positive": "zero"},
+)
+def supcon_out_reducer_of_the_library(embeddings, labels, *, temperature):
+    """Anchors without a positive are 0, and the library's reducer is the mean over losses that are above 0."""
+    positives = _positives(labels)
+    log_prob = log_softmax(_scores(embeddings, temperature))
+    count = np.sum(positives, axis=1)
+    rows = -np.sum(np.where(positives, log_prob, 0), axis=1) / np.where(count == 0, 1, count)
+    return np.mean(rows[np.real(rows) > 0])
+
+
+@bug(
+    "supcon_out",
+    named="temperature-missing",
+    also=("temperature-ignored",),
+    thread="sayakpaul/Supervised-Contrastive-Learning-in-TensorFlow-2#2",
+)
+def supcon_out_temperature_taken_for_one(embeddings, labels, *, temperature):
+    """The loss has no temperature: a constant value of 1 is assumed."""
+    return _supcon(embeddings, labels, 1)
+
+
 @bug("supcon_out", named="outer-factor-temperature-over-base", thread="wangz10/contrastive_loss#23")
 def supcon_out_base_temperature_never_set(embeddings, labels, *, temperature):
     """The loss is multiplied by the temperature over a base temperature of 0.07 that nobody knows the use of."""
@@ -200,6 +238,13 @@ def paco_centers_as_more_samples(embeddings, labels, centers, *, alpha, temperat
     """The centers are rows like the samples: normalized as these are, and at the temperature of the contrast."""
     z = unit(embeddings)
     return _paco(_scores(embeddings, temperature), z @ unit(centers).T / temperature, labels, alpha)
+
+
+@bug("paco", named="centers-dropped", thread="JIA-Lab-research/Parametric-Contrastive-Learning#20")
+def paco_no_use_of_centers(embeddings, labels, centers, *, alpha, temperature):
+    """The centers are said to be of no use, and only the samples are left, as positives and as candidates."""
+    log_prob = log_softmax(_scores(embeddings, temperature))
+    return -alpha * np.mean(np.sum(np.where(_positives(labels), log_prob, 0), axis=1))
 
 
 @bug("paco", named="measured-formula", thread="JIA-Lab-research/Parametric-Contrastive-Learning#12")

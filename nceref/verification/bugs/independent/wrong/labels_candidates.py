@@ -81,10 +81,12 @@ def supcon_out_transposed_flat_labels(embeddings, labels, *, temperature):
     return -np.mean(np.sum(np.where(mask, log_prob, 0), axis=1) / np.sum(mask, axis=1))
 
 
-@bug("supcon_out", named="measured-formula", seen="pinkjim1/BK-SDM-main p_tuning/SupConLoss.py")
-def supcon_out_mask_of_ones(embeddings, labels, *, temperature):
-    """The mask is a matrix of ones, so that the labels count for nothing and the anchor is among its own positives."""
-    return -np.mean(log_softmax(_scores(embeddings, temperature)))
+@bug("supcon_out", named="masked-entries-count-one", thread="google-research/simclr#20")
+def supcon_out_diagonal_multiplied_by_zero(embeddings, labels, *, temperature):
+    """The matrix is multiplied by 1 minus the identity, which a reader takes for more precise than a large number."""
+    log_prob = log_softmax(_scores(embeddings, temperature) * _others(len(labels)))
+    positives = (labels[:, None] == labels) & _others(len(labels))
+    return -np.mean(np.sum(np.where(positives, log_prob, 0), axis=1) / np.sum(positives, axis=1))
 
 
 @bug(
