@@ -111,7 +111,8 @@ def parse_request(
         held, target = known
         held.require()
         loss, settings = _declared_loss(target, loss, name), {**target.settings, **settings}
-        thing = target.address
+        thing, init = _address(thing, target, own.get("init") or {})
+        own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, own)
     declaration = _loss(loss, name)
@@ -133,10 +134,25 @@ def _target(thing: Any) -> tuple[Any, str]:
 
 def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.PeerTarget] | None:
     """What a package declares of a target that the text names."""
-    # A call expression or constructor arguments make it another target: what the package declares does not hold then.
-    if type(thing) is not str or options.get("call") or options.get("init"):
+    # A call expression makes it another target: what the package declares does not hold then.
+    if type(thing) is not str or options.get("call"):
         return None
     return peer.find(thing)
+
+
+def _address(text: str, target: peer.PeerTarget, init: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Where a known target is, and what it is constructed with.
+
+    Arguments that are scalars of the loss reach it as these; with others its own class is imported.
+    """
+    presets = target.presets(init)
+    if presets is not None:
+        return target.address, presets
+    paths = [path for path in (*target.also, target.path) if path]
+    if not paths:
+        msg = f"`init` of {target.name} must be its scalars, got {shown(dict(init))}; give --loss and --call for others"
+        raise InputError(msg)
+    return next((path for path in paths if path.replace(":", ".") == text.replace(":", ".")), paths[-1]), init
 
 
 def _declared_loss(target: peer.PeerTarget, loss: str | Loss | None, name: str) -> str:

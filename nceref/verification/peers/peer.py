@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,11 @@ class PeerTarget:
         Scalars that the peer takes as plain numbers, mostly in its constructor: their gradient cannot be judged.
     omits : str
         What is not judged: what either side has and the other has not.
+    also : tuple of str
+        Other paths that it is usually imported by.
+    init : mapping
+        Arguments of the peer's constructor that are scalars of the loss under another name or in another unit: the
+        scalar, and what makes it of the argument.
     """
 
     name: str
@@ -46,11 +52,25 @@ class PeerTarget:
     settings: Mapping[str, Any] = field(default_factory=dict)
     floats: tuple[str, ...] = ()
     omits: str = ""
+    also: tuple[str, ...] = ()
+    init: Mapping[str, tuple[str, Callable[[Any], Any]]] = field(default_factory=dict)
+
+    def presets(self, init: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Constructor arguments as scalars that `call` takes; None where one of them is something else."""
+        renamed = [self.init.get(name, (name, _same)) for name in init]
+        out = {name: made(value) for (name, made), value in zip(renamed, init.values(), strict=True)}
+        parameters = inspect.signature(self.call).parameters
+        scalars = {name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+        return out if len(out) == len(init) and out.keys() <= scalars else None
 
     @property
     def address(self) -> str:
         """Where `call` is, as the text of a target: another process can load it."""
         return f"{self.call.__module__}:{self.call.__qualname__}"
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -132,7 +152,8 @@ def find(text: str) -> tuple[Peer, PeerTarget] | None:
     Parameters
     ----------
     text : str
-        Its name, such as ``lightly-ntxent``, or its import path, such as ``lightly.loss:NTXentLoss``.
+        Its name, such as ``lightly-ntxent``, or an import path, such as ``lightly.loss:NTXentLoss``, with a point in
+        place of the colon as well.
 
     Returns
     -------
@@ -141,7 +162,7 @@ def find(text: str) -> tuple[Peer, PeerTarget] | None:
     """
     for peer in peers().values():
         for target in peer.targets:
-            if text in (target.name, target.path):
+            if text.replace(":", ".") in {path.replace(":", ".") for path in (target.name, target.path, *target.also)}:
                 return peer, target
     return None
 

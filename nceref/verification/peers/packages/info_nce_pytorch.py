@@ -14,5 +14,5 @@ PEER = Peer(
     package="info_nce",
     pip="info-nce-pytorch",
     link="https://github.com/RElbers/info-nce-pytorch",
-    targets=(PeerTarget("info-nce-pytorch", "info_nce:info_nce", "info_nce", _info_nce),),
+    targets=(PeerTarget("info-nce-pytorch", "info_nce:info_nce", "info_nce", _info_nce, also=("info_nce:InfoNCE",)),),
 )

@@ -29,8 +29,10 @@ PEER = Peer(
     link="https://github.com/lightly-ai/lightly",
     targets=(
         PeerTarget("lightly-ntxent", "lightly.loss:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",),
-                   omits="the memory bank"),
-        PeerTarget("lightly-dcl", "lightly.loss:DCLLoss", "dcl", _dcl, floats=("temperature",)),
-        PeerTarget("lightly-dclw", "lightly.loss:DCLWLoss", "dclw", _dclw, floats=("temperature", "sigma")),
+                   omits="the memory bank", also=("lightly.loss.ntx_ent_loss:NTXentLoss",)),
+        PeerTarget("lightly-dcl", "lightly.loss:DCLLoss", "dcl", _dcl, floats=("temperature",),
+                   also=("lightly.loss.dcl_loss:DCLLoss",)),
+        PeerTarget("lightly-dclw", "lightly.loss:DCLWLoss", "dclw", _dclw, floats=("temperature", "sigma"),
+                   also=("lightly.loss.dcl_loss:DCLWLoss",)),
     ),
 )  # fmt: skip

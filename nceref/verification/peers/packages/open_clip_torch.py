@@ -22,7 +22,21 @@ PEER = Peer(
     pip="open_clip_torch",
     link="https://github.com/mlfoundations/open_clip",
     targets=(
-        PeerTarget("open-clip-clip", "open_clip.loss:ClipLoss", "clip", _clip, {"normalize": "none"}),
-        PeerTarget("open-clip-siglip", "open_clip.loss:SigLipLoss", "siglip", _siglip, {"normalize": "none"}),
+        PeerTarget(
+            "open-clip-clip",
+            "open_clip.loss:ClipLoss",
+            "clip",
+            _clip,
+            {"normalize": "none"},
+            also=("open_clip:ClipLoss",),
+        ),
+        PeerTarget(
+            "open-clip-siglip",
+            "open_clip.loss:SigLipLoss",
+            "siglip",
+            _siglip,
+            {"normalize": "none"},
+            also=("open_clip:SigLipLoss",),
+        ),
     ),
 )

@@ -1,5 +1,7 @@
 """pytorch-metric-learning: labelled rows, normalized inside; angles in degrees; the mean leaves out rows of loss 0."""
 
+from math import degrees, radians
+
 from nceref.verification.peers.peer import Peer, PeerTarget
 
 
@@ -20,8 +22,6 @@ def _supcon(embeddings, labels=None, *, temperature):
 
 
 def _arcface(embeddings, class_weights, target, *, margin, scale):
-    from math import degrees
-
     from pytorch_metric_learning.losses import ArcFaceLoss
 
     return _with_weights(ArcFaceLoss, degrees(margin), scale, embeddings, class_weights, target)
@@ -54,7 +54,7 @@ PEER = Peer(
                    {"no_positive": "skip", "reduction": "mean-over-nonzero-rows"},
                    floats=("temperature",), omits="masks, queues, anchors of one view"),
         PeerTarget("pml-arcface", f"{_HOME}:ArcFaceLoss", "arcface", _arcface, {"fallback": "linear"},
-                   floats=("margin", "scale")),
+                   floats=("margin", "scale"), init={"margin": ("margin", radians)}),
         PeerTarget("pml-cosface", f"{_HOME}:CosFaceLoss", "cosface", _cosface, floats=("margin", "scale")),
     ),
 )  # fmt: skip

@@ -28,7 +28,9 @@ PEER = Peer(
     link="https://github.com/huggingface/sentence-transformers",
     targets=(
         PeerTarget("mnrl", _PATH, "info_nce", _ranking, floats=("temperature",),
-                   omits="hard negatives that join the keys of the batch: those of the reference replace them"),
+                   omits="hard negatives that join the keys of the batch: those of the reference replace them",
+                   also=("sentence_transformers.losses:MultipleNegativesRankingLoss",),
+                   init={"scale": ("temperature", lambda scale: 1 / scale)}),
         PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",)),
     ),
 )  # fmt: skip

@@ -35,6 +35,6 @@ PEER = Peer(
         PeerTarget("torch-info-nce", "", "info_nce", _info_nce, omits="explicit negatives"),
         PeerTarget("torch-clip", "", "clip", _clip),
         PeerTarget("torch-cross-entropy", "torch.nn.functional:cross_entropy", "cross_entropy", _cross_entropy,
-                   floats=("label_smoothing",)),
+                   floats=("label_smoothing",), also=("torch.nn:CrossEntropyLoss",)),
     ),
 )  # fmt: skip
