@@ -246,6 +246,13 @@ def arcface_margin_on_the_whole_matrix(embeddings, class_weights, target, *, mar
     return cross_entropy(scale * _turned(_cosines(embeddings, class_weights), margin), target)
 
 
+@bug("arcface", named="margin-in-degrees", seen="KevinMusgrave/pytorch-metric-learning losses/arcface_loss.py")
+def arcface_half_a_degree(embeddings, class_weights, target, *, margin, scale):
+    """The margin of another code base goes to a library that converts it from degrees."""
+    cosine, degrees = _cosines(embeddings, class_weights), margin * math.pi / 180
+    return cross_entropy(scale * np.where(_own(cosine, target), _turned(cosine, degrees), cosine), target)
+
+
 @bug(
     "arcface",
     named="centers-detached",
@@ -263,6 +270,19 @@ def cosface_margin_off_scaled_features(embeddings, class_weights, target, *, mar
     """The features carry the scale already, and the margin is taken off the product as if it were a cosine."""
     logits = scale * unit(embeddings) @ unit(class_weights).T
     return cross_entropy(logits - margin * _own(logits, target), target)
+
+
+@bug(
+    "cosface",
+    named="normalization-detached",
+    also=("gradient-radial-only", "value-right-gradient-wrong"),
+    seen="ydwen/opensphere model/head/cosface.py",
+)
+def cosface_weights_renewed_without_a_graph(embeddings, class_weights, target, *, margin, scale):
+    """The class weights are normalized in place before each step, without a graph; the features have one."""
+    lengths = np.sqrt(np.sum(stop(class_weights) ** 2, axis=1, keepdims=True))
+    cosine = unit(embeddings) @ (class_weights / lengths).T
+    return cross_entropy(scale * (cosine - margin * _own(cosine, target)), target)
 
 
 @bug("cosface", named="scalar-ignored", also=("temperature-ignored",), thread="deepinsight/insightface#1895")

@@ -223,12 +223,6 @@ def uniformity_root_that_is_squared_again(x, *, t):
     return np.log(np.mean(np.exp(-t * distances[np.triu_indices(len(x), 1)] ** 2)))
 
 
-@bug("uniformity", named="rows-not-normalized", thread="ssnl/align_uniform#10")
-def uniformity_features_of_another_encoder(x, *, t):
-    """Features of an encoder that does not normalize are measured as they are."""
-    return np.log(np.mean(np.exp(-t * _pairs(x))))
-
-
 @bug("uniformity", named="distance-not-squared", seen="hsme98/usmatching_au align_uniform/__init__.py")
 def uniformity_exponent_of_a_plain_distance(x, *, t):
     """The exponent has the distance, where it was the squared distance before."""
