@@ -105,7 +105,7 @@ _LISTED = (
     Convention("epsilon-in-norm", "normalization", "a small constant in the length of each row",
                "Take the larger of length and eps (F.normalize does); add nothing to it.", kind="rows",
                settings=tuple((where, size) for size in _SMALL for where in ("added", "under the root")),
-               describe=lambda v: f"eps = {v[1]:g} {v[0]}"),
+               describe=lambda v: f"eps = {v[1]:.6g} {v[0]}"),
     Convention("centers-normalized", "normalization", "class centers scaled to length 1",
                "Leave the centers as they are given."),
     # Temperature and scale.
@@ -141,7 +141,7 @@ _LISTED = (
     Convention("temperature-off-by-a-factor", "temperature", "a temperature that is a multiple of what is passed",
                "Check the default and the unit of the temperature.",
                factor=lambda t, v: 1 / (v * t),
-               settings=(10.0, 0.1, 2.0, 0.5, 100.0, 0.01), describe=lambda v: f"{v:g} times the temperature",
+               settings=(10.0, 0.1, 2.0, 0.5, 100.0, 0.01), describe=lambda v: f"{written(v)} times the temperature",
                threads=("lightonai/pylate#115", "UKPLab/sentence-transformers#3054")),
     Convention("temperature-after-softmax", "temperature", "the temperature applied to the probability or its log",
                "Divide the similarities by the temperature before the softmax.",
@@ -485,6 +485,8 @@ _LISTED = (
                "Let nothing depend on the Python state while it is traced."),
     Convention("low-precision-differs", "calling", "a result in low precision that rounding does not explain",
                "Compute the loss in float32: disable autocast inside, cast the rows up."),
+    Convention("not-repeatable", "calling", "another answer to the same inputs",
+               "Look for random numbers, dropout, or a state that calls leave behind; judge it in eval mode."),
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),

@@ -38,6 +38,9 @@ def recognized(x: Any, within: float = 1e-5) -> tuple[float, str]:
 
 def written(x: float) -> str:
     """The digits of a number, and which simple number it is: ``2.5 = 5/2``."""
+    # Six digits of a number that is nearly 1 are those of 1.
+    if 0 < abs(x - 1) < 1e-4:
+        return f"1 {'+' if x > 1 else '-'} {abs(x - 1):.3g}"
     digits, words = f"{x:.6g}", recognized(x)[1]
     return digits if words == digits else f"{digits} = {words}"
 

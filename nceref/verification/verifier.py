@@ -271,7 +271,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
     if code == codes.DIFFERS:
         # One dtype is explained, the first that fails: bounds of different formats do not mix.
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        diagnoses = _limited(request, _explained(request, failing))
+        diagnoses = _limited(request, _explained(request, run, failing))
         script = (
             _script(request, run, failing) if request.repro or any(d.id == "unexplained" for d in diagnoses) else ""
         )
@@ -300,15 +300,17 @@ def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosi
     return tuple(replace(d, sentence=d.sentence + words) if d.id == "unexplained" else d for d in diagnoses)
 
 
-def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
+def _explained(request: Request, run: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
+    from nceref.verification.diagnosis.fresh import fresh_calls
 
     if modes := mode_diagnoses(failing.results):
         return modes
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
-        return diagnose(failing.observations, identities)
+        calls = fresh_calls(run, failing.observations, request.algorithm)
+        return diagnose(failing.observations, identities, calls)
     plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
@@ -317,7 +319,7 @@ def _explained(request: Request, failing: TargetRun) -> tuple[Diagnosis, ...]:
         count = len(unaltered)
         sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
-    return diagnose(unaltered, identities)
+    return diagnose(unaltered, identities, fresh_calls(run, unaltered, request.algorithm))
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:

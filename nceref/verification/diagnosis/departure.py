@@ -6,17 +6,21 @@ from typing import Any
 import numpy as np
 
 from nceref.verification.diagnosis.features import samples, temperature_scalar, where
+from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
+from nceref.verification.diagnosis.rounding import errors_look_rounded
 from nceref.verification.records import Diagnosis, Observation
 
 
-def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
+def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS) -> tuple[Diagnosis, ...]:
     """Where a target departs, in words.
 
     Parameters
     ----------
     observations : iterable of Observation
         All of a run, with the reference's answers.
+    calls : FreshCalls
+        The target, for what only more calls can tell.
 
     Returns
     -------
@@ -41,8 +45,26 @@ def departure(observations: Iterable[Observation]) -> tuple[Diagnosis, ...]:
     fine = [name for name in gaps(answered[0]) if name not in failing]
     right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
     extra = [text for text in (departing_rows(answered), _temperatures(failing, answered)) if text]
+    extra += [text for text in (_smoothness(answered, calls),) if text]
     id = "unexplained" if VALUE in failing else "value-right-gradient-wrong"
     return (diagnosis(id, "; ".join([*parts, *right, *extra])),)
+
+
+_SMALL = 1e-2
+"""Of the value: errors of up to this size may be taken for roundings."""
+
+
+def _smoothness(answered: Sequence[Observation], calls: FreshCalls) -> str:
+    """Whether small errors of the value change smoothly with the inputs; empty where they are large, or do not."""
+    values = [gap for o in answered if not (gap := gaps(o)[VALUE]).right and gap.finite]
+    shares = [float(np.max(np.abs(gap.got - gap.want)) / max(np.max(np.abs(gap.want)), 1e-300)) for gap in values]
+    if not shares or max(shares) > _SMALL or errors_look_rounded(answered, calls, _NEAR) is not False:
+        return ""
+    return f"the errors, up to {max(shares):.2g} of the value, change smoothly with the inputs: they are no roundings"
+
+
+_NEAR = 2.0**-24
+"""Relative size of the step between inputs, in its units: a smooth error does not change over it."""
 
 
 def _quantities(names: Sequence[str]) -> str:

@@ -12,8 +12,10 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.departure import departure
 from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
-from nceref.verification.diagnosis.gaps import usable
-from nceref.verification.diagnosis.search import explanations
+from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
+from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
+from nceref.verification.diagnosis.refute import explained
+from nceref.verification.diagnosis.rounding import repeated
 from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 
@@ -29,8 +31,10 @@ _EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior
 """Axes that change what is exponentiated: the exponents of the reference show nothing there."""
 
 
-def diagnose(observations: Iterable[Observation], identities: Sequence[Result] = ()) -> tuple[Diagnosis, ...]:
-    """Explain a difference, the simplest explanation that fits all cases first.
+def diagnose(
+    observations: Iterable[Observation], identities: Sequence[Result] = (), calls: FreshCalls = NO_CALLS
+) -> tuple[Diagnosis, ...]:
+    """Explain a difference, the simplest explanation that fits all cases and predicts fresh calls first.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ def diagnose(observations: Iterable[Observation], identities: Sequence[Result] =
         All of a run.
     identities : sequence of Result
         What became of the identities: where nothing fits, they show which stage departs first.
+    calls : FreshCalls
+        The target, for calls beyond the corpus.
 
     Returns
     -------
@@ -45,18 +51,37 @@ def diagnose(observations: Iterable[Observation], identities: Sequence[Result] =
         At most three; one with the id ``unexplained`` where nothing fits; none where the target is right.
     """
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
-    arithmetic = triage(answered)
-    candidates = explanations(answered)
+    if (again := repeated(_failing(answered), calls)) is not None:
+        return (_not_repeatable(*again),)
+    arithmetic = triage(answered, calls=calls)
+    tried = explained(answered, calls)
+    candidates = tried.kept
     complete = [e for e in candidates if e.gradient]
     # What explains values and gradients goes before arithmetic, which is added to its sentence.
     if complete:
-        return tuple(_in_words(e, answered, arithmetic) for e in complete)
+        return tuple(_in_words(e, answered, arithmetic, calls) for e in complete)
     if arithmetic:
         # Beside arithmetic, what else is wrong with gradients; values that it does not explain are explained above.
         rest = [e for e in candidates if not e.value_options]
-        return tuple(_distinct([*arithmetic, *(_in_words(e, answered, ()) for e in rest)]))[:MOST]
-    partial = tuple(_in_words(e, answered, ()) for e in candidates)
-    return partial or tuple(_with_identities(one, identities) for one in departure(answered))
+        return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
+    partial = tuple(_in_words(e, answered, (), calls) for e in candidates)
+    return partial or tuple(_with_identities(one, identities) for one in departure(answered, calls))
+
+
+def _failing(answered: Sequence[Observation]) -> list[Observation]:
+    """Cases on which any number is wrong, those with ordinary numbers first."""
+    wrong = [o for o in usable(answered) if not all(gap.right for gap in gaps(o).values())]
+    return sorted(wrong, key=lambda o: not all(gap.finite for gap in gaps(o).values()))
+
+
+def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagnosis:
+    """What the same inputs gave twice; nothing that is measured once says more then."""
+    what = "the value" if name == VALUE else f"an entry of the gradient of {name}"
+    return diagnosis(
+        "not-repeatable",
+        f"called again with the same inputs, your loss answers something else: {what} is {first:.6g}, then {second:.6g}"
+        f" on {case}",
+    )
 
 
 def _distinct(diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
@@ -77,9 +102,11 @@ def _with_identities(unexplained: Diagnosis, identities: Sequence[Result]) -> Di
     return replace(unexplained, sentence=f"{unexplained.sentence}{words and f'; {words}'}")
 
 
-def _in_words(explanation: Explanation, answered: Sequence[Observation], arithmetic: Sequence[Diagnosis]) -> Diagnosis:
+def _in_words(
+    explanation: Explanation, answered: Sequence[Observation], arithmetic: Sequence[Diagnosis], calls: FreshCalls
+) -> Diagnosis:
     """An explanation with what arithmetic does beside it."""
-    rest, nonfinite = (arithmetic, "") if not explanation.value_options else _beside(explanation, answered)
+    rest, nonfinite = (arithmetic, "") if not explanation.value_options else _beside(explanation, answered, calls)
     ids = [*explanation.ids, *(one.id for one in rest[:1])]
     parts = [_sentence(explanation), nonfinite, *(one.sentence for one in rest[:1])]
     threads = dict.fromkeys(thread for id in ids for thread in CONVENTIONS[id].threads)
@@ -87,7 +114,9 @@ def _in_words(explanation: Explanation, answered: Sequence[Observation], arithme
     return Diagnosis("+".join(ids), "; ".join(part for part in parts if part), tuple(threads), " ".join(fixes))
 
 
-def _beside(explanation: Explanation, answered: Sequence[Observation]) -> tuple[Sequence[Diagnosis], str]:
+def _beside(
+    explanation: Explanation, answered: Sequence[Observation], calls: FreshCalls
+) -> tuple[Sequence[Diagnosis], str]:
     """What arithmetic does to the cases that are not finite, given that the others are explained.
 
     Second, how many have no number because the explanation has none.
@@ -104,7 +133,7 @@ def _beside(explanation: Explanation, answered: Sequence[Observation]) -> tuple[
         words += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
-    causes = triage(rest, expected, causes=not moved)
+    causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
     return causes, "" if causes and not beyond else words
 
@@ -123,6 +152,8 @@ def _sentence(explanation: Explanation) -> str:
     backward = [CONVENTIONS[o.id].phrase for o in explanation.options if o.axis in GRADIENT_AXES]
     detail = f" ({explanation.detail})" if explanation.detail else ""
     count = f"on {out_of(explanation.of, explanation.of, 'case')}"
+    if explanation.fresh:
+        count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
     fits = f"{count} (largest residual {explanation.residual:.2g} of the bound)"
     if not value:
         words = explanation.gradient_words or f"the gradient is that with {_joined(backward)}{detail}, {fits}"

@@ -1,6 +1,7 @@
 """One explanation of what a target returns, and the value that it predicts."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,10 @@ class Explanation:
         Whether it explains the gradients too.
     gradient_words : str
         What is wrong with the gradient of which input, or empty.
+    fresh : int
+        Fresh calls that it has predicted as well; `of` is without them.
+    holds : callable or None
+        Whether other cases have these gradients; None: those of the options.
     """
 
     options: tuple[Option, ...]
@@ -35,6 +40,8 @@ class Explanation:
     residual: float
     gradient: bool = True
     gradient_words: str = ""
+    fresh: int = 0
+    holds: Callable[[list[CaseAnalysis]], bool] | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -147,7 +147,12 @@ def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> 
     return f"exactly those at {name} {min(low):g} and above" if min(low) > max(high) else ""
 
 
-def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
+def where(
+    failing: Sequence[Observation],
+    judged: Sequence[Observation],
+    also_failing: Sequence[Observation] = (),
+    also_right: Sequence[Observation] = (),
+) -> str:
     """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``.
 
     Parameters
@@ -155,6 +160,8 @@ def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
     failing : sequence of Observation
         Among `judged`.
     judged : sequence of Observation
+    also_failing, also_right : sequence of Observation
+        Fresh calls, which are not counted: what the failing cases have in common must hold for these too.
 
     Returns
     -------
@@ -164,4 +171,5 @@ def where(failing: Sequence[Observation], judged: Sequence[Observation]) -> str:
     if not others:
         return "on the only case" if len(judged) == 1 else f"on all {len(judged)} cases"
     names = ", ".join(o.probe.id for o in failing[:3]) + (", ..." if len(failing) > 3 else "")
-    return f"on {out_of(len(failing), len(judged), 'case')}{common(failing, others) or f' ({names})'}"
+    shared = common([*failing, *also_failing], [*others, *also_right])
+    return f"on {out_of(len(failing), len(judged), 'case')}{shared or f' ({names})'}"

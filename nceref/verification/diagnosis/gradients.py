@@ -5,8 +5,9 @@ some rows, a difference along the rows only; then both at once.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.judge import constants
 from nceref.verification.simple_numbers import recognized
 
+_CARRIED = 2.0
+"""Times the bound: a factor that was read off one case carries the error of that case."""
 EVIDENCE = 8.0
 """Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
 FAR = 64.0
@@ -57,11 +60,21 @@ class JudgedGradient:
 
 @dataclass(frozen=True)
 class GradientFinding:
-    """What is wrong with the gradient of one input: the id of the pattern, the rest of a sentence, and the residual."""
+    """What is wrong with the gradient of one input.
+
+    Attributes
+    ----------
+    id, words : str
+        Of the pattern, and the rest of a sentence.
+    residual : float or None
+    holds : callable
+        Whether a gradient of another case, with the fit of that case, has the pattern.
+    """
 
     id: str
     words: str
     residual: float | None = None
+    holds: "Callable[[GradientFit, JudgedGradient], bool]" = lambda fit, one: True
 
 
 def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> list[Explanation]:
@@ -91,6 +104,22 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
     if worst <= 1:
         return [replace(explanation, residual=max(explanation.residual, worst))] if explanation.options else []
     return _explained(explanation, fit, analyses)
+
+
+def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bool:
+    """Whether other cases have the gradients of an explanation.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of `with_gradients`.
+    analyses : list of CaseAnalysis
+        Cases that it was not made from.
+    """
+    if explanation.holds is not None:
+        return explanation.holds(analyses)
+    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
+    return GradientFit(explanation.options, judged).worst() <= 1
 
 
 def judged_gradients(analysis: CaseAnalysis) -> Iterator[JudgedGradient]:
@@ -212,24 +241,52 @@ def _explained(explanation: Explanation, plain: GradientFit, analyses: list[Case
         ]
     residual = max((f.residual for f in findings.values() if f and f.residual is not None), default=0.0)
     own = tuple(sorted((Option(id) for id in ids if id != WRONG), key=lambda o: o.rank))
-    by_input = _with(explanation, plain, own, residual, words)
+    by_input = replace(
+        _with(explanation, plain, own, residual, words), holds=partial(_patterns_hold, plain.chosen, findings)
+    )
     # One pattern is simpler than a convention with a factor, and that is simpler than several patterns.
     if WRONG not in ids and len(ids) == 1 and own[0].axis == "gradient-factor":
         return [by_input]
-    both = [
-        _with(explanation, plain, (fit.chosen[-1], scaled), w)
-        for fit in fits
-        for scaled, w in _scaled(fit)
-        # Both are about the part along the rows: one may be what the other is short of.
-        if not {fit.chosen[-1].id, scaled.id} <= _ALONG_THE_ROWS and _surprising(fit, plain)
-    ]
+    both = _with_factor(explanation, plain, fits)
     if both:
         return both[:2]
     if WRONG not in ids:
         return [by_input]
     if not by_input.options:
-        by_input = _with(explanation, plain, (Option(WRONG),), residual, words)
+        by_input = replace(_with(explanation, plain, (Option(WRONG),), residual, words), holds=by_input.holds)
     return [replace(by_input, gradient=False)]
+
+
+def _with_factor(explanation: Explanation, plain: GradientFit, fits: Sequence[GradientFit]) -> list[Explanation]:
+    """Explanations with a convention of the gradient and a factor, or a difference along the rows."""
+    return [
+        replace(_with(explanation, plain, (fit.chosen[-1], scaled), w), holds=partial(_scaled_holds, fit))
+        for fit in fits
+        for scaled, w in _scaled(fit)
+        # Both are about the part along the rows: one may be what the other is short of.
+        if not {fit.chosen[-1].id, scaled.id} <= _ALONG_THE_ROWS and _surprising(fit, plain)
+    ]
+
+
+def _patterns_hold(
+    chosen: tuple[Option, ...], findings: Mapping[str, GradientFinding | None], analyses: list[CaseAnalysis]
+) -> bool:
+    """Whether the gradients of other cases have the patterns, input by input, and are right where there is none."""
+    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
+    fit = GradientFit(chosen, judged)
+    return all(
+        fit.misfit(one) <= 1 if (finding := findings.get(one.name)) is None else finding.holds(fit, one)
+        for one in judged
+    )
+
+
+def _scaled_holds(seen: "GradientFit", analyses: list[CaseAnalysis]) -> bool:
+    """Whether a convention with the factors of the corpus, or off along the rows, is what other cases have."""
+    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
+    fit = GradientFit(seen.chosen, judged)
+    ratios = {name: _ratio(seen, name) or 0.0 for name in {one.name for one in seen.judged if not one.constant}}
+    scaled = all(fit.misfit(one, ratios.get(one.name, 1.0)) <= _CARRIED for one in judged)
+    return scaled or all(fit.misfit(one) <= 1 or _is_radial(fit, one) for one in judged)
 
 
 def _surprising(fit: GradientFit, plain: GradientFit) -> bool:
@@ -269,8 +326,7 @@ def _scaled(fit: GradientFit) -> Iterator[tuple[Option, float]]:
         return
     worst = max(fit.misfit(one, 1.0 if one.constant else ratios[one.name] or 0.0) for one in fit.judged)
     off = {name: round(r, 6) for name, r in ratios.items() if r is not None and abs(r - 1) > 1e-6}
-    # Twice the bound: the factor was read off one case, and carries the error of that case.
-    if worst <= 2 and off and len(set(off.values())) == 1:
+    if worst <= _CARRIED and off and len(set(off.values())) == 1:
         factor, whole = next(iter(off.values())), len(off) == len(ratios)
         id = {-1.0: "gradient-sign-flipped", 0.0: "gradient-zero"}.get(factor if whole else math.nan)
         words = f"factor {factor:.6g}" + ("" if whole else f" on {', '.join(sorted(off))}")
@@ -330,7 +386,8 @@ def _example(fit: GradientFit, failing: list[JudgedGradient]) -> str:
 def _zero(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
     if any(np.any(one.got != 0) for one in judged):
         return None
-    return GradientFinding("gradient-zero", f"is 0 on {out_of(len(judged), len(judged), 'case')}")
+    words = f"is 0 on {out_of(len(judged), len(judged), 'case')}"
+    return GradientFinding("gradient-zero", words, holds=lambda fit, one: not np.any(one.got))
 
 
 def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
@@ -338,48 +395,67 @@ def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
     measured = _ratio(fit, judged[0].name)
     if measured is None:
         return None
-    for words, by_case in _factors(measured, judged):
-        # A factor that was read off one case carries the error of that case.
-        carried = 2.0 if words == f"{measured:.6g}" else 1.0
-        if any(factor is None for factor in by_case):
+    for words, factor in _factors(measured):
+        carried = _CARRIED if words == f"{measured:.6g}" else 1.0
+        by_case = [factor(one.analysis) for one in judged]
+        if any(number is None for number in by_case):
             continue
-        residual = max(fit.misfit(one, factor) for one, factor in zip(judged, by_case, strict=True)) / carried
+        residual = max(fit.misfit(one, number or 0.0) for one, number in zip(judged, by_case, strict=True)) / carried
         if residual <= 1:
             flipped = words == "-1"
             count = f"on {out_of(len(judged), len(judged), 'case')}"
             text = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
             id = "gradient-sign-flipped" if flipped else "gradient-constant-factor"
-            return GradientFinding(id, text, residual)
+            return GradientFinding(id, text, residual, partial(_has_factor, factor))
     return None
 
 
-def _factors(measured: float, judged: list[JudgedGradient]) -> Iterator[tuple[str, list[Any]]]:
-    """How a factor is written, and what it is in each case; None where a case has no such number."""
+def _has_factor(factor: Callable[[CaseAnalysis], float | None], fit: GradientFit, one: JudgedGradient) -> bool:
+    return fit.misfit(one, factor(one.analysis) or 0.0) <= _CARRIED
+
+
+def _factors(measured: float) -> Iterator[tuple[str, Callable[[CaseAnalysis], float | None]]]:
+    """How a factor is written, and what it is in a case; None where a case has no such number."""
     constant, words = recognized(measured)
     if constant:
-        yield words, [constant] * len(judged)
+        yield words, lambda analysis: constant
     for words, id in _FACTORS.items():
-        yield words, [one.analysis.factors.get(id) for one in judged]
-    yield "1/N", [1 / one.analysis.samples for one in judged]
+        yield words, partial(_known_factor, id)
+    yield "1/N", lambda analysis: 1 / analysis.samples
+
+
+def _known_factor(id: str, analysis: CaseAnalysis) -> float | None:
+    return analysis.factors.get(id)
 
 
 def _missing_rows(
     fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]
 ) -> GradientFinding | None:
     """Rows whose gradient is exactly 0 where it should not be, on every failing case, the rest being right."""
-    parts = set()
-    for one in failing:
-        if one.got.ndim < 1:
-            return None
-        axes = tuple(range(1, one.got.ndim))
-        want, allowed = fit.expected(one), fit.allowed(one)
-        missing = np.all(one.got == 0, axis=axes) & np.any(np.abs(want) > allowed, axis=axes)
-        fits = np.all(np.abs(one.got - want) <= allowed, axis=axes)
-        if not np.all(missing | fits) or np.all(missing):
-            return None
-        parts.add(named_part(missing, len(missing)) or "some rows")
-    which = parts.pop() if len(parts) == 1 else "some rows"
-    return GradientFinding("gradient-missing-rows", f"is 0 in {which} {_where(failing, judged)}")
+    parts = {_missing_part(fit, one) for one in failing}
+    if None in parts:
+        return None
+    which = (parts.pop() if len(parts) == 1 else "") or "some rows"
+    words = f"is 0 in {which} {_where(failing, judged)}"
+    return GradientFinding("gradient-missing-rows", words, holds=partial(_misses, which))
+
+
+def _missing_part(fit: GradientFit, one: JudgedGradient) -> str | None:
+    """The name of the rows that are 0, empty for rows without a name; None where that is not all that is wrong."""
+    if one.got.ndim < 1:
+        return None
+    axes = tuple(range(1, one.got.ndim))
+    want, allowed = fit.expected(one), fit.allowed(one)
+    missing = np.all(one.got == 0, axis=axes) & np.any(np.abs(want) > allowed, axis=axes)
+    fits = np.all(np.abs(one.got - want) <= allowed, axis=axes)
+    return None if not np.all(missing | fits) or np.all(missing) else named_part(missing, len(missing))
+
+
+def _misses(which: str, fit: GradientFit, one: JudgedGradient) -> bool:
+    if fit.misfit(one) <= 1:
+        return True
+    part = _missing_part(fit, one)
+    return part == which or (part is not None and which == "some rows")
 
 
 def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
@@ -391,9 +467,13 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
         detached = GradientFit((*fit.chosen, Option("normalization-detached")), judged)
         if detached.worst() <= 1:
             words = f"is what comes out where the lengths of the rows are constants, {cases}"
-            return GradientFinding("normalization-detached", words)
+            return GradientFinding("normalization-detached", words, holds=_is_unprojected)
     words = f"is off along the rows only {cases}; normalizing the rows before hides it"
-    return GradientFinding("gradient-radial-only", words)
+    return GradientFinding("gradient-radial-only", words, holds=lambda fit, one: _is_radial(fit, one))
+
+
+def _is_unprojected(fit: GradientFit, one: JudgedGradient) -> bool:
+    return GradientFit((*fit.chosen, Option("normalization-detached")), [one]).worst() <= 1
 
 
 def _is_radial(fit: GradientFit, one: JudgedGradient) -> bool:

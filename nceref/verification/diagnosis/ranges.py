@@ -10,6 +10,7 @@ from nceref.engine.entry_point import entry_point
 from nceref.engine.statistics import Sum
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
+from nceref.verification.diagnosis.fresh import Site
 from nceref.verification.records import Observation, Probe
 
 
@@ -27,6 +28,8 @@ class CaseExponents:
         By how much the largest of any pair exceeds the largest that takes part, in the worst row.
     row : float
         The largest loss of a row: minus the logarithm of a probability.
+    deepest : float
+        By how much all logits of a row lie below 0, in the worst row.
     """
 
     largest: float
@@ -34,6 +37,7 @@ class CaseExponents:
     masked: float
     drop: float
     row: float
+    deepest: float = 0.0
 
 
 @entry_point
@@ -69,7 +73,31 @@ def exponents(probe: Probe) -> CaseExponents:
         max(float(s.max()) for s, _, _ in blocks),
         drop,
         float(np.max(rows)),
+        max(float(np.max(-top, initial=0.0, where=top > -np.inf)) for top in tops),
     )
+
+
+def range_sites(dtype: str) -> tuple[Site, ...]:
+    """Where to call a target so that each way of writing exponentials fails, or not, by itself.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the run; half formats are commonly computed with in float32 as well.
+
+    Returns
+    -------
+    tuple of Site
+        Logits that are all large, that are all far below 0, that differ by more than the range while each of them is
+        within it, and the same within the range.
+    """
+    sizes = (6, 5, 3, 5, 6, 2)
+    out = []
+    for name in dict.fromkeys((dtype, dtype if dtype == "float64" else "float32")):
+        top = float(np.log(FORMATS[name].storage.largest))
+        places = (("collapsed", 1.3), ("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35), ("designed", 1.3))
+        out += [Site(geometry, float(f"{1 / (share * top):.3g}"), sizes) for geometry, share in places]
+    return tuple(out)
 
 
 Spans = Sequence[tuple[CaseExponents, bool]]
@@ -145,9 +173,15 @@ WAYS = (
     Way("exp-overflows", "largest", lambda r, top, low: r.largest / top, lambda r, top, low: _widest(r, top, low)),
     Way("exp-overflows", "masked", lambda r, top, low: r.masked / top, lambda r, top, low: _widest(r, top, low)),
     Way("exp-underflows", "row", lambda r, top, low: r.row / low, lambda r, top, low: max(r.drop, r.row) / low),
+    Way("exp-overflows", "largest", lambda r, top, low: _quotient(r.largest, r, top, low), lambda r, top, low: 1.0),
+    Way("exp-overflows", "masked", lambda r, top, low: _quotient(r.masked, r, top, low), lambda r, top, low: 1.0),
+    Way("exp-underflows", "deepest", lambda r, top, low: r.deepest / low, lambda r, top, low: _widest(r, top, low)),
     Way("exp-underflows", "drop", lambda r, top, low: r.drop / low, lambda r, top, low: max(r.drop, r.row) / low),
 )
-"""Exponentials without a shift, with or without the masked pairs; shifted by a maximum, over all or over the masked."""
+"""Exponentials without a shift, with or without the masked pairs; shifted by a maximum, over all or over the masked.
+
+Without a shift they overflow; the quotient of two may be 0 besides; or all of a row are 0.
+"""
 
 
 _NEAR = 0.25
@@ -156,6 +190,11 @@ _NEAR = 0.25
 
 def _widest(r: CaseExponents, top: float, low: float) -> float:
     return max(r.masked / top, -r.smallest / low)
+
+
+def _quotient(largest: float, r: CaseExponents, top: float, low: float) -> float:
+    """Of a quotient of exponentials: its terms overflow, it is 0 itself, or its divisor is."""
+    return max(largest / top, r.row / low, r.deepest / low)
 
 
 def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tuple[str, str] | None:
@@ -183,5 +222,6 @@ REACHED = {
     "masked": "logits, the masked ones included, reach",
     "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
     "row": "minus the log-probabilities reach",
+    "deepest": "all logits of a row lie below 0, by up to",
 }
 """What left the range, by attribute of `CaseExponents`."""

@@ -47,7 +47,7 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     tuple of Explanation
         At most three: fewer conventions first, then the order of the closed list.
     """
-    analyses = [CaseAnalysis(o) for o in usable(observations) if _comparable(o)]
+    analyses = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
     if not analyses:
         return ()
     explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
@@ -68,8 +68,14 @@ def _different(explained: list[Explanation], analyses: list[CaseAnalysis]) -> li
     return [one for one, _ in kept]
 
 
-def _comparable(observation: Observation) -> bool:
-    """Whether every number is there; what a row of zeros becomes at length 1 is a policy of its own."""
+def is_comparable(observation: Observation) -> bool:
+    """Whether every number is there; what a row of zeros becomes at length 1 is a policy of its own.
+
+    Parameters
+    ----------
+    observation : Observation
+        See `usable`.
+    """
     return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
 
 
@@ -207,7 +213,7 @@ def _lines(analyses: list[CaseAnalysis]) -> list[tuple[Option, ...]]:
 def _verified(chosen: tuple[Option, ...], analyses: list[CaseAnalysis]) -> Explanation | None:
     """The explanation, if it fits every case and that is no accident."""
     chosen = tuple(sorted(chosen, key=lambda o: o.rank))
-    fitted = sum(_is_fitted(o) for o in chosen)
+    fitted = sum(is_fitted(o) for o in chosen)
     worst, discriminating, bits = 0.0, 0, []
     for analysis in analyses:
         value, allowed = variant_value(analysis, chosen)
@@ -228,11 +234,16 @@ def _verified(chosen: tuple[Option, ...], analyses: list[CaseAnalysis]) -> Expla
     return Explanation(chosen, discriminating, len(analyses), worst)
 
 
-def _is_fitted(option: Option) -> bool:
-    """Whether its setting is read off a case, and is none of the usual ones."""
-    return option.id in (*CONSTANTS, "scalar-ignored") or (
-        isinstance(option.value, float) and option.value not in CONVENTIONS[option.id].settings
-    )
+def is_fitted(option: Option) -> bool:
+    """Whether its setting is read off a case, and is none of the usual ones.
+
+    Parameters
+    ----------
+    option : Option
+    """
+    if option.id in (*CONSTANTS, "scalar-ignored"):
+        return True
+    return isinstance(option.value, float | tuple) and option.value not in CONVENTIONS[option.id].settings
 
 
 def _distinct(explained: list[Explanation]) -> list[Explanation]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def solved(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
     """
     for analysis in _precise(analyses)[:SOLVED_ON]:
         yield from _temperatures(analysis)
+        yield from _settings(analysis)
         probe = analysis.probe
         for p in probe.loss.parameters:
             given = probe.inputs.get(p.name)
@@ -64,11 +66,43 @@ def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
         "temperature-ignored": lambda t: t,
         "temperature-off-by-a-factor": lambda t: t / given,
         "scale-clamped": lambda t: 1 / t,
+        "temperature-clamped": lambda t: t,
     }
     known = [id for id in settings if id in analysis.form.conventions]
     for root in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
         for id in known:
             yield from (Option(id, number) for number in candidates(settings[id](root)))
+
+
+_SIZES = 10.0 ** np.linspace(-14, 0, 29)
+"""Of a small constant, two a decade."""
+_MASKS = -(10.0 ** np.linspace(0, 5, 21))
+_PLACES: tuple[tuple[str, Callable[[float], Any], Any], ...] = (
+    ("epsilon-in-norm", lambda x: ("added", x), _SIZES),
+    ("epsilon-in-norm", lambda x: ("under the root", x), _SIZES),
+    ("epsilon-in-temperature", lambda x: x, _SIZES),
+    ("epsilon-in-log", lambda x: ("the ratio", x), _SIZES),
+    ("epsilon-in-log", lambda x: ("the denominator", x), _SIZES),
+    ("value-saturates", lambda x: x, _SIZES),
+    ("label-smoothing", lambda x: x, _SIZES),
+    ("similarity-clamped", lambda x: (-math.inf, 1 - x), _SIZES),
+    ("similarity-clamped", lambda x: (x - 1, 1 - x), _SIZES),
+    ("mask-leaks", lambda x: ("set", x), _MASKS),
+    ("mask-leaks", lambda x: ("added", x), _MASKS),
+)
+"""Conventions with a number in them, how it is set, and where it is looked for."""
+
+
+def _settings(analysis: CaseAnalysis) -> Iterator[Option]:
+    """Numbers that a convention leaves open, beyond the usual ones."""
+    for id, setting, grid in _PLACES:
+        if id in analysis.form.conventions:
+            for root in _roots(analysis, partial(_option, id, setting), grid):
+                yield from (Option(id, setting(number)) for number in candidates(root))
+
+
+def _option(id: str, setting: Callable[[float], Any], number: float) -> Option:
+    return Option(id, setting(number))
 
 
 def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:

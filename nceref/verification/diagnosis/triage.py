@@ -14,13 +14,19 @@ from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import rounded
 from nceref.verification.diagnosis.features import where, without_positive
+from nceref.verification.diagnosis.fresh import GENERAL, NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
-from nceref.verification.diagnosis.ranges import exponents, out_of_range
+from nceref.verification.diagnosis.ranges import exponents, out_of_range, range_sites
+from nceref.verification.diagnosis.rounding import errors_look_rounded
 from nceref.verification.records import Diagnosis, Observation
 
 
 def triage(
-    observations: Sequence[Observation], expected: Expected | None = None, *, causes: bool = True
+    observations: Sequence[Observation],
+    expected: Expected | None = None,
+    *,
+    causes: bool = True,
+    calls: FreshCalls = NO_CALLS,
 ) -> tuple[Diagnosis, ...]:
     """What the arithmetic of a target does, given that it computes the reference, or what `expected` says.
 
@@ -32,6 +38,8 @@ def triage(
         Probe to ``(value, grads)`` of the reading to start from; default: the reference.
     causes : bool
         Whether the exponents are those of the reference, so that they can tell why a value is not finite.
+    calls : FreshCalls
+        The target, for calls that can refute what is seen.
 
     Returns
     -------
@@ -42,13 +50,22 @@ def triage(
     if not moved:
         return ()
     finite = [o for o in moved if gaps(o)[VALUE].finite]
-    coarse = _coarse(moved) if len(finite) == len(moved) and not any(not_finite(o) for o in moved) else ()
+    coarse = _coarse(moved, calls) if len(finite) == len(moved) and not any(not_finite(o) for o in moved) else ()
     if coarse:
         return coarse
-    small = _cancelled(finite)
+    small = _cancelled(finite, calls)
     if not all(gaps(o)[VALUE].right for o in finite) and not small:
         return ()
-    return (*_nonfinite(moved, causes), *small)
+    fresh = _range_calls(moved, expected, calls) if causes else ()
+    return (*_nonfinite(moved, causes, fresh), *small)
+
+
+def _range_calls(moved: Sequence[Observation], expected: Expected | None, calls: FreshCalls) -> Sequence[Observation]:
+    """Calls at the ends of the range of the format, where numbers leave it somewhere."""
+    if not calls.possible or all(gaps(o)[VALUE].finite and not not_finite(o) for o in moved):
+        return ()
+    made = usable(calls.at([*range_sites(moved[0].probe.dtype), *GENERAL[:1]]))
+    return shifted(made, expected) or ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +104,7 @@ COARSER = (
 """From fine to coarse."""
 
 
-def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
+def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Diagnosis, ...]:
     """The finest format that explains every error, if the errors look like roundings at all."""
     failing = [o for o in observations if any(not gap.right for gap in gaps(o).values())]
     by_value = [o for o in failing if not gaps(o)[VALUE].right]
@@ -105,6 +122,9 @@ def _coarse(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
             continue
         residual = _within(observations, coarse)
         if residual is not None and residual >= coarse.least:
+            # A small change of the formula has errors that hardly change from one input to the next.
+            if errors_look_rounded(observations, calls, FORMATS[coarse.bounds].storage.u) is False:
+                return ()
             sentence = (
                 f"beyond the {dtype} bound on {out_of(len(failing), len(observations), 'case')}, but within that of"
                 f" {coarse.words} on all of them (largest error {residual:.2g} of it)"
@@ -153,23 +173,28 @@ def _fit_into_half(observations: Sequence[Observation]) -> bool:
     return any(all(np.array_equal(rounded(x, half), x) for x in answers) for half in ("bfloat16", "float16"))
 
 
-def _nonfinite(moved: Sequence[Observation], causes: bool) -> Iterator[Diagnosis]:
+def _nonfinite(moved: Sequence[Observation], causes: bool, fresh: Sequence[Observation]) -> Iterator[Diagnosis]:
     """Why values or gradients are not finite, all else being right."""
     nonfinite = [o for o in moved if not gaps(o)[VALUE].finite]
     finite = [o for o in moved if gaps(o)[VALUE].finite]
     steep = [o for o in finite if not_finite(o)]
     fine = [o for o in finite if o not in steep]
-    cause = out_of_range([*nonfinite, *steep], fine) if causes and (nonfinite or steep) else None
+    also_failing = [o for o in fresh if not gaps(o)[VALUE].finite or not_finite(o)]
+    also_right = [o for o in fresh if o not in also_failing]
+    beyond = ([*nonfinite, *steep, *also_failing], [*fine, *also_right])
+    cause = out_of_range(*beyond) if causes and (nonfinite or steep) else None
     because = f": {cause[1]}" if cause else ""
     if nonfinite:
         alone = all(without_positive(o.probe) for o in nonfinite) and not any(without_positive(o.probe) for o in finite)
         id = "lonely-anchors-nan" if alone else cause[0] if cause else "value-not-finite"
         others = f"; it agrees on the other {len(finite)}" if finite else ""
-        words = f"the value is {_kind(nonfinite)} {where(nonfinite, moved)}{'' if alone else because}{others}"
+        cases = where(nonfinite, moved, also_failing, also_right)
+        words = f"the value is {_kind(nonfinite)} {cases}{'' if alone else because}{others}"
         yield diagnosis(id, words)
     if steep:
         names = listed(dict.fromkeys(name for o in steep for name in not_finite(o)))
-        words = f"the gradient of {names} is not finite {where(steep, finite)}, where the value is right{because}"
+        cases = where(steep, finite, also_failing, also_right)
+        words = f"the gradient of {names} is not finite {cases}, where the value is right{because}"
         yield diagnosis("gradient-not-finite", words)
 
 
@@ -183,7 +208,7 @@ _ROUNDINGS = 256.0
 """Of the largest logit, for each entry of the value: as many at most is an error that is called cancellation."""
 
 
-def _cancelled(finite: Sequence[Observation]) -> tuple[Diagnosis, ...]:
+def _cancelled(finite: Sequence[Observation], calls: FreshCalls) -> tuple[Diagnosis, ...]:
     """Errors of a few roundings of the logits that are many bounds of a small loss; right wherever it is not small."""
     failing = [o for o in finite if not gaps(o)[VALUE].right]
     if not failing or len(failing) == len(finite):
@@ -198,6 +223,9 @@ def _cancelled(finite: Sequence[Observation]) -> tuple[Diagnosis, ...]:
         small = np.max(np.abs(gap.want)) < 1e-2 * size
         if not small or np.any(np.abs(gap.got - gap.want) > _ROUNDINGS * u * size * gap.got.size):
             return ()
+    unit = FORMATS[failing[0].probe.dtype].storage.u
+    if errors_look_rounded(failing, calls, unit, [VALUE]) is False:
+        return ()
     gap = max((gaps(o)[VALUE] for o in failing), key=lambda gap: gap.of_bound)
     worst = int(np.argmax(np.abs(gap.got - gap.want)))
     example = f"yours {gap.got.flat[worst]:.6g}, reference {gap.want.flat[worst]:.6g}"

@@ -1,0 +1,121 @@
+"""Explanations are tried on fresh calls that were made to refute them; what does not predict them is dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.diagnosis.case import CaseAnalysis
+from nceref.verification.diagnosis.explanation import Explanation, variant_value
+from nceref.verification.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, Site
+from nceref.verification.diagnosis.gradients import gradients_hold
+from nceref.verification.diagnosis.search import explanations, is_comparable, is_fitted
+from nceref.verification.records import Observation, Outcome, Probe
+
+EACH = 2
+"""Calls for each explanation on which it differs most from the reference."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What is left of the explanations, and the fresh calls that were made.
+
+    Attributes
+    ----------
+    kept : tuple of Explanation
+        Those that predict every fresh call.
+    refuted : tuple of Explanation
+        Those that fit the corpus only.
+    calls : tuple of Observation
+    """
+
+    kept: tuple[Explanation, ...]
+    refuted: tuple[Explanation, ...] = ()
+    calls: tuple[Observation, ...] = ()
+
+
+def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
+    """Explanations of the corpus that predict fresh calls; where these refute all, what explains both.
+
+    Parameters
+    ----------
+    answered : sequence of Observation
+        Of the corpus.
+    calls : FreshCalls
+
+    Returns
+    -------
+    Tried
+    """
+    candidates = explanations(answered)
+    if not candidates or not calls.possible:
+        return Tried(candidates)
+    first = _tried(candidates, calls, GENERAL)
+    if first.kept:
+        return first
+    again = explanations([*answered, *first.calls])
+    # The calls that it was made from are none that it predicts.
+    known = sum(is_comparable(o) for o in first.calls)
+    second = _tried([replace(e, of=e.of - known) for e in again], calls, MORE)
+    return Tried(second.kept, (*first.refuted, *second.refuted), (*first.calls, *second.calls))
+
+
+def _tried(candidates: Sequence[Explanation], calls: FreshCalls, sites: Sequence[Site]) -> Tried:
+    made = calls.at(sites)
+    kept = [e for e in candidates if holds(e, made)]
+    for explanation in tuple(kept):
+        others = [e for e in kept if e is not explanation]
+        made += [o for o in calls.at(_telling(explanation, others, calls)) if o not in made]
+    kept = [e for e in kept if holds(e, made)]
+    count = sum(is_comparable(o) for o in made)
+    refuted = tuple(e for e in candidates if e not in kept)
+    return Tried(tuple(replace(e, fresh=count) for e in kept), refuted, tuple(made))
+
+
+def holds(explanation: Explanation, observations: Sequence[Observation]) -> bool:
+    """Whether an explanation predicts observations that it was not made from, values and gradients.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    observations : sequence of Observation
+        Those that are not finite are left out, as in the search.
+
+    Returns
+    -------
+    bool
+    """
+    analyses = [CaseAnalysis(o) for o in observations if is_comparable(o)]
+    fitted = sum(is_fitted(o) for o in explanation.value_options)
+    for analysis in analyses:
+        value, allowed = variant_value(analysis, explanation.value_options)
+        if not analysis.misfit(value, allowed * (1 + fitted)) <= 1:
+            return False
+    return gradients_hold(explanation, analyses)
+
+
+def _telling(explanation: Explanation, others: Sequence[Explanation], calls: FreshCalls) -> list[Site]:
+    """Sites on which the explanation differs most from the reference, and from each of the others."""
+    if not explanation.value_options:
+        return list(TELLING[:EACH])
+    from_reference, from_others = [], []
+    for site, probe in calls.probes(TELLING):
+        value, allowed = _predicted(explanation, probe)
+        reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
+        from_reference.append((_apart(value, reference, allowed), site))
+        from_others += [(_apart(value, _predicted(other, probe)[0], allowed), site) for other in others]
+    by_distance = sorted(from_reference, key=lambda pair: -pair[0])[:EACH]
+    by_distance += sorted(from_others, key=lambda pair: -pair[0])[: EACH - 1]
+    return list(dict.fromkeys(site for apart, site in by_distance if apart > 2))
+
+
+def _predicted(explanation: Explanation, probe: Probe) -> tuple[Any, Any]:
+    return variant_value(CaseAnalysis(Observation(probe, Outcome(probe.value))), explanation.value_options)
+
+
+def _apart(x: Any, y: Any, allowed: Any) -> float:
+    """Distance of two predictions in units of what is allowed; 0 where one is no number."""
+    if x.shape != y.shape or not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
+        return 0.0
+    return float(np.max(np.abs(x - y) / (allowed + 1e-300), initial=0.0))

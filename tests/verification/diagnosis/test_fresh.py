@@ -1,0 +1,131 @@
+"""What explains the corpus must predict fresh calls; what it is not, no sentence says."""
+
+import numpy as np
+import pytest
+from verification.diagnosis.altered_losses import (
+    logsumexp,
+    observed,
+    real,
+    right,
+    slopes,
+    towers,
+    two_views,
+    unit,
+    views,
+)
+
+from nceref.verification.corpus.corpus import evaluate
+from nceref.verification.diagnosis.diagnose import diagnose
+from nceref.verification.diagnosis.fresh import GENERAL, MORE, MOST, fresh_calls, fresh_probe, template
+from nceref.verification.records import Outcome
+
+
+def calls_of(target, observations):
+    """The target for fresh calls, its gradients by the complex step."""
+
+    def call(probe):
+        with np.errstate(all="ignore"):
+            return Outcome(float(real(target(**probe.inputs))), slopes(target, probe))
+
+    return fresh_calls(call, observations)
+
+
+def first(name, target):
+    seen = observed(target, name)
+    with np.errstate(all="ignore"):
+        return diagnose(seen, (), calls_of(target, seen))[0]
+
+
+def of_towers(change):
+    """`info_nce` with something done to its logits."""
+
+    def target(queries, keys, temperature):
+        logits = change(unit(queries) @ unit(keys).T, temperature)
+        return np.mean(logsumexp(logits) - np.diagonal(logits))
+
+    return "info_nce", target
+
+
+def in_float32(queries, keys, temperature):
+    """The complex step passes through, and each number is one of float32."""
+    q, k = (np.asarray(real(x), dtype=np.float32) + (x - real(x)) for x in (queries, keys))
+    t = np.float32(real(temperature)) + (temperature - real(temperature))
+    logits = (unit(q) @ unit(k).T).astype(np.complex64 if np.iscomplexobj(q + k) else np.float32) / t
+    return np.mean(logsumexp(logits) - np.diagonal(logits))
+
+
+def only_up_to_16(queries, keys, temperature):
+    return (2.0 if len(queries) <= 16 else 3.0) * right(queries, keys, temperature)
+
+
+def unshifted(queries, keys, temperature):
+    p = np.exp(unit(queries) @ unit(keys).T / temperature)
+    return -np.mean(np.log(np.diagonal(p) / np.sum(p, axis=1)))
+
+
+def probability_first(queries, keys, temperature):
+    return -np.mean(np.log(np.exp(-towers(queries, keys, temperature))))
+
+
+def leaking(z1, z2, temperature):
+    logits, positive = views(unit(z1), unit(z2), temperature, self_kept=True)
+    logits = np.where(np.eye(len(logits), dtype=bool), -25.0, logits)
+    return np.mean(logsumexp(logits) - positive)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "id", "words"),
+    [
+        # A perturbation is none of a format, however small; roundings are.
+        (*of_towers(lambda s, t: (s + 1e-7 * s * s) / t), "unexplained", "smooth"),
+        (*of_towers(lambda s, t: (s + 3e-3 * np.sin(5 * s)) / t), "unexplained", ""),
+        ("info_nce", lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 1e-7),
+         "outer-factor-constant", "1 + 1e-07"),
+        ("info_nce", in_float32, "float32-fallback", "float32"),
+        # What fits the corpus alone is dropped.
+        ("info_nce", only_up_to_16, "unexplained", ""),
+        # Overflow and underflow are told apart by calls in which only one of them is possible.
+        ("info_nce", unshifted, "exp-overflows", "709.8"),
+        ("info_nce", probability_first, "exp-underflows", "744.4"),
+        ("nt_xent", lambda z1, z2, temperature: np.mean(two_views(z1, z2, temperature, self_kept=True)),
+         "self-contrast-kept", "fresh calls"),
+        ("nt_xent", leaking, "mask-leaks", "set to -25"),
+    ],
+)  # fmt: skip
+def test_the_first_sentence_is_true(name, target, id, words):
+    found = first(name, target)
+    assert found.id == id, found
+    assert words in found.sentence
+
+
+def test_a_random_target_is_called_again_before_anything_is_said():
+    rng = np.random.default_rng(0)
+
+    def noisy(queries, keys, temperature):
+        return right(queries * (1 + 0.01 * rng.standard_normal(queries.shape)), keys, temperature)
+
+    found = first("info_nce", noisy)
+    assert found.id == "not-repeatable"
+    assert "scaling" not in found.sentence
+
+
+def test_fresh_calls_are_not_those_of_the_corpus_and_keep_what_all_its_cases_share():
+    seen = observed(right, "info_nce")
+    calls = fresh_calls(lambda probe: Outcome(probe.value, probe.grads), seen)
+    made = calls.at([*GENERAL, *MORE])
+    sizes = {np.shape(o.probe.inputs["queries"]) for o in made}
+    assert calls.made == len(made) == len(GENERAL + MORE)
+    assert sizes.isdisjoint(np.shape(o.probe.inputs["queries"]) for o in seen)
+    assert {n % 2 for n, _ in sizes} == {d % 2 for _, d in sizes} == {0, 1}
+    assert max(n for n, _ in sizes) > 16
+    held = [evaluate(o.probe.loss, {**o.probe.inputs, "temperature": 0.37}) for o in seen]
+    assert fresh_probe(template(held), GENERAL[0]).inputs["temperature"] == 0.37
+
+
+def test_calls_are_counted_and_a_hanging_target_is_called_once():
+    seen = observed(right, "info_nce")
+    many = fresh_calls(lambda probe: Outcome(probe.value), seen)
+    assert sum(many.on(seen[0].probe) is not None for _ in range(MOST + 5)) == MOST
+    hanging = fresh_calls(lambda probe: Outcome(trouble="hangs", sentence="does not return"), seen)
+    assert hanging.at(GENERAL) == []
+    assert hanging.made == 1
