@@ -487,6 +487,14 @@ _LISTED = (
                "Compute the loss in float32: disable autocast inside, cast the rows up."),
     Convention("not-repeatable", "calling", "another answer to the same inputs",
                "Look for random numbers, dropout, or a state that calls leave behind; judge it in eval mode."),
+    # Which part of the inputs is used.
+    Convention("input-ignored", "part", "an input that the value does not depend on", "Use it."),
+    Convention("rows-ignored", "part", "rows that the value does not depend on",
+               "Handle the rows that are left over after the last whole block, and those beyond a fixed size."),
+    Convention("features-ignored", "part", "features that the value does not depend on",
+               "Sum over the whole last dimension."),
+    Convention("computed-in-chunks", "part", "chunks of the batch compared apart",
+               "Compare each chunk with all rows of the batch, or gather the rows first."),
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),

@@ -8,6 +8,7 @@ import numpy as np
 from nceref.verification.diagnosis.features import samples, temperature_scalar, where
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
+from nceref.verification.diagnosis.localize import threshold
 from nceref.verification.diagnosis.rounding import errors_look_rounded
 from nceref.verification.records import Diagnosis, Observation
 
@@ -46,6 +47,7 @@ def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS)
     right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
     extra = [text for text in (departing_rows(answered), _temperatures(failing, answered)) if text]
     extra += [text for text in (_smoothness(answered, calls),) if text]
+    extra += [text for _, text in threshold([o for o in answered if gaps(o)[VALUE].finite], calls)]
     id = "unexplained" if VALUE in failing else "value-right-gradient-wrong"
     return (diagnosis(id, "; ".join([*parts, *right, *extra])),)
 

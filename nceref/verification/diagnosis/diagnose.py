@@ -14,6 +14,7 @@ from nceref.verification.diagnosis.departure import departure
 from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
+from nceref.verification.diagnosis.localize import localized
 from nceref.verification.diagnosis.refute import explained
 from nceref.verification.diagnosis.rounding import repeated
 from nceref.verification.diagnosis.triage import triage
@@ -64,7 +65,7 @@ def diagnose(
         # Beside arithmetic, what else is wrong with gradients; values that it does not explain are explained above.
         rest = [e for e in candidates if not e.value_options]
         return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
-    partial = tuple(_in_words(e, answered, (), calls) for e in candidates)
+    partial = tuple(_in_words(e, answered, (), calls) for e in candidates) or localized(answered, calls)
     return partial or tuple(_with_identities(one, identities) for one in departure(answered, calls))
 
 

@@ -77,25 +77,28 @@ def exponents(probe: Probe) -> CaseExponents:
     )
 
 
-def range_sites(dtype: str) -> tuple[Site, ...]:
+def range_sites(probe: Probe) -> tuple[Site, ...]:
     """Where to call a target so that each way of writing exponentials fails, or not, by itself.
 
     Parameters
     ----------
-    dtype : str
-        Of the run; half formats are commonly computed with in float32 as well.
+    probe : Probe
+        One of the run; half formats are commonly computed with in float32 as well.
 
     Returns
     -------
     tuple of Site
-        Logits that are all large, that are all far below 0, that differ by more than the range while each of them is
-        within it, and the same within the range.
+        Logits that are all large; for a softmax also such that are all far below 0, that differ by more than the range
+        while each of them is within it, and the same within the range.
     """
+    dtype = probe.dtype
     sizes = (6, 5, 3, 5, 6, 2)
     out = []
     for name in dict.fromkeys((dtype, dtype if dtype == "float64" else "float32")):
         top = float(np.log(FORMATS[name].storage.largest))
-        places = (("collapsed", 1.3), ("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35), ("designed", 1.3))
+        places = [("collapsed", 1.3), ("designed", 1.3)]
+        if _is_softmax(probe):
+            places += [("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35)]
         out += [Site(geometry, float(f"{1 / (share * top):.3g}"), sizes) for geometry, share in places]
     return tuple(out)
 

@@ -64,7 +64,7 @@ def _range_calls(moved: Sequence[Observation], expected: Expected | None, calls:
     """Calls at the ends of the range of the format, where numbers leave it somewhere."""
     if not calls.possible or all(gaps(o)[VALUE].finite and not not_finite(o) for o in moved):
         return ()
-    made = usable(calls.at([*range_sites(moved[0].probe.dtype), *GENERAL[:1]]))
+    made = usable(calls.at([*range_sites(moved[0].probe), *GENERAL[:1]]))
     return shifted(made, expected) or ()
 
 

@@ -1,0 +1,287 @@
+"""Where nothing on the list explains a target: what is measured of it, with the part that is right apart."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
+from nceref.output.words import out_of
+from nceref.verification.diagnosis.dependence import (
+    Ignored,
+    bisected,
+    ignored_inputs,
+    ignored_tail,
+    is_wrong,
+    shortened,
+    size_of,
+)
+from nceref.verification.diagnosis.features import temperature_scalar
+from nceref.verification.diagnosis.fresh import FreshCalls, Site, judged
+from nceref.verification.diagnosis.gaps import diagnosis, listed, usable
+from nceref.verification.records import Diagnosis, Observation, Probe
+
+_UNITS = {"N": "row", "D": "feature"}
+_IDS = {"N": "rows-ignored", "D": "features-ignored"}
+_CHUNKS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512)
+_ROWS = 40
+"""Samples of a call at which a part of the rows may show that is ignored."""
+_LARGE = Site("designed", 0.25, (_ROWS, 12, 6, 9, 7, 2))
+_ODD = Site("designed", 0.25, (23, 11, 6, 9, 7, 2))
+_WIDE = Site("designed", 0.25, (5, 130, 4, 5, 6, 2))
+
+
+def localized(answered: Sequence[Observation], calls: FreshCalls) -> tuple[Diagnosis, ...]:
+    """What calls show of a target that nothing explains: what its value does not depend on, or where it is right.
+
+    Parameters
+    ----------
+    answered : sequence of Observation
+        Of the corpus.
+    calls : FreshCalls
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One; none where nothing was measured that has a name.
+    """
+    seen = [o for o in usable(answered) if np.all(np.isfinite(o.outcome.value))]
+    wrong = [o for o in seen if is_wrong(o)]
+    if not wrong or not calls.possible:
+        return ()
+    for measured in (_without_inputs, _without_tail, _in_chunks):
+        one = measured(seen, wrong, calls)
+        if one is not None:
+            return (one,)
+    return ()
+
+
+def _central(wrong: Sequence[Observation], most: int = 64) -> Observation:
+    """A wrong case at an ordinary temperature, small enough to be called often, several samples large."""
+
+    def rank(observation: Observation) -> tuple[bool, float]:
+        scalar = temperature_scalar(observation.probe)
+        t = 0.3 if scalar is None else at_temperature(*scalar)
+        return not 3 <= size_of(observation.probe, "N") <= most, abs(math.log(float(t) / 0.3))
+
+    return min(wrong, key=rank)
+
+
+def _without_inputs(
+    seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
+) -> Diagnosis | None:
+    """Inputs that the value does not depend on, on two cases."""
+    one = _central(wrong)
+    others = [o for o in wrong if o is not one and size_of(o.probe, "N") != size_of(one.probe, "N")]
+    names = ignored_inputs(one, calls)
+    if names and others:
+        again = ignored_inputs(_central(others), calls)
+        names = [name for name in names if name in again]
+    if not names:
+        return None
+    words = f"the value does not depend on {listed(f'`{name}`' for name in names)}: replaced by others, the same comes out"
+    return diagnosis("input-ignored", f"{words}; the value departs on {out_of(len(wrong), len(seen), 'case')}")
+
+
+def _without_tail(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
+    """Rows or features at the end that the value does not depend on, and whether the rest is right."""
+    for letter, sites in (("N", (_LARGE, _ODD)), ("D", (_WIDE, _LARGE))):
+        largest = sorted((o for o in wrong if size_of(o.probe, letter) <= 200), key=lambda o: -size_of(o.probe, letter))
+        fresh = [o for o in calls.at(sites) if is_wrong(o)]
+        tails = [t for o in (*largest[:1], *fresh) if (t := ignored_tail(o, letter, calls)) is not None]
+        if not tails:
+            continue
+        rule = _rule(tails)
+        every = [*seen, *fresh]
+        rest = _is_reference_of(every, letter, rule, calls)
+        words = f"the value does not depend on {_in_words(rule)}"
+        others = "; of the others it is the reference" if rest else ""
+        where = f"on {out_of(sum(map(is_wrong, seen)), len(seen), 'case')}"
+        limit = f"right for {letter} <= {rule.most}; " if rest and rule.most else ""
+        return diagnosis(_IDS[letter], f"{limit}{words}{others}; the value departs {where}")
+    return None
+
+
+@dataclass(frozen=True)
+class TailRule:
+    """Which part at the end is ignored, as a rule that all that was measured follows.
+
+    Attributes
+    ----------
+    letter : str
+    most : int
+        As many at most are used; 0 where that is not the rule.
+    block : int
+        Those beyond the last multiple of it are ignored; 0 where that is not the rule.
+    seen : Ignored
+        One that was measured.
+    """
+
+    letter: str
+    most: int
+    block: int
+    seen: Ignored
+
+    def kept(self, size: int) -> int:
+        """How many of so many are used."""
+        if self.most:
+            return min(size, self.most)
+        return max(size - size % self.block, min(size, self.block)) if self.block else size - 1
+
+
+def _rule(tails: Sequence[Ignored]) -> TailRule:
+    first = tails[0]
+    if len({t.kept for t in tails}) == 1 and (len(tails) > 1 or first.size - first.kept > first.kept // 2):
+        return TailRule(first.letter, first.kept, 0, first)
+    blocks = [b for b in _CHUNKS if all(t.kept == t.size - t.size % b for t in tails)]
+    return TailRule(first.letter, 0, max(blocks, default=0), first)
+
+
+def _in_words(rule: TailRule) -> str:
+    unit = _UNITS[rule.letter]
+    if rule.most:
+        return f"{unit}s {rule.most + 1} and later"
+    if rule.block:
+        return f"the last {unit}s beyond a multiple of {rule.block}"
+    return f"{unit}s {rule.seen.kept + 1} to {rule.seen.size} of {rule.seen.size}"
+
+
+def _is_reference_of(
+    observations: Sequence[Observation], letter: str, rule: TailRule, calls: FreshCalls
+) -> bool:
+    """Whether all values are those of the reference on the part that is used."""
+    if not rule.most and not rule.block:
+        return False
+    return all(_has_value(o, _part(o.probe, letter, rule, calls)) for o in observations)
+
+
+def _part(probe: Probe, letter: str, rule: TailRule, calls: FreshCalls) -> Probe | None:
+    size = size_of(probe, letter)
+    kept = rule.kept(size)
+    return probe if kept == size else _reference(shortened(probe, letter, slice(0, kept)), calls)
+
+
+def _reference(inputs: Any, calls: FreshCalls) -> Probe | None:
+    return judged(calls.like, inputs, "part") if calls.like is not None else None
+
+
+def _has_value(observation: Observation, probe: Probe | None) -> bool:
+    """Whether the target has the value of another probe, within both bounds."""
+    if probe is None or probe.bounds is None or observation.probe.bounds is None:
+        return False
+    there = replace(observation.probe, value=probe.value, bounds=probe.bounds, grads={})
+    return not is_wrong(Observation(there, observation.outcome))
+
+
+def _in_chunks(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
+    """The mean over chunks of the batch, each with its own rows as candidates."""
+    fresh = calls.at((_LARGE, _ODD))
+    every = [*(o for o in seen if size_of(o.probe, "N") <= 200), *fresh]
+    for chunk in _CHUNKS:
+        for words, weighted in (("", False), (", each with the weight of its size", True)):
+            wrongs = (_chunk_gap(o, chunk, weighted, calls) for o in every)
+            if all(wrongs):
+                text = (
+                    f"the value is the mean over chunks of {chunk} rows{words}, each compared with its own rows only,"
+                    f" on {out_of(len(seen), len(seen), 'case')} and {out_of(len(fresh), len(fresh), 'fresh call')};"
+                    f" right for N <= {chunk}"
+                )
+                return diagnosis("computed-in-chunks", text)
+    return None
+
+
+def _chunk_gap(observation: Observation, chunk: int, weighted: bool, calls: FreshCalls) -> bool:
+    probe = observation.probe
+    size = size_of(probe, "N")
+    if probe.reduction != "mean" or size == 0:
+        return False
+    if size <= chunk:
+        return not is_wrong(observation)
+    parts = [
+        _reference(shortened(probe, "N", slice(start, start + chunk)), calls) for start in range(0, size, chunk)
+    ]
+    if any(part is None or part.bounds is None for part in parts):
+        return False
+    sizes = [min(chunk, size - start) if weighted else 1 for start in range(0, size, chunk)]
+    mean = float(np.average([float(part.value) for part in parts if part], weights=sizes))
+    room = max(float(np.max(part.bounds.value)) for part in parts if part and part.bounds)
+    bound = float(np.max(probe.bounds.value)) if probe.bounds else 0.0
+    return abs(float(observation.outcome.value) - mean) <= 2 * (room + bound)
+
+
+def threshold(seen: Sequence[Observation], calls: FreshCalls) -> Iterator[tuple[str, str]]:
+    """Sizes and temperatures between which the target begins to fail, by bisection.
+
+    Parameters
+    ----------
+    seen : sequence of Observation
+        Of the corpus, with answers.
+    calls : FreshCalls
+
+    Yields
+    ------
+    (str, str)
+        What it is of, and a part of a sentence.
+    """
+    wrong = [o for o in seen if is_wrong(o)]
+    right = [o for o in seen if not is_wrong(o)]
+    if not wrong or not right or not calls.possible:
+        return
+    yield from _size_threshold(right, wrong, calls)
+    yield from _temperature_threshold(right, wrong, calls)
+
+
+def _size_threshold(
+    right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
+) -> Iterator[tuple[str, str]]:
+    for letter, words in (("N", "samples"), ("D", "features")):
+        good, bad = [size_of(o.probe, letter) for o in right], [size_of(o.probe, letter) for o in wrong]
+        if not max(good) < min(bad) or not calls.possible:
+            continue
+        found = bisected(
+            max(good), min(bad), lambda a, b: None if b - a <= 1 else (a + b) // 2,
+            lambda n, letter=letter: _fails_at(_sized(letter, n), calls),
+        )  # fmt: skip
+        if found is not None and _fails_at(_sized(letter, found[0]), calls) is False:
+            yield letter, f"with other rows it is right at {found[0]} {words} and wrong at {found[1]}"
+
+
+def _sized(letter: str, size: int) -> Site:
+    return Site("designed", 0.3, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
+
+
+def _fails_at(site: Site, calls: FreshCalls) -> bool | None:
+    seen = calls.at([site])
+    return is_wrong(seen[0]) if seen else None
+
+
+def _temperature_threshold(
+    right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
+) -> Iterator[tuple[str, str]]:
+    """On the rows of a wrong case, with a temperature at which others are right."""
+    name = next((n for n, *_ in calls.like.ranges if n in INVERSE_TEMPERATURES), None) if calls.like else None
+    if name is None:
+        return
+    good, bad = ([float(o.probe.inputs[name]) for o in part] for part in (right, wrong))
+    if max(bad) < min(good):
+        start, goal = max(bad), min(good)
+    elif min(bad) > max(good):
+        start, goal = min(bad), max(good)
+    else:
+        return
+    rows = next(o for o in wrong if float(o.probe.inputs[name]) == start).probe.inputs
+
+    def fails(t: float) -> bool | None:
+        probe = judged(calls.like, {**rows, name: t}, "between") if calls.like else None
+        seen = calls.on(probe) if probe is not None else None
+        return is_wrong(seen) if seen is not None else None
+
+    # The same rows must be right at the other temperature: otherwise it is they that matter.
+    if fails(goal) is not False:
+        return
+    between = bisected(goal, start, lambda a, b: None if abs(a / b - 1) < 0.005 else math.sqrt(a * b), fails)
+    if between is not None:
+        what, side = name.replace("_", " "), "below" if between[1] < between[0] else "above"
+        yield name, f"right at {what} {between[0]:.4g}, wrong from {between[1]:.4g} on {side} it, with the same rows"
