@@ -108,7 +108,9 @@ def ignored_tail(observation: Observation, letter: str, calls: FreshCalls) -> Ig
         return _depends(observation, _replaced(probe, moved, letter, kept), calls)
 
     # The last one alone: most programs depend on it, and one call shows that.
-    if depends(size - 1) is not False or not _reference_depends(probe, _replaced(probe, moved, letter, size - 1), calls):
+    if depends(size - 1) is not False or not _reference_depends(
+        probe, _replaced(probe, moved, letter, size - 1), calls
+    ):
         return None
     low, high = 0, size - 1
     # Down to the first place from which on nothing matters.

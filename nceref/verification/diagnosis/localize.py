@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,7 @@ def _central(wrong: Sequence[Observation], most: int = 64) -> Observation:
     return min(wrong, key=rank)
 
 
-def _without_inputs(
-    seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
-) -> Diagnosis | None:
+def _without_inputs(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
     """Inputs that the value does not depend on, on two cases."""
     one = _central(wrong)
     others = [o for o in wrong if o is not one and size_of(o.probe, "N") != size_of(one.probe, "N")]
@@ -81,7 +80,9 @@ def _without_inputs(
         names = [name for name in names if name in again]
     if not names:
         return None
-    words = f"the value does not depend on {listed(f'`{name}`' for name in names)}: replaced by others, the same comes out"
+    words = (
+        f"the value does not depend on {listed(f'`{name}`' for name in names)}: replaced by others, the same comes out"
+    )
     return diagnosis("input-ignored", f"{words}; the value departs on {out_of(len(wrong), len(seen), 'case')}")
 
 
@@ -148,9 +149,7 @@ def _in_words(rule: TailRule) -> str:
     return f"{unit}s {rule.seen.kept + 1} to {rule.seen.size} of {rule.seen.size}"
 
 
-def _is_reference_of(
-    observations: Sequence[Observation], letter: str, rule: TailRule, calls: FreshCalls
-) -> bool:
+def _is_reference_of(observations: Sequence[Observation], letter: str, rule: TailRule, calls: FreshCalls) -> bool:
     """Whether all values are those of the reference on the part that is used."""
     if not rule.most and not rule.block:
         return False
@@ -199,9 +198,7 @@ def _chunk_gap(observation: Observation, chunk: int, weighted: bool, calls: Fres
         return False
     if size <= chunk:
         return not is_wrong(observation)
-    parts = [
-        _reference(shortened(probe, "N", slice(start, start + chunk)), calls) for start in range(0, size, chunk)
-    ]
+    parts = [_reference(shortened(probe, "N", slice(start, start + chunk)), calls) for start in range(0, size, chunk)]
     if any(part is None or part.bounds is None for part in parts):
         return False
     sizes = [min(chunk, size - start) if weighted else 1 for start in range(0, size, chunk)]
@@ -240,12 +237,17 @@ def _size_threshold(
         good, bad = [size_of(o.probe, letter) for o in right], [size_of(o.probe, letter) for o in wrong]
         if not max(good) < min(bad) or not calls.possible:
             continue
-        found = bisected(
-            max(good), min(bad), lambda a, b: None if b - a <= 1 else (a + b) // 2,
-            lambda n, letter=letter: _fails_at(_sized(letter, n), calls),
-        )  # fmt: skip
-        if found is not None and _fails_at(_sized(letter, found[0]), calls) is False:
-            yield letter, f"with other rows it is right at {found[0]} {words} and wrong at {found[1]}"
+        ends = bisected(max(good), min(bad), _halfway, partial(_fails_of, letter, calls))
+        if ends is not None and _fails_of(letter, calls, ends[0]) is False:
+            yield letter, f"with other rows it is right at {ends[0]} {words} and wrong at {ends[1]}"
+
+
+def _halfway(low: int, high: int) -> int | None:
+    return None if high - low <= 1 else (low + high) // 2
+
+
+def _fails_of(letter: str, calls: FreshCalls, size: int) -> bool | None:
+    return _fails_at(_sized(letter, size), calls)
 
 
 def _sized(letter: str, size: int) -> Site:

@@ -98,6 +98,46 @@ def test_the_first_sentence_is_true(name, target, id, words):
     assert words in found.sentence
 
 
+def in_chunks(queries, keys, temperature):
+    parts = [slice(start, start + 4) for start in range(0, len(queries), 4)]
+    return np.mean([right(queries[part], keys[part], temperature) for part in parts])
+
+
+def without_labels(embeddings, labels, temperature):
+    z = unit(embeddings)
+    logits = np.where(np.eye(len(z), dtype=bool), -np.inf, z @ z.T / temperature)
+    log_p = np.where(np.isfinite(logits), logits - logsumexp(logits)[:, None], 0.0)
+    return -np.mean(np.sum(log_p, axis=1)) / max(len(z) - 1, 1)
+
+
+def with_rows(queries, keys, temperature, count):
+    return right(queries[:count], keys[:count], temperature)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "id", "words"),
+    [
+        ("info_nce", lambda queries, keys, temperature: with_rows(queries, keys, temperature, 6), "rows-ignored",
+         "right for N <= 6; the value does not depend on rows 7 and later; of the others it is the reference"),
+        ("info_nce", lambda queries, keys, temperature: with_rows(
+            queries, keys, temperature, max(len(queries) // 4 * 4, min(len(queries), 4))), "rows-ignored",
+         "beyond a multiple of 4; of the others it is the reference"),
+        ("info_nce", lambda queries, keys, temperature: right(queries[:, :3], keys[:, :3], temperature),
+         "features-ignored", "right for D <= 3; the value does not depend on features 4 and later"),
+        ("info_nce", in_chunks, "computed-in-chunks", "chunks of 4 rows"),
+        ("supcon_out", without_labels, "input-ignored", "does not depend on `labels`"),
+        ("info_nce", lambda queries, keys, temperature:
+            right(queries, keys, temperature) ** (1 if real(temperature) > 0.06 else 1.1), "unexplained",
+         "right at temperature 0.060"),
+    ],
+    ids=["first rows", "tail", "features", "chunks", "labels", "temperature"],
+)  # fmt: skip
+def test_the_part_that_is_right_is_measured(name, target, id, words):
+    found = first(name, target)
+    assert found.id == id, found
+    assert words in found.sentence
+
+
 def test_a_random_target_is_called_again_before_anything_is_said():
     rng = np.random.default_rng(0)
 
