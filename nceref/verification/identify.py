@@ -1,5 +1,6 @@
 """Which loss of the family is this? The target is tried against every loss whose inputs fit."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from nceref.verification.verifier import verify_with
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
 _FAR = "unexplained"
+_MEASURED = 5
+"""Losses as which a target is measured that is none of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:
         for name in all_losses():
             try:
-                report = verify_with(target, name, child=child, **{"suite": "quick", **options})
+                report = verify_with(target, name, child=child, measure=False, **{"suite": "quick", **options})
             except InputError as error:
                 reasons.append(str(error))
                 continue
@@ -83,13 +86,30 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
                 # What hangs as one loss most likely hangs as the others, and each costs a timeout.
                 if "does not return" in report.reason:
                     break
+        tried.sort(key=lambda candidate: candidate.distance)
+        # Only where nothing is nearer: measuring takes longer than trying.
+        if tried and _unexplained(tried[0]):
+            names = [candidate.loss for candidate in tried if _unexplained(candidate)][:_MEASURED]
+            again = [Candidate(n, verify_with(target, n, child=child, **{"suite": "quick", **options})) for n in names]
+            again.sort(key=_marks)
+            tried = again + [candidate for candidate in tried if candidate.loss not in names]
     if not tried:
         ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
         # One reason for all of them is about the target itself: it cannot be loaded.
         alone = ran[0] if ran else reasons[0] if len(set(reasons)) == 1 else ""
         msg = f"{target}: {alone}" if alone else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
-    return tuple(sorted(tried, key=lambda candidate: candidate.distance))
+    return tuple(tried)
+
+
+def _unexplained(candidate: Candidate) -> bool:
+    return [d.id for d in candidate.report.diagnosis] == [_FAR]
+
+
+def _marks(candidate: Candidate) -> float:
+    """In how many places the measured formula is not that of the loss; infinite without one."""
+    formulas = [d.formula for d in candidate.report.diagnosis if d.formula]
+    return min((formula.count("<<") for formula in formulas), default=math.inf)
 
 
 @contextmanager
@@ -143,6 +163,8 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
     if exact:
         return f"it is {' and '.join(exact)}"
     best = tried[0].report.diagnosis[:1]
+    if best and best[0].formula:
+        return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"
     if best and best[0].id != _FAR:
         return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"

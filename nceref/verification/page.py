@@ -16,10 +16,17 @@ _FAILING = ("fail", "error", "xpass")
 def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
     """An explanation: its id, its sentence, how to mend it and where it was seen."""
     page.print(f"\n{diagnosis.id}", style="bold")
-    lines = [("", diagnosis.sentence), ("to mend", diagnosis.fix), ("seen in", ", ".join(diagnosis.threads))]
-    for label, sentence in lines:
-        if sentence:
-            page.grid([(label, sentence)] if label else [(sentence,)], *([7] if label else []), indent=GAP)
+    lines = [
+        ("", diagnosis.sentence),
+        ("yours", diagnosis.formula),
+        ("reference", diagnosis.reference),
+        ("to mend", diagnosis.fix),
+        ("seen in", ", ".join(diagnosis.threads)),
+    ]
+    width = max(len(label) for label, text in lines if text)
+    for label, text in lines:
+        if text:
+            page.grid([(label, text)] if label else [(text,)], *([width] if label else []), indent=GAP)
 
 
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:

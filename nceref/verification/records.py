@@ -139,9 +139,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """An explanation: one convention or several at once, their ids joined by ``+``."""
+    """An explanation: one convention or several at once, their ids joined by ``+``.
+
+    A measured one has the formula of the target and, of the same form, that of the reference.
+    """
 
     id: str
     sentence: str
     threads: tuple[str, ...] = ()
     fix: str = ""
+    formula: str = ""
+    reference: str = ""

@@ -103,6 +103,7 @@ def verify_with(
     loss: str | Loss | None = None,
     on_progress: Callable[..., Any] | None = None,
     child: Any = None,
+    measure: bool = True,
     **options: Any,
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
@@ -115,6 +116,8 @@ def verify_with(
         Called with each case, and with their number as ``total=``.
     child : ChildRunner, optional
         A process that has run such a target before: what the target imports is imported once.
+    measure : bool
+        Whether the target's formula is measured where nothing explains a difference.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def verify_with(
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
         with np.errstate(**ORDINARY), _runner(request, child) as run:
             runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
-            return _report(request, run, runs)
+            return _report(request, run, runs, measure)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
 
@@ -263,7 +266,7 @@ def _named(request: Request, dtype: str, results: list[Result]) -> list[Result]:
     return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
 
 
-def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
+def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
     diagnoses: tuple[Diagnosis, ...] = ()
@@ -271,7 +274,8 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun]) -> Report:
     if code == codes.DIFFERS:
         # One dtype is explained, the first that fails: bounds of different formats do not mix.
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        diagnoses = _limited(request, _explained(request, run, failing))
+        diagnoses = _explained(request, run, failing)
+        diagnoses = _limited(request, _measured(request, run, failing, diagnoses) if measure else diagnoses)
         script = (
             _script(request, run, failing) if request.repro or any(d.id == "unexplained" for d in diagnoses) else ""
         )
@@ -320,6 +324,20 @@ def _explained(request: Request, run: Any, failing: TargetRun) -> tuple[Diagnosi
         sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
     return diagnose(unaltered, identities, fresh_calls(run, unaltered, request.algorithm))
+
+
+def _measured(
+    request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
+) -> tuple[Diagnosis, ...]:
+    """What the target computes, measured, where nothing explains its values; else the diagnoses as they are."""
+    unexplained = [d for d in diagnoses if d.id == "unexplained"]
+    if not unexplained or request.intended:
+        return diagnoses
+    from nceref.verification.probe.measured import measured
+
+    settings = {**request.settings, **failing.fixed}
+    formula = measured(request.loss, run, settings, failing.dtype, request.reduction)
+    return diagnoses if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:

@@ -1,0 +1,205 @@
+"""Measured numbers as expressions in sizes and scalars: N, 2N - 1, T, e^(1/T), log N and what else losses have."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.simple_numbers import recognized
+
+Values = Mapping[str, float]
+EXACT = 1e-7
+"""Relative distance at which measured numbers are taken for equal, where they are known better than that."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The exponential of a sum, as a quantity of a product."""
+
+    of: "tuple[Product, ...]"
+
+
+@dataclass(frozen=True)
+class Product:
+    """A number times powers of named quantities: `(name, power)`, such as ``("2N - 1", -1)``."""
+
+    number: float
+    factors: "Factors" = ()
+
+    def value(self, values: Values) -> float:
+        """The value at these sizes and scalars."""
+        return float(self.number * math.prod(quantity(name, values) ** power for name, power in self.factors))
+
+
+Factors = tuple[tuple[str | Exponential, float], ...]
+Expression = tuple[Product, ...]
+"""A sum of terms; no term is 0."""
+
+
+def value_of(expression: Expression, values: Values) -> float:
+    """The value of an expression at these sizes and scalars."""
+    return sum(term.value(values) for term in expression)
+
+
+def quantity(name: str | Exponential, values: Values) -> float:
+    """A quantity at these sizes and scalars: a symbol, one of `QUANTITIES`, or an exponential."""
+    if isinstance(name, Exponential):
+        return math.exp(value_of(name.of, values))
+    return QUANTITIES[name](values) if name in QUANTITIES else values[name]
+
+
+def scaled(expression: Expression, factor: float) -> Expression:
+    """A multiple of an expression."""
+    return tuple(Product(term.number * factor, term.factors) for term in expression)
+
+
+def divided(expression: Expression, by: Expression) -> Expression:
+    """A sum over one term; as it is where there are more."""
+    if len(by) != 1:
+        return expression
+    out = []
+    for term in expression:
+        powers: dict[Any, float] = dict(term.factors)
+        for name, power in by[0].factors:
+            powers[name] = powers.get(name, 0.0) - power
+        out.append(Product(term.number / by[0].number, tuple((n, p) for n, p in powers.items() if p)))
+    return tuple(out)
+
+
+_SIZES: dict[str, Callable[[Values], float]] = {
+    "N - 1": lambda v: v["N"] - 1, "N + 1": lambda v: v["N"] + 1, "2N": lambda v: 2 * v["N"],
+    "2N - 1": lambda v: 2 * v["N"] - 1, "2N - 2": lambda v: 2 * v["N"] - 2,
+    "N(N - 1)/2": lambda v: v["N"] * (v["N"] - 1) / 2,
+    "M + 1": lambda v: v["M"] + 1, "K + 1": lambda v: v["K"] + 1, "C - 1": lambda v: v["C"] - 1,
+    "P + 1": lambda v: v["P"] + 1, "N + M": lambda v: v["N"] + v["M"], "N + K": lambda v: v["N"] + v["K"],
+}  # fmt: skip
+_EXPONENTIALS: dict[str, Callable[[Values], float]] = {
+    "e^(1/T)": lambda v: math.exp(1 / v["T"]), "e^(-1/T)": lambda v: math.exp(-1 / v["T"]),
+    "e^t": lambda v: math.exp(v["t"]),
+}  # fmt: skip
+_LOGARITHMS: dict[str, Callable[[Values], float]] = {
+    f"log {name}" if " " not in name else f"log({name})": lambda v, name=name: math.log(quantity(name, v))  # type: ignore[misc]
+    for name in ("N", "N - 1", "2N", "2N - 1", "2N - 2", "M", "M + 1", "K", "K + 1", "C", "T", "t", "N(N - 1)/2")
+}
+QUANTITIES: dict[str, Callable[[Values], float]] = {**_SIZES, **_EXPONENTIALS, **_LOGARITHMS}
+_SHARPNESS = ("T", "t", "s")
+
+
+def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> Expression | None:
+    """The simplest expression that has these values.
+
+    Parameters
+    ----------
+    values, off : sequence of float
+        Measured at each of `where`, and how far each may be off.
+    where : sequence of mapping
+        Sizes and scalars.
+
+    Returns
+    -------
+    Expression or None
+        None where none fits, or too little was measured to tell.
+    """
+    v = np.asarray(values)
+    room = np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
+    if np.all(np.abs(v) <= np.maximum(np.asarray(off), 1e-9)):
+        return ()
+    if len(v) < 3:
+        return None
+    if np.all(np.abs(v) > room):
+        single = _single(v, room, where)
+        if single is not None:
+            return single
+        if np.all(v > 0) and (power := _single(np.log(v), room / v, where)) is not None:
+            return (Product(1.0, ((Exponential(power), 1.0),)),)
+    return _sum(v, room, where) if len(v) >= 4 else None
+
+
+def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    """One term: of all products whose ratio to the values is constant, the simplest."""
+    best: tuple[Any, Expression] | None = None
+    parts = [_tabulated(kinds, where) for kinds in _quantities(where)]
+    (a, x), (b, y), (c, z) = parts
+    e = x[:, None, None] * y[:, None] * z
+    with np.errstate(all="ignore"):
+        ratio = v / e
+        weight = (np.abs(e) / room) ** 2
+        q = np.sum(weight * ratio, axis=-1) / np.sum(weight, axis=-1)
+        fits = np.all(np.abs(v - q[..., None] * e) <= room, axis=-1)
+    for i, j, k in zip(*np.nonzero(fits), strict=True):
+        factors = (*a[i], *b[j], *c[k])
+        number, simple = _simple(float(q[i, j, k]), float(np.min(room / np.abs(e[i, j, k]))))
+        cost = sum(1 + 0.1 * len(name) + 0.2 * abs(abs(p) - 1) for name, p in factors)
+        if best is None or (not simple, cost) < best[0]:
+            best = (not simple, cost), (Product(number, factors),)
+    return None if best is None else best[1]
+
+
+def _tabulated(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Factors], Any]:
+    """Those products that are finite and not 0 everywhere, with their values, (products, places)."""
+    kept, rows = [], []
+    for factors in kinds:
+        try:
+            row = [Product(1.0, factors).value(w) for w in where]
+        except (KeyError, OverflowError, ValueError, ZeroDivisionError):
+            continue
+        if all(math.isfinite(x) and x != 0 and not isinstance(x, complex) for x in row):
+            kept.append(factors)
+            rows.append(row)
+    return kept, np.array(rows)
+
+
+def _quantities(where: Sequence[Values]) -> tuple[list[Factors], list[Factors], list[Factors]]:
+    """Sizes, powers of the temperature or scale, and one more quantity: what the products are of."""
+    known = sorted(set.intersection(*(set(w) for w in where)))
+    letters = ("N", "M", "K", "C")
+    sizes: list[Factors] = [(), *(((x, p),) for x in (*letters, *_SIZES) for p in (1.0, -1.0)), (("N", -2.0),)]
+    sizes += [(("N", -1.0), (x, p)) for x in (*letters[1:], "P", *_SIZES) for p in (1.0, -1.0)]
+    powers: list[Factors] = [(), *(((x, p),) for x in _SHARPNESS for p in (-1.0, 1.0, -2.0, 2.0, -0.5, 0.5))]
+    rest: list[Factors] = [(), *((("D", p),) for p in (-0.5, 0.5, -1.0, 1.0))]
+    rest += [((x, 1.0),) for x in (*_EXPONENTIALS, *_LOGARITHMS)]
+    rest += [((x, p),) for x in known if x not in (*letters, *_SHARPNESS, "D") for p in (1.0, -1.0)]
+    return sizes, powers, rest
+
+
+def _simple(q: float, room: float) -> tuple[float, bool]:
+    """A simple number within the room, or the number itself."""
+    near, words = recognized(q, max(room / abs(q), 1e-12))
+    unknown = words == f"{q:.6g}" and float(words) != near
+    return (q, False) if unknown else (near, True)
+
+
+def _can(name: str, where: Sequence[Values]) -> bool:
+    try:
+        return all(math.isfinite(quantity(name, w)) for w in where)
+    except (KeyError, OverflowError, ValueError):
+        return False
+
+
+_ADDED: tuple[tuple[tuple[str, float], ...], ...] = (
+    (), (("N", 1.0),), (("N", -1.0),), (("N", -2.0),), *(((x, 1.0),) for x in _LOGARITHMS),
+    (("T", -1.0),), (("T", 1.0),), (("t", 1.0),),
+    (("e^(1/T)", 1.0),), (("e^(-1/T)", 1.0),), (("b", 1.0),), (("m", 1.0),), (("s", 1.0), ("m", 1.0)), (("P", 1.0),),
+)  # fmt: skip
+
+
+def _sum(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    """Two terms with simple coefficients."""
+    usable = [f for f in _ADDED if all(_can(name, where) for name, _ in f) or not f]
+    columns = [np.array([Product(1.0, f).value(w) for w in where]) for f in usable]
+    fits: list[tuple[float, Expression]] = []
+    for i in range(len(usable)):
+        for j in range(i):
+            a = np.stack([columns[j], columns[i]], axis=1) / room[:, None]
+            if np.linalg.matrix_rank(a, 1e-9) < 2:
+                continue
+            q = np.linalg.lstsq(a, v / room, rcond=None)[0]
+            if np.any(np.abs(a @ q - v / room) > 1) or np.any(np.abs(q) < 1e-9):
+                continue
+            shaped = [_simple(float(x), float(np.min(room)) * 3) for x in q]
+            if all(simple for _, simple in shaped):
+                expression = (Product(shaped[0][0], usable[j]), Product(shaped[1][0], usable[i]))
+                fits.append((sum(len(f) for f in (usable[i], usable[j])), expression))
+    return min(fits, key=lambda x: x[0])[1] if fits else None

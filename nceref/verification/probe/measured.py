@@ -1,0 +1,199 @@
+"""What a program computes, measured by calling it: a formula that predicts fresh calls, or nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.bound_loss import bound_loss
+from nceref.errors import InputError
+from nceref.spec import Loss
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.probe.calls import Calls, NoNumber, random_rows
+from nceref.verification.probe.pattern import Formula
+from nceref.verification.probe.recover import formula_of, scalars, sharpness, sheets
+from nceref.verification.probe.sheet import Sheet, sheet
+from nceref.verification.probe.structure import structure
+from nceref.verification.probe.words import side_by_side
+from nceref.verification.records import Diagnosis, Outcome, Probe
+
+FRESH = 10
+"""Calls on other rows, sizes, scalars and labels that a formula must predict."""
+_WITHIN, _APART = 1e-9, 100.0
+"""How near it must be in float64, relative to the larger of 1 and the value; how much farther the reference must be."""
+FORMATS = ("float64", "float32")
+"""Formats whose numbers say enough."""
+_LENGTHS = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Fresh calls: how far the formula and the reference were off at most, and from which sizes and temperatures."""
+
+    calls: int
+    off: float
+    reference_off: float
+    rows: tuple[int, int]
+    sharpness: tuple[float, float]
+
+
+def measured(
+    loss: Loss, call: Callable[[Probe], Outcome], settings: Mapping[str, Any], dtype: str, reduction: str
+) -> Diagnosis | None:
+    """The formula of a target beside that of the reference, if it predicts fresh calls.
+
+    Parameters
+    ----------
+    loss : Loss
+        The reference.
+    call : callable
+        Calls the target.
+    settings : mapping
+        What is set in every call: arguments of the loss, scalars that the target has fixed.
+    dtype, reduction : str
+        Of every call.
+
+    Returns
+    -------
+    Diagnosis or None
+        None where no formula of this kind was links, or where it is the reference's.
+    """
+    made = sheets(loss, settings) if dtype in FORMATS else []
+    if not made:
+        return None
+    calls = Calls(call, dtype, reduction)
+    try:
+        links = structure(calls, made[0], np.random.default_rng(0))
+        usual = _reference(loss, settings, reduction, None)
+        formula = formula_of(calls, made, links, None, usual.how if usual else None)
+        trial = None if formula is None else confirmed(calls, formula, loss, settings)
+    except NoNumber:
+        return None
+    if formula is None or trial is None:
+        return None
+    if usual is not None and usual.pattern.refinement != formula.pattern.refinement:
+        usual = _reference(loss, settings, reduction, formula.pattern.refinement) or usual
+    reference = usual
+    yours, theirs, differences = side_by_side(formula, reference, made[0])
+    # A formula that reads like the reference's explains no difference.
+    if reference is not None and not differences:
+        return None
+    return Diagnosis(
+        "measured-formula",
+        _sentence(calls, trial, differences),
+        fix=CONVENTIONS["measured-formula"].fix if differences else "",
+        formula=yours,
+        reference=theirs or loss.text,
+    )
+
+
+def confirmed(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
+    """Try a formula on fresh calls, of sizes, scalars, labels and rows that it was not read off.
+
+    Parameters
+    ----------
+    calls : Calls
+    formula : Formula
+    loss : Loss
+    settings : mapping
+
+    Returns
+    -------
+    Trial or None
+        None where it fails one of them, or where the reference passes as well.
+
+    Raises
+    ------
+    NoNumber
+        If the target gives none.
+    """
+    rng = np.random.default_rng(1)
+    within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN
+    off, reference_off, sizes, sharp = 0.0, 0.0, [], []
+    for number in range(FRESH):
+        one = _fresh(loss, settings, number, rng)
+        assert one is not None
+        x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS))
+        y, predicted = calls.value(one, x), float(formula.value(one, x[None])[0])
+        size = max(1.0, abs(y))
+        # NaN is no prediction.
+        if not abs(predicted - y) <= within * size:
+            return None
+        off = max(off, abs(predicted - y) / size)
+        reference_off = max(reference_off, abs(_value(one, x, calls) - y) / size)
+        sizes.append(int(one.symbols["N"]))
+        sharp.append(1 / sharpness(one))
+    if reference_off < _APART * within:
+        return None
+    return Trial(FRESH, off, reference_off, (min(sizes), max(sizes)), (min(sharp), max(sharp)))
+
+
+def _fresh(loss: Loss, settings: Mapping[str, Any], number: int, rng: Any) -> Sheet | None:
+    sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1), ("V", 2))}
+    chosen = scalars(loss, float(rng.uniform(0.15, 1.2)), float(rng.uniform(0.1, 0.9)))
+    return sheet(loss, settings, {**sizes, "E": sizes["D"]}, chosen, 100 + number)
+
+
+def _value(sheet: Sheet, x: Any, calls: Calls) -> float:
+    """The reference's value; infinite where it refuses the call."""
+    try:
+        return float(_evaluated(calls.reduction)(Probe("", sheet.loss, sheet.call(x), calls.dtype)).value)
+    except InputError:
+        return np.inf
+
+
+def _evaluated(reduction: str) -> Callable[[Probe], Outcome]:
+    def call(probe: Probe) -> Outcome:
+        evaluation = bound_loss(probe.loss, (), probe.inputs).evaluate(reduction, keep=False)
+        return Outcome(float(np.sum(evaluation.value(reduction))))
+
+    return call
+
+
+def _reference(loss: Loss, settings: Mapping[str, Any], reduction: str, refinement: str | None) -> Formula | None:
+    """The reference's formula by the same means; None where it is none of these."""
+    plain = all(isinstance(x, str | float | int) or x is None or x is ... for x in settings.values())
+    # Arrays are generated all the same.
+    key = tuple(sorted((n, x if plain or not hasattr(x, "__len__") else ...) for n, x in settings.items()))
+    return _known_reference(loss, key, reduction, refinement)
+
+
+# What is measured of the reference is the same for every target.
+@lru_cache(maxsize=128)
+def _known_reference(
+    loss: Loss, settings: tuple[tuple[str, Any], ...], reduction: str, refinement: str | None
+) -> Formula | None:
+    given = dict(settings)
+    calls, made = Calls(_evaluated(reduction), "float64", reduction), sheets(loss, given)
+    try:
+        links = structure(calls, made[0], np.random.default_rng(0))
+        formula = formula_of(calls, made, links, refinement)
+        return formula if formula is not None and _holds(calls, formula, loss, given) else None
+    except (NoNumber, InputError):
+        return None
+
+
+def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, Any]) -> bool:
+    rng = np.random.default_rng(2)
+    for number in range(3):
+        one = _fresh(loss, settings, number, rng)
+        assert one is not None
+        x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
+        y = calls.value(one, x)
+        if not abs(float(formula.value(one, x[None])[0]) - y) <= _WITHIN * max(1.0, abs(y)):
+            return False
+    return True
+
+
+def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...]) -> str:
+    what = f"different: {'; '.join(differences)}" if differences else "the reference is no formula of this kind"
+    low, high = trial.sharpness
+    warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
+    what_is = "the sum of your rows" if calls.reduction == "none" else "your loss"
+    return (
+        f"measured on {calls.count} calls, {what_is} is the formula below, which predicts {trial.calls} fresh calls"
+        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}) to {trial.off:.2g} of their size, where the"
+        f" reference is off by up to {trial.reference_off:.2g}; {what}"
+    )
