@@ -44,6 +44,9 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     show_default=True,
     help="Whose rounding errors are admitted.",
 )
+@click.option(
+    "--param", metavar="INPUT=PATH", multiple=True, help='Parameter of a torch module, as in "logit_scale=exp(log_s)".'
+)
 @click.option("--modes", metavar="NAMES", help="Also called so: compile, autocast, tf32; separated by commas.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
@@ -120,6 +123,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         **pairs("--set", given["settings"]),
         **{name: given[name] for name in same},
         "init": pairs("--init", given["init"]),
+        "param": pairs("--param", given["param"]) or None,
         "case": list(given["cases"]) or None,
         "expected_failures": reasons,
         "dtype": list(given["dtype"]),

@@ -87,7 +87,7 @@ def _two_answers(invariance: Invariance, observation: Observation, run: Callable
     inputs = assertion(probe, np.random.default_rng(len(probe.id)))
     if inputs is None or probe.bounds is None:
         return None
-    there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction)
+    there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction, forms=probe.forms)
     # An input on which the reference itself breaks the identity is no evidence.
     if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
         return None

@@ -173,7 +173,9 @@ def _upstream(probe: Probe, other: Probe) -> Made:
     if probe.reduction == "none":
         # None is larger than 1 in size: errors of the rows add up to no more than with ones.
         cotangent = np.resize([1.0, -0.5, 0.25, -1.0, 0.5], np.shape(probe.value))
-        return evaluate(probe.loss, probe.inputs, probe.dtype, "none", id=probe.id, cotangent=cotangent)
+        return evaluate(
+            probe.loss, probe.inputs, probe.dtype, "none", id=probe.id, cotangent=cotangent, forms=probe.forms
+        )
     grads = {name: _UPSTREAM * np.asarray(g) for name, g in probe.grads.items()}
     rooms = {name: abs(_UPSTREAM) * np.asarray(b) for name, b in probe.bounds.grads.items()}
     return replace(probe, grads=grads, bounds=replace(probe.bounds, grads=rooms), cotangent=_UPSTREAM)
@@ -197,7 +199,7 @@ def _reduced(reduction: str) -> Callable[[Probe, Probe], Made]:
     def made(probe: Probe, other: Probe) -> Made:
         if not probe.loss.has_rows or probe.reduction == reduction:
             return None
-        return evaluate(probe.loss, probe.inputs, probe.dtype, reduction, id=probe.id)
+        return evaluate(probe.loss, probe.inputs, probe.dtype, reduction, id=probe.id, forms=probe.forms)
 
     return made
 

@@ -49,6 +49,8 @@ class Probe:
         Upstream gradient that backward is seeded with, of which `grads` are; None for 1.
     before : Probe or None
         What the same instance is called with first.
+    forms : mapping
+        Parametrizations by scalar whose rounding the bounds admit, see `nceref.verification.parametrization`.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Probe:
     mode: str = ""
     cotangent: Any = None
     before: "Probe | None" = None
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def bound(self) -> "BoundLoss":

@@ -13,13 +13,14 @@ from nceref.importing import folder_of, place_and_name
 from nceref.losses import get_loss
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.registry import choose
+from nceref.registry import choose, pick
 from nceref.spec import Array, Choice, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.diagnosis.intended import AXES, intentions
 from nceref.verification.modes import MODES
+from nceref.verification.parametrization import candidates, described, parse_parametrization
 from nceref.verification.peers import peer
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
@@ -45,6 +46,10 @@ class Request:
         Formats of the runs.
     cases : tuple of str
         Ids of the only cases to judge; empty for all.
+    param : mapping
+        Inputs to the path of a parameter of the module, and the name of the function of it, empty to be measured.
+    unsought : mapping
+        Inputs whose parameters are left alone, with their paths.
     """
 
     thing: Any
@@ -69,6 +74,8 @@ class Request:
     expected_failures: Mapping[str, str] = field(default_factory=dict)
     explain: bool = False
     repro: bool = False
+    param: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unsought: Mapping[str, str] = field(default_factory=dict)
     modes: tuple[str, ...] = ()
 
     @property
@@ -111,12 +118,13 @@ def parse_request(
         held, target = known
         held.require()
         loss, settings = _declared_loss(target, loss, name), {**target.settings, **settings}
-        thing, init = _address(thing, target, own.get("init") or {})
+        thing, init = _address(thing, target, own.get("init") or {}, "init" if not own.get("param") else "param")
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, own)
     declaration = _loss(loss, name)
     intended = intentions(declaration, settings)
+    own["param"] = _own_parameters(declaration, own.get("param", {}))
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
@@ -140,15 +148,19 @@ def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.Peer
     return peer.find(thing)
 
 
-def _address(text: str, target: peer.PeerTarget, init: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _address(text: str, target: peer.PeerTarget, init: Mapping[str, Any], option: str) -> tuple[str, Mapping[str, Any]]:
     """Where a known target is, and what it is constructed with.
 
-    Arguments that are scalars of the loss reach it as these; with others its own class is imported.
+    Arguments that are scalars of the loss reach it as these; with others, or with parameters of its own (the option
+    ``param``), its own class is imported.
     """
     presets = target.presets(init)
-    if presets is not None:
+    if presets is not None and option == "init":
         return target.address, presets
     paths = [path for path in (*target.also, target.path) if path]
+    if not paths and option == "param":
+        msg = f"`param` maps parameters of a module, but {target.name} is a function; leave it out"
+        raise InputError(msg)
     if not paths:
         msg = f"`init` of {target.name} must be its scalars, got {shown(dict(init))}; give --loss and --call for others"
         raise InputError(msg)
@@ -180,7 +192,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         **dict.fromkeys(("suite", "algorithm"), lambda name, x: one_of(name, x, _WORDS[name])),
         **dict.fromkeys(_FLAGS, lambda name, x: one_of(name, x, (True, False))),
         **dict.fromkeys(("call", "device", "framework"), _text),
-        **dict.fromkeys(("init", "expected_failures"), _named_values),
+        **dict.fromkeys(("init", "expected_failures", "param"), _named_values),
         "case": lambda name, x: _texts(name, x),
         "modes": _modes,
         "dtype": lambda name, x: _formats(x),
@@ -216,6 +228,21 @@ def _named_values(name: str, value: Any) -> Mapping[str, Any]:
         msg = f"`{name}` must {what}, got {shown(value)}"
         raise InputError(msg)
     return value
+
+
+def _own_parameters(loss: Loss, given: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Path and parametrization by input."""
+    fitting = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Array) and not p.constant}
+    out = {}
+    for name, text in given.items():
+        parameter = pick("input with a gradient", name, fitting, f"nceref losses {loss.name}")
+        path, form = parse_parametrization(_text("param", text))
+        if form and form not in candidates(parameter):
+            ways = ", ".join(candidates(parameter))
+            msg = f"`param` maps `{name}` by {form}, but it must be one of {ways}, got {shown(text)}"
+            raise InputError(msg)
+        out[name] = path, form
+    return out
 
 
 def _formats(given: Any) -> tuple[str, ...]:
@@ -299,7 +326,7 @@ def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
     return frozenset(choose("case", chosen, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
-def environment(request: Request, target: Any) -> dict[str, Any]:
+def environment(request: Request, target: Any, forms: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Versions, dtype, device, suite, seed, algorithm, and which input goes where.
 
     Parameters
@@ -307,6 +334,8 @@ def environment(request: Request, target: Any) -> dict[str, Any]:
     request : Request
     target : Target or None
         None if it could not be loaded.
+    forms : mapping, optional
+        Parametrizations of the inputs that the target holds itself.
 
     Returns
     -------
@@ -329,7 +358,11 @@ def environment(request: Request, target: Any) -> dict[str, Any]:
     if framework not in ("", "numpy"):
         facts[framework] = _version(framework)
     if target is not None:
-        facts["arguments"] = target.binding
+        held = {name: described(form, target.parameters[name]) for name, form in (forms or {}).items()}
+        left = [f"the parameter {path} is not judged (--param)" for path in request.unsought.values()]
+        parts = [target.binding, *(f"{name} -> {words}" for name, words in held.items()), *left]
+        facts["arguments"] = ", ".join(filter(None, parts))
+        facts |= {"parameters": held} if held else {}
     if request.isolate:
         facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts

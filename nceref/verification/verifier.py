@@ -1,7 +1,8 @@
 """The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge, mark_expected_failures
+from nceref.verification.measured_parameters import measure_forms, unmeasured
 from nceref.verification.modes import check_modes, mode_diagnoses, refuse_other_frameworks
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.report import Report
@@ -26,7 +28,7 @@ from nceref.verification.verdict import decide_verdict
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
-    "isolate", "modes", "require_grad", "seed", "suite", "timeout",
+    "isolate", "modes", "param", "require_grad", "seed", "suite", "timeout",
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
 
@@ -70,6 +72,8 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Ids of the only cases to judge.
     modes : str or sequence of str, optional
         Ways of calling that are judged beside those that apply by themselves: ``compile``, ``autocast``, ``tf32``.
+    param : mapping, optional
+        Inputs to parameters of a torch module, such as ``{"logit_scale": "exp(log_scale)"}``; others are found by name.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
@@ -128,7 +132,7 @@ def verify_with(
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
-        with np.errstate(**ORDINARY), _runner(request, child) as run:
+        with np.errstate(**ORDINARY), _held_runner(request, child) as (request, run):
             runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
             return _report(request, run, runs, measure)
     except TargetError as error:
@@ -165,6 +169,8 @@ def _runner(request: Request, child: Any = None) -> Any:
         "framework": request.framework,
         "settings": request.settings,
         "floats": request.floats,
+        "param": {name: path for name, (path, _) in request.param.items()},
+        "unsought": request.unsought,
         "device": request.device,
     }
     if child is not None:
@@ -173,6 +179,25 @@ def _runner(request: Request, child: Any = None) -> Any:
         limits: dict[str, Any] = {"timeout": request.timeout or 30.0, "isolate": request.isolate}
         return runner.in_child(request.thing, request.loss, **limits, **options)
     return runner.in_process(request.thing, request.loss, **options)
+
+
+@contextmanager
+def _held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, Any]]:
+    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left."""
+    with ExitStack() as stack:
+        run = stack.enter_context(_runner(request, child))
+        forms, unknown = measure_forms(request, run)
+        if unknown:
+            request = replace(request, unsought=unknown)
+            try:
+                # It may still take the scalar elsewhere, or have it fixed.
+                run = stack.enter_context(_runner(request, run if issubclass(type(request.thing), str) else None))
+            except TargetError as error:
+                raise TargetError(unmeasured(request, unknown)) from error
+            forms, _ = measure_forms(request, run)
+        run.forms.clear()
+        run.forms.update(forms)
+        yield request, run
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +210,7 @@ class TargetRun:
     trials: tuple[SelfTestTrial, ...]
     fixed: Mapping[str, float]
     takes: frozenset[str]
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judged(self) -> int:
@@ -200,7 +226,9 @@ class TargetRun:
         return tuple(sorted((known & self.takes) - given))
 
 
-def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple[Probe, ...]:
+def probes_of(
+    request: Request, dtype: str, fixed: Mapping[str, float], forms: Mapping[str, str] | None = None
+) -> tuple[Probe, ...]:
     """The probes of a run: of the suite, those that were chosen.
 
     Parameters
@@ -210,6 +238,8 @@ def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple
         One of the request's formats.
     fixed : mapping
         Scalars that the target has fixed.
+    forms : mapping, optional
+        Parametrizations of what the target holds itself.
 
     Returns
     -------
@@ -229,6 +259,7 @@ def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple
         reduction=request.reduction,
         algorithm=request.algorithm,
         fixed=fixed,
+        forms=forms,
     )
     chosen = selected((p.id for p in probes), request.cases)
     return tuple(intended(p, request.intended) for p in probes if p.id in chosen)
@@ -236,7 +267,7 @@ def probes_of(request: Request, dtype: str, fixed: Mapping[str, float]) -> tuple
 
 def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
     refuse_other_frameworks(request.modes, run.target.framework)
-    probes = probes_of(request, dtype, run.target.fixed)
+    probes = probes_of(request, dtype, run.target.fixed, run.forms)
     observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
@@ -244,7 +275,8 @@ def _run(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any]
     # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
-    return TargetRun(dtype, observations, tuple(_named(request, dtype, results)), trials, run.target.fixed, takes)
+    named = tuple(_named(request, dtype, results))
+    return TargetRun(dtype, observations, named, trials, run.target.fixed, takes, dict(run.forms))
 
 
 def _observed(
@@ -287,7 +319,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         reason,
         diagnoses,
         tuple(results),
-        environment(request, run.target),
+        environment(request, run.target, run.forms),
         script,
         request.stated,
         _terms(request, runs) if request.explain else {},
@@ -315,7 +347,7 @@ def _explained(request: Request, run: Any, failing: TargetRun) -> tuple[Diagnosi
     if not request.intended:
         calls = fresh_calls(run, failing.observations, request.algorithm)
         return diagnose(failing.observations, identities, calls)
-    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed)}
+    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):

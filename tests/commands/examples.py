@@ -215,6 +215,7 @@ EXAMPLES = (
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",
     ),
     Example("verify targets.py:loss --loss cross_entropy --modes compile", 2),
+    Example("verify targets.py:loss --loss cross_entropy --param temperature=exp(log_tau) --suite quick", 2),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",

@@ -23,6 +23,9 @@ from nceref.output.text import shown
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
+from nceref.verification.corpus.held import held_bounds
+from nceref.verification.corpus.rounding import rounded
+from nceref.verification.parametrization import representable
 from nceref.verification.records import Probe
 
 
@@ -36,6 +39,7 @@ def corpus(
     reduction: str = "mean",
     algorithm: str = "textbook",
     fixed: Mapping[str, float] | None = None,
+    forms: Mapping[str, str] | None = None,
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
@@ -58,6 +62,8 @@ def corpus(
         Which programs the bounds admit, see `implementation_bounds`.
     fixed : mapping, optional
         Scalars that can only have one value, because the target was made with it. They are not rounded.
+    forms : mapping, optional
+        Parametrizations by scalar, of a target that holds it: what it holds is rounded, and not the scalar.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def corpus(
     arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
     # An array that is given is generated as well: what matters is that there is one.
     given = {n: ... if n in arrays and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
-    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, _sorted(fixed))
+    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, _sorted(fixed), _sorted(forms or {}))
 
 
 # Enough for every loss in two formats, as the score of the catalogue and `nceref identify` go through them.
@@ -88,9 +94,10 @@ def _probes(
     reduction: str,
     algorithm: str,
     fixed: tuple[tuple[str, float], ...],
+    forms: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Probe, ...]:
-    made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed))
-    probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name) for name, inputs in made)
+    made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed), dict(forms))
+    probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name, forms=dict(forms)) for name, inputs in made)
     return tuple(probe for probe in probes if _has_meaning(probe))
 
 
@@ -130,7 +137,13 @@ def _variant(loss: Loss, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def designed_inputs(
-    loss: Loss, settings: Mapping[str, Any], suite: str, dtype: str, seed: int, fixed: Mapping[str, float]
+    loss: Loss,
+    settings: Mapping[str, Any],
+    suite: str,
+    dtype: str,
+    seed: int,
+    fixed: Mapping[str, float],
+    forms: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ids and inputs of a suite, without their references; parameters as for `corpus`.
 
@@ -165,7 +178,12 @@ def designed_inputs(
             inputs["mask"][0] = 0.0
         if inputs.get("normalize") == "none":
             inputs = _within(loss, inputs)
-        yield label, {key: _frozen(x if key in fixed else rounded(x, dtype)) for key, x in {**inputs, **fixed}.items()}
+        made = {key: x if key in fixed else _rounded(x, dtype, (forms or {}).get(key)) for key, x in inputs.items()}
+        yield label, {key: _frozen(x) for key, x in {**made, **fixed}.items()}
+
+
+def _rounded(x: Any, dtype: str, form: str | None) -> Any:
+    return representable(form, x, dtype) if form and isinstance(x, float) else rounded(x, dtype)
 
 
 def _labelled(loss: Loss) -> bool:
@@ -222,33 +240,6 @@ def _frozen(x: Any) -> Any:
     return x
 
 
-def rounded(x: Any, dtype: str) -> Any:
-    """A float or a float array rounded to nearest in a format, as float64; everything else as it is.
-
-    Parameters
-    ----------
-    x : float, array or anything
-        What to round.
-    dtype : {"float64", "float32", "bfloat16", "float16"}
-        The format.
-
-    Returns
-    -------
-    float, array or anything
-        Beyond the largest number of the format it is infinite.
-    """
-    is_array = isinstance(x, np.ndarray) and x.dtype.kind == "f"
-    if not is_array and (isinstance(x, bool) or not isinstance(x, float)):
-        return x
-    storage = FORMATS[dtype].storage
-    exponent = np.frexp(np.asarray(x, dtype=np.float64))[1]
-    # One unit in the last place, which stops shrinking below the smallest normal number.
-    unit = np.ldexp(2 * storage.u, np.maximum(exponent - 1, round(math.log2(storage.tiny))))
-    near = np.rint(x / unit) * unit
-    near = np.where(np.abs(near) > storage.largest, np.copysign(np.inf, near), near)
-    return near if is_array else float(near)
-
-
 @entry_point
 def evaluate(
     loss: Loss,
@@ -258,6 +249,7 @@ def evaluate(
     algorithm: str = "textbook",
     id: str = "given",
     cotangent: Any = None,
+    forms: Mapping[str, str] | None = None,
 ) -> Probe:
     """One probe for given inputs: the reference, and how far a right program may be from it.
 
@@ -273,6 +265,8 @@ def evaluate(
         Of the probe.
     cotangent : array, optional
         With the reduction "none", what each row counts in the gradients, at most 1 in size; default: ones.
+    forms : mapping, optional
+        Parametrizations by scalar, of a target that holds it: the bounds are wider by what rounds there.
 
     Returns
     -------
@@ -285,7 +279,7 @@ def evaluate(
         For a reduction that the loss does not have.
     """
     choose_reduction(loss, reduction)
-    refused = Probe(id, loss, inputs, dtype, reduction, cotangent=cotangent)
+    refused = Probe(id, loss, inputs, dtype, reduction, cotangent=cotangent, forms=forms or {})
     try:
         bound = refused.bound
         value, grads = _reference(bound, reduction, cotangent)
@@ -298,6 +292,9 @@ def evaluate(
         grads = {}
     grads = {name: _frozen(g) for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
     probe = replace(refused, value=_frozen(value), grads=grads, bounds=bounds)
+    if forms:
+        around = lambda given: _reference(replace(refused, inputs=given).bound, reduction, cotangent)  # noqa: E731
+        probe = replace(probe, bounds=held_bounds(probe, around))
     # The copy is of the same inputs: what was bound for it need not be bound again.
     vars(probe)["bound"] = bound
     return probe

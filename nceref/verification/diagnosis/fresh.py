@@ -15,8 +15,9 @@ from nceref.checks.cases import arguments
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import NcerefError
 from nceref.spec import Array, Labels, Loss
-from nceref.verification.corpus.corpus import evaluate, rounded
+from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.corpus.geometries import PLACES, short
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.records import Observation, Outcome, Probe
 
 MOST = 64
@@ -98,6 +99,8 @@ class Template:
         Name and value of what is the same in all cases.
     ranges : tuple
         Name, smallest and largest value of each scalar that is not.
+    forms : tuple
+        Name and parametrization of each input that the target holds itself.
     """
 
     loss: Loss
@@ -107,6 +110,7 @@ class Template:
     arrays: tuple[tuple[str, int], ...]
     constants: tuple[tuple[str, Any], ...]
     ranges: tuple[tuple[str, float, float], ...]
+    forms: tuple[tuple[str, str], ...] = ()
 
 
 def template(probes: Iterable[Probe], algorithm: str = "textbook") -> Template | None:
@@ -135,7 +139,9 @@ def template(probes: Iterable[Probe], algorithm: str = "textbook") -> Template |
             ranges.append((name, min(numbers), max(numbers)))
         else:
             constants.append((name, value))
-    return Template(first.loss, first.dtype, first.reduction, algorithm, tuple(arrays), tuple(constants), tuple(ranges))
+    forms = tuple(sorted(first.forms.items()))
+    shared = tuple(arrays), tuple(constants), tuple(ranges), forms
+    return Template(first.loss, first.dtype, first.reduction, algorithm, *shared)
 
 
 # The same for all targets of a loss: enough for the losses of a score.
@@ -173,7 +179,7 @@ def judged(like: Template, inputs: Mapping[str, Any], id: str) -> Probe | None:
     held = dict(like.constants)
     exact = {name: x if name in held else rounded(x, like.dtype) for name, x in inputs.items()}
     try:
-        probe = evaluate(like.loss, exact, like.dtype, like.reduction, like.algorithm, id)
+        probe = evaluate(like.loss, exact, like.dtype, like.reduction, like.algorithm, id, forms=dict(like.forms))
     except NcerefError:
         return None
     return None if probe.skip else probe

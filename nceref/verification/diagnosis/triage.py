@@ -12,7 +12,7 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
-from nceref.verification.corpus.corpus import rounded
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.diagnosis.features import where, without_positive
 from nceref.verification.diagnosis.fresh import GENERAL, NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.corpus.corpus import rounded
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.probe.sheet import Sheet
 from nceref.verification.records import Outcome, Probe
 

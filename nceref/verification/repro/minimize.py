@@ -9,7 +9,8 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.corpus.corpus import designed_inputs, evaluate, rounded
+from nceref.verification.corpus.corpus import designed_inputs, evaluate
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
@@ -74,7 +75,7 @@ def smallest(
     by_value = not known or any(_fails(o, True) for o in known)
     stop, tried = time.monotonic() + seconds, 0
     for inputs in _distinct(_candidates(template, known, settings)):
-        probe = evaluate(loss, inputs, dtype, reduction, algorithm, f"small-{tried}")
+        probe = evaluate(loss, inputs, dtype, reduction, algorithm, f"small-{tried}", forms=template.forms)
         if probe.skip or probe.bounds is None:
             continue
         tried += 1

@@ -13,6 +13,7 @@ from nceref import __version__
 from nceref.output.text import printable
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
+from nceref.verification.parametrization import gradient_by, parameter_at
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.targets.call_expression import MODULES
 from nceref.verification.targets.target import ResolvedTarget
@@ -103,11 +104,14 @@ spec = importlib.util.spec_from_file_location({stem!r}, path)
 module = importlib.util.module_from_spec(spec)
 sys.modules[{stem!r}] = module
 spec.loader.exec_module(module)
-target = module.{name}"""
+loaded = module.{name}"""
 FROM_MODULE = """module = importlib.import_module({module!r})
-target = module.{name}"""
+loaded = module.{name}"""
 TO_FILL_IN = """# ==> PASTE OR IMPORT IT HERE: it was handed over as an object that no import leads to. <==
-target = ...  # {name}"""
+loaded = ...  # {name}"""
+HOLDING = """# Parameters that the module holds itself.
+module, held = f, {{{{{held}}}}}
+f = lambda *args, **names: torch.func.functional_call(module, held, args, names)"""
 COMPARISON = """reference = {reference}
 bound = {bound}  # of rounding
 yours = np.asarray({yours}, dtype=np.float64).reshape(np.shape(reference))
@@ -185,9 +189,9 @@ def _modules(target: ResolvedTarget) -> list[str]:
 
 
 def _loading(target: ResolvedTarget) -> tuple[str, list[str]]:
-    """The lines that set `target`, and the imports that they need."""
+    """The lines that set `loaded`, and the imports that they need."""
     address, _, name = target.text.rpartition(":")
-    partial = ["import functools"] if target.init or _constructor(target) else []
+    partial = ["import functools"] if target.init or _constructor(target) or _once(target) else []
     if address.endswith(".py"):
         path = Path(address).absolute()
         # A script with paths of this machine could not be handed on.
@@ -222,6 +226,11 @@ def _constructor(target: ResolvedTarget) -> dict[str, str]:
     return {parameter: name for name, parameter in _CONSTRUCTED.findall(target.binding)}
 
 
+def _once(target: ResolvedTarget) -> dict[str, str]:
+    """Numbers that the constructor is given once, since what it makes of them is replaced."""
+    return dict(re.findall(r"(\w+) = (\S+) of the constructor", target.binding))
+
+
 def _inputs(target: ResolvedTarget, probe: Probe, dialect: Dialect) -> str:
     """Lines that set the inputs."""
     lines = [f"{name} = {_literal(probe, target, dialect, name)}" for name in _used(target, probe)]
@@ -230,12 +239,12 @@ def _inputs(target: ResolvedTarget, probe: Probe, dialect: Dialect) -> str:
 
 def _used(target: ResolvedTarget, probe: Probe) -> list[str]:
     """The inputs that the script has to set, in the order of declaration."""
-    taken = {*target.names.values(), *_constructor(target).values()}
+    taken = {*target.names.values(), *_constructor(target).values(), *target.parameters}
     return [p.name for p in probe.loss.parameters if p.name in taken and p.name in probe.inputs]
 
 
 def _literal(probe: Probe, target: ResolvedTarget, dialect: Dialect, name: str) -> str:
-    value = probe.inputs[name]
+    value = probe.inputs[name] if name not in target.parameters else _held(probe, name)
     declared = next(p for p in probe.loss.parameters if p.name == name)
     if value is None or isinstance(declared, Choice):
         return repr(value)
@@ -258,11 +267,24 @@ def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Se
         "numbers": _tuple(str(i) for i in range(len(compared))),
         "returned": _tuple(repr(name) for name in _used(target, probe) if name in outcome.grads),
     }
-    templates = (dialect.cast, dialect.call, dialect.grads if compared else "", dialect.number)
+    templates = (dialect.cast, _holding(target, probe), dialect.call, dialect.grads if compared else "", dialect.number)
     function = f"f = {_constructed(target)}"
     # A function definition stands apart from what is around it.
     gap = "\n\n\n" if dialect.call.startswith("def ") else "\n"
     return gap.join([function, "\n".join(template.format(**entries) for template in templates if template)])
+
+
+def _held(probe: Probe, name: str) -> Any:
+    """What the module holds in the place of an input."""
+    return parameter_at(probe.forms.get(name, "identity"), probe.inputs[name], probe.dtype)
+
+
+def _holding(target: ResolvedTarget, probe: Probe) -> str:
+    """Lines, for the template of a dialect, that put inputs in the place of parameters of the module."""
+    shape = {name: f".reshape(f.get_parameter({path!r}).shape)" for name, path in target.parameters.items()}
+    scalars = {p.name for p in probe.loss.parameters if isinstance(p, Scalar)}
+    held = [f"{path!r}: {n}{shape[n] if n in scalars else ''}" for n, path in target.parameters.items()]
+    return HOLDING.format(held=", ".join(held)) if held else ""
 
 
 def _tuple(entries: Any) -> str:
@@ -272,10 +294,10 @@ def _tuple(entries: Any) -> str:
 
 def _constructed(target: ResolvedTarget) -> str:
     """A class is constructed, with what every case gives its constructor; a function may have arguments set."""
-    given = {**{n: repr(value) for n, value in target.init.items()}, **_constructor(target)}
+    given = {**{n: repr(value) for n, value in target.init.items()}, **_once(target), **_constructor(target)}
     arguments = ", ".join(f"{n}={value}" for n, value in given.items())
-    function = f"functools.partial(target, {arguments})" if arguments else "target"
-    return f"target({arguments}) if isinstance(target, type) else {function}"
+    function = f"functools.partial(loaded, {arguments})" if arguments else "loaded"
+    return f"loaded({arguments}) if isinstance(loaded, type) else {function}"
 
 
 def _call(target: ResolvedTarget, probe: Probe) -> str:
@@ -292,12 +314,15 @@ def _comparison(target: ResolvedTarget, probe: Probe, name: str) -> str:
     assert bounds is not None
     value = name == VALUE
     expected, bound = (probe.value, bounds.value) if value else (probe.grads[name], bounds.grads[name])
+    if name in target.parameters:
+        form, parameter = probe.forms.get(name, "identity"), _held(probe, name)
+        expected, bound = gradient_by(form, parameter, expected), np.abs(gradient_by(form, parameter, bound))
     return COMPARISON.format(
         reference=_numbers(expected),
         # Four digits are enough for a bound; a thousandth more makes up for rounding it down.
         bound=_numbers(np.broadcast_to(1.001 * np.asarray(bound), np.shape(expected)), 4),
         yours="value" if value else f"grads[{_key(target, name)}]",
-        label="" if value else f"gradient of {name}, ",
+        label="" if value else f"gradient of {target.parameters.get(name, name)}, ",
         version=__version__,
         loss=probe.loss.name,
     )

@@ -24,6 +24,7 @@ from nceref.verification.targets.process import messages, tree
 from nceref.verification.targets.process.exchange import Exchange
 from nceref.verification.targets.process.isolation import Isolation, isolation
 from nceref.verification.targets.process.wire import WireError
+from nceref.verification.targets.reparametrized import by_inputs, reparametrized
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 BOOT = (
@@ -47,7 +48,10 @@ _LAST_WORDS = 2000
 
 
 class ChildRunner:
-    """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process."""
+    """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process.
+
+    `forms` are the parametrizations of what the target holds itself.
+    """
 
     target: ResolvedTarget
 
@@ -66,13 +70,15 @@ class ChildRunner:
             loading_timeout,
         )
         self._isolate = isolate
+        self.forms: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Exchange
         self._in_a_row: list[Outcome] = []
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
-        return self._call(frameworks.call_request(probe, self._device), twice)
+        request = reparametrized(frameworks.call_request(probe, self._device), self.forms)
+        return by_inputs(self._call(request, twice), request, self.forms)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
@@ -111,6 +117,7 @@ class ChildRunner:
     def load(self, request: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
         self._load_request = request
+        self.forms.clear()
         self._in_a_row.clear()
         if self._process is None:
             self.start()

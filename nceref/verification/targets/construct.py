@@ -5,12 +5,12 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from nceref.errors import InputError, TargetError
-from nceref.spec import Loss
+from nceref.spec import Choice, Loss, Scalar
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.arguments import (
     Arguments,
@@ -21,6 +21,7 @@ from nceref.verification.targets.arguments import (
     signature_of,
 )
 from nceref.verification.targets.call_expression import Expression
+from nceref.verification.targets.own_parameters import called_with, find_parameters, is_module
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Callee:
         Settings that the user gave: they are passed on where the target takes them.
     presets : mapping
         Arguments that were given beforehand: of the constructor, or of every call of a function.
+    held : mapping
+        Inputs that take the place of a parameter of the module, with its path: nobody hands them over.
     """
 
     thing: Any
@@ -60,6 +63,7 @@ class Callee:
     chosen: frozenset[str]
     presets: Mapping[str, Any]
     written: Expression | None
+    held: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def constructor(self) -> inspect.Signature:
@@ -93,10 +97,10 @@ class Callee:
         TargetError
             If something that the target needs fits no input, or an array fits no parameter.
         """
-        given = given_parameters(self.loss, names)
+        given = given_parameters(self.loss, frozenset(names) - self.held.keys())
         chosen = self.chosen | (frozenset() if reduction == "mean" else {"reduction"})
         # The constructor leaves to the call what both take, unless it cannot do without.
-        by_call = self._taken_by_call([p.name for p in given])
+        by_call = self.taken_by_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         free = [p for p in given if p.name not in by_call or any(match_input(n, [p.name]) for n in needed)]
         construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}", self.loss.name)
@@ -108,7 +112,7 @@ class Callee:
         called = match_arguments(self.call, rest, chosen, self.name, self.loss.name)
         return BoundCall(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
 
-    def _taken_by_call(self, given: Iterable[str]) -> frozenset[str]:
+    def taken_by_call(self, given: Iterable[str]) -> frozenset[str]:
         """Inputs that the call takes by name: the constructor does without them if it can."""
         if self.written is not None:
             return self.written.names
@@ -119,9 +123,45 @@ class Callee:
         bound = self.bind(inputs, reduction)
         words = {**inputs, "reduction": reduction}
         function = self._function(bound, words, placed)
+        if not self.held:
+            return self._called(function, bound, words)
+        tensors = {path: inputs[name] for name, path in self.held.items() if name in inputs}
+        return called_with(function, tensors, lambda: self._called(function, bound, words))
+
+    def _called(self, function: Any, bound: BoundCall, words: Mapping[str, Any]) -> Any:
         if self.written is not None:
             return self.written.evaluated(function, words)
         return bound.called.handed(function, words)
+
+    def holding(self, stated: Mapping[str, str], names: Iterable[str], unsought: Iterable[str] = ()) -> "Callee":
+        """The target with parameters of its own in the place of inputs that it is not handed.
+
+        Parameters
+        ----------
+        stated : mapping
+            Input to path, as the user gave it.
+        names : iterable of str
+            The inputs that there are.
+        unsought : iterable of str
+            Those whose parameters are not looked for.
+        """
+        names = tuple(names)
+        sought = [n for n in names if n not in {*self.taken_by_call(names), *unsought}]
+        held = find_parameters(self.loss, self.name, self._example, stated, sought)
+        # What a constructor demands it is given once: the parameter is replaced in every call.
+        needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
+        scalars = {p.name: _typical(p) for p in self.loss.parameters if isinstance(p, Scalar) and p.name in held}
+        values = {n: scalars[name] for n in needed if (name := match_input(n, scalars))}
+        return replace(self, held=held, presets={**self.presets, **values})
+
+    def _example(self) -> Any:
+        """The module, or one that is constructed with typical numbers."""
+        if not inspect.isclass(self.thing):
+            return self.thing
+        given = [p for p in self.loss.parameters if isinstance(p, Scalar | Choice)]
+        words = {p.name: _typical(p) if isinstance(p, Scalar) else p.default for p in given} | {"reduction": "mean"}
+        construct = match_by_name(self.constructor, given, (), f"the constructor of {self.name}", self.loss.name)
+        return construct.handed(partial(self.thing, **self.presets), words)
 
     def _function(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         kept = _KEPT.get()
@@ -135,7 +175,7 @@ class Callee:
     def _constructed(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.thing):
             return _callable(placed(bound.construct.handed(partial(self.thing, **self.presets), inputs)))
-        if _keeps_tensors(self.thing):
+        if is_module(self.thing):
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.thing)))
         return placed(partial(self.thing, **self.presets) if self.presets else _callable(self.thing))
@@ -213,6 +253,5 @@ def _callable(instance: Any) -> Any:
     return instance if callable(instance) else getattr(instance, "forward", instance)
 
 
-def _keeps_tensors(thing: Any) -> bool:
-    # By the name of the module: torch need not be imported for it.
-    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
+def _typical(scalar: Scalar) -> float:
+    return float(scalar.default) if isinstance(scalar.default, float | int) else scalar.typical[1]

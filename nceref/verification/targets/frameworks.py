@@ -222,7 +222,8 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
     """
     call = module(target.framework).answer
     known = frozenset(target.floats)
-    every = known | request.scalars
+    # What stands in the place of a parameter of a module is a tensor.
+    every = known | (request.scalars - target.parameters.keys())
     failed: Exception | None = None
     # Plain numbers before no gradients at all: what is refused must cost as few gradients as possible.
     attempts = dict.fromkeys([(known, True), (every, True), (every, False)])

@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nceref.errors import NcerefError, TargetError
+from nceref.errors import InputError, NcerefError, TargetError
 from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
 from nceref.spec import Loss, Scalar
@@ -14,6 +14,7 @@ from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.arguments import expected_names
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.construct import BoundCall, Callee, callee_of
+from nceref.verification.targets.own_parameters import is_module
 from nceref.verification.targets.recognize import recognize_framework
 from nceref.verification.targets.target import ResolvedTarget
 
@@ -27,6 +28,8 @@ def resolve_target(
     framework: str | None = None,
     settings: Mapping[str, Any] | None = None,
     floats: Iterable[str] = (),
+    param: Mapping[str, str] | None = None,
+    unsought: Mapping[str, str] | None = None,
 ) -> ResolvedTarget:
     """Make a target out of what a user gave.
 
@@ -46,6 +49,10 @@ def resolve_target(
         The conventions that the user set; they are passed on where the target takes them.
     floats : iterable of str
         Scalars to hand over as Python numbers.
+    param : mapping, optional
+        Inputs to paths of parameters that a torch module holds; others are found by name.
+    unsought : mapping, optional
+        Inputs whose parameters are left alone, with the path of what was found.
 
     Returns
     -------
@@ -59,7 +66,8 @@ def resolve_target(
         If an argument of this function is wrong.
     """
     try:
-        return _resolved(thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats)
+        own = dict(param or {}), dict(unsought or {})
+        return _resolved(thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own)
     except (NcerefError, KeyboardInterrupt):
         raise
     # An attribute of somebody else's object may raise anything.
@@ -77,6 +85,7 @@ def _resolved(
     framework: str | None,
     settings: Mapping[str, Any],
     floats: Iterable[str],
+    own: tuple[dict[str, str], dict[str, str]],
 ) -> ResolvedTarget:
     resolved = find_object(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
@@ -89,22 +98,58 @@ def _resolved(
     # Refuses a wrong name before anything is matched.
     frameworks.module(framework)
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
-    bound = callee.bind(expected_names(loss, settings))
+    callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
     fixed = _fixed(resolved, callee, bound, settings)
     return ResolvedTarget(
         name=name,
         framework=framework,
         loss=loss.name,
         program=callee.program,
-        binding=_sentence(callee, bound, fixed),
+        binding=_sentence(callee, bound, fixed, init),
         names=bound.names,
         fixed=fixed,
-        floats=_reasons(loss, bound, fixed, floats),
+        floats=_reasons(callee, bound, fixed, floats, own[1]),
         has_reduction=callee.has_reduction,
+        parameters=callee.held,
         text=thing if isinstance(thing, str) else "",
         call=call or "",
         init=init,
     )
+
+
+def _bound(
+    callee: Callee, framework: str, names: tuple[str, ...], stated: Mapping[str, str], unsought: Mapping[str, str]
+) -> tuple[Callee, BoundCall]:
+    """The target with the parameters that it holds, and how it is called."""
+    if stated:
+        _must_hold(callee, framework, names, stated)
+    if framework == "torch" and is_module(callee.thing):
+        holding = callee.holding(stated, names, unsought)
+        try:
+            return holding, holding.bind(names)
+        except TargetError:
+            # What was found by name may be handed over by position.
+            if stated or not holding.held:
+                raise
+    return callee, callee.bind(names)
+
+
+def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Mapping[str, str]) -> None:
+    """Refuse parameters where there can be none."""
+    first = next(iter(stated))
+    if framework != "torch":
+        msg = f"`param` maps `{first}`, but {callee.name} is a target of {framework}, which has no module parameters"
+        raise InputError(msg)
+    if not is_module(callee.thing):
+        msg = f"`param` maps `{first}` to a parameter of a module, but {callee.name} is no torch.nn.Module"
+        raise InputError(msg)
+    for name in stated:
+        if name not in names:
+            msg = f"`param` maps `{name}`, which no case gives; --set {name}=given generates it"
+            raise InputError(msg)
+        if callee.written is not None and name in callee.written.names:
+            msg = f"`param` maps `{name}`, which the call expression hands over as well; leave one out"
+            raise InputError(msg)
 
 
 def _name(thing: Any) -> str:
@@ -125,7 +170,7 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
     out = {}
     for name, p in scalars.items():
         # Handed over in every call, so that it may vary.
-        if name in bound.inputs and name not in known:
+        if name in callee.held or (name in bound.inputs and name not in known):
             continue
         # What the caller states goes before what the object shows, the default of the reference comes last.
         sources = (settings, known, own, {name: p.default})
@@ -143,18 +188,29 @@ def _number(x: Any) -> bool:
     return isinstance(x, numbers.Real) and not isinstance(x, bool)
 
 
-def _reasons(loss: Loss, bound: BoundCall, fixed: Mapping[str, float], floats: Iterable[str]) -> dict[str, str]:
+def _reasons(
+    callee: Callee,
+    bound: BoundCall,
+    fixed: Mapping[str, float],
+    floats: Iterable[str],
+    unsought: Mapping[str, str],
+) -> dict[str, str]:
     """Why the gradient by a scalar cannot be judged."""
     reasons = dict.fromkeys(bound.construct.names.values(), "the constructor takes it, as a plain number")
     reasons |= dict.fromkeys(floats, "the target takes it as a plain number")
     reasons |= {n: f"the target is not handed it, it uses {x:g}" for n, x in fixed.items() if n not in bound.inputs}
-    return {p.name: reasons[p.name] for p in loss.parameters if isinstance(p, Scalar) and p.name in reasons}
+    reasons |= {n: f"the module holds it in {path}, by a function that was not found" for n, path in unsought.items()}
+    scalars = [p.name for p in callee.loss.parameters if isinstance(p, Scalar) and p.name not in callee.held]
+    return {name: reasons[name] for name in scalars if name in reasons}
 
 
-def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float]) -> str:
+def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init: Mapping[str, Any]) -> str:
     """Which input goes where, on one line."""
     parts = [callee.written.text] if callee.written else [_arrow(n, p) for p, n in bound.called.names.items()]
     parts += [f"{_arrow(n, p)} of the constructor" for p, n in bound.construct.names.items()]
+    # What replaces a parameter in every call was given to the constructor once.
+    once = {n: x for n, x in callee.presets.items() if n not in init and match_input(n, callee.held) and _number(x)}
+    parts += [f"{n} = {x:g} of the constructor" for n, x in once.items()]
     parts += [f"{n} = {x:g}" for n, x in fixed.items() if n not in bound.inputs]
     return ", ".join(parts)
 

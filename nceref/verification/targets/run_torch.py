@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,12 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     # The caller may be inside of no_grad or inference mode, where no graph is built.
     with torch.inference_mode(False), torch.set_grad_enabled(graph), _precision(request):
         leaves = _leaves(request, floats)
-        handed = {n: _handed(n, x, request) if isinstance(x, torch.Tensor) else x for n, x in leaves.items()}
+        # What a module holds itself has no gaps in memory.
+        plain = replace(request, mode="")
+        handed = {
+            n: _handed(n, x, plain if n in target.parameters else request) if isinstance(x, torch.Tensor) else x
+            for n, x in leaves.items()
+        }
         originals = {n: x.detach().clone() for n, x in handed.items() if isinstance(x, torch.Tensor)}
         returned = target.program(handed, request.reduction, _placed(request))
         loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.spec import Loss
@@ -11,19 +11,25 @@ from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.global_state import kept_surroundings
+from nceref.verification.targets.reparametrized import by_inputs, reparametrized
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """A target in this process: called with a probe, it returns the outcome."""
+    """A target in this process: called with a probe, it returns the outcome.
+
+    `forms` are the parametrizations of what the target holds itself.
+    """
 
     target: ResolvedTarget
     device: str = "cpu"
+    forms: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
-        return attempt(self.target, frameworks.call_request(probe, self.device), twice)
+        request = reparametrized(frameworks.call_request(probe, self.device), self.forms)
+        return by_inputs(attempt(self.target, request, twice), request, self.forms)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""

@@ -35,6 +35,8 @@ class ResolvedTarget:
         Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
     has_reduction : bool
         Whether the target takes the reduction.
+    parameters : mapping
+        Inputs that take the place of a parameter of the module, with its path as ``named_parameters`` has it.
     text, call, init
         How it was named: the TARGET text (empty for an object), the call expression, the constructor's arguments.
     """
@@ -48,6 +50,7 @@ class ResolvedTarget:
     fixed: Mapping[str, float] = field(default_factory=dict)
     floats: Mapping[str, str] = field(default_factory=dict)
     has_reduction: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)

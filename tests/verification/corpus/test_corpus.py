@@ -12,8 +12,9 @@ from nceref.engine.passes import evaluate as evaluate_pass
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus import corpus as module
-from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate, rounded
+from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate
 from nceref.verification.corpus.geometries import EVERY, PLACES, SUITES
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.records import Probe
 
 
@@ -79,7 +80,7 @@ def test_classes_are_of_unequal_size_and_some_have_three_members():
 
 
 def test_what_is_remembered_is_bounded_and_belongs_to_the_declaration_and_not_to_its_name(monkeypatch):
-    monkeypatch.setattr(module, "evaluate", lambda loss, inputs, dtype, reduction, *_: Probe("x", loss, inputs, dtype))
+    monkeypatch.setattr(module, "evaluate", lambda loss, x, dtype, *_, forms: Probe("x", loss, x, dtype))
     limit = module._probes.cache_info().maxsize
     for seed in range(limit + 3):
         probes("alignment", suite="quick", seed=seed)

@@ -6,7 +6,8 @@ from slow import partly_slow
 from verification.diagnosis.altered_losses import altered, samples
 
 from nceref.losses import LossFunction, get_loss
-from nceref.verification.corpus.corpus import evaluate, rounded
+from nceref.verification.corpus.corpus import evaluate
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Observation, Outcome

@@ -28,7 +28,15 @@ LOAD = LoadRequest("theirs.py:f", NT_XENT.declaration, {"call": None, "init": {"
 GRADS = {"z1": np.ones_like(CALL.inputs["z1"]), "temperature": np.float64(2.0)}
 OUTCOME = messages.outcome_message(Outcome(math.nan, GRADS, {"z2": "none"}, remarks={"prints": "prints 'x'"}))
 TARGET = messages.target_message(
-    ResolvedTarget("f", "numpy", "nt_xent", binding="x -> z1", names={"x": "z1"}, fixed={"temperature": 0.5})
+    ResolvedTarget(
+        "f",
+        "numpy",
+        "nt_xent",
+        binding="x -> z1",
+        names={"x": "z1"},
+        fixed={"temperature": 0.5},
+        parameters={"z2": "head.W"},
+    )
 )
 ERROR = messages.error_message(TargetError("no\nsuch file"))
 ANSWERS = [(CALL, OUTCOME), (LOAD, TARGET), (LOAD, ERROR), (CALL, ERROR)]
@@ -151,6 +159,7 @@ def test_every_answer_arrives():
     target = received(packed(1, TARGET), LOAD)
     assert (target.names, target.fixed, target.init) == ({"x": "z1"}, {"temperature": 0.5}, {"a": 1})
     assert (target.text, target.loss, target.program) == ("theirs.py:f", "nt_xent", None)
+    assert target.parameters == {"z2": "head.W"}
     for kind in (InputError, TargetError, UnavailableError):
         error = received(packed(1, messages.error_message(kind("two\nlines"))), CALL)
         assert (type(error), str(error)) == (kind, "two\nlines")
@@ -199,6 +208,11 @@ def changed(message, **fields):
         (LOAD, changed(TARGET, fixed={"z1": np.float64(1)})),
         (LOAD, changed(TARGET, fixed={"temperature": 1})),
         (LOAD, changed(TARGET, has_reduction=1)),
+        *((LOAD, changed(TARGET, parameters=x)) for x in ({"z9": "W"}, {"normalize": "W"}, {"z2": 1}, ["z2"], None)),
+        *((LOAD, changed(TARGET, parameters={"z2": path})) for path in ("", "W.", "a b", "x]", "W" * 5000)),
+        (replace(LOAD, options={"param": {"z1": "W"}}), changed(TARGET)),
+        (replace(LOAD, options={"param": {"z2": "W"}}), changed(TARGET)),
+        (replace(LOAD, options={"unsought": {"z2": "head.W"}}), changed(TARGET)),
         (CALL, changed(ERROR, name="SystemExit")),
         (CALL, changed(ERROR, sentence=b"bytes")),
         *((CALL, packed(1, x)) for x in (None, [], "outcome", {}, {1: 2}, {"kind": []})),

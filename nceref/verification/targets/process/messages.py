@@ -5,6 +5,7 @@ takes nothing from an answer that it knows itself, and refuses a field, type, sh
 for.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -82,6 +83,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
+        "parameters": dict(target.parameters),
     }
 
 
@@ -147,7 +149,7 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
-    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction"))
+    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -163,10 +165,23 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
         floats=_texts(message["floats"], scalars),
         has_reduction=has_reduction,
+        parameters=_paths(message["parameters"], request),
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},
     )
+
+
+def _paths(content: Any, request: LoadRequest) -> dict[str, str]:
+    """Parameters by input: those that were stated as they were, and none that was not to be looked for."""
+    stated, unsought = (request.options.get(option) or {} for option in ("param", "unsought"))
+    held = [p.name for p in request.loss.parameters if isinstance(p, Scalar | Array) and p.name not in unsought]
+    paths = {_one_of(n, held): _text(path) for n, path in _mapping(content)}
+    if not all(re.fullmatch(r"\w+(\.\w+)*", path) for path in paths.values()):
+        raise WireError
+    if stated.items() - paths.items():
+        raise WireError
+    return paths
 
 
 def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:

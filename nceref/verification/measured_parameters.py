@@ -1,0 +1,178 @@
+"""What a module holds in the place of an input: measured, by which function of it the value is the reference's."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nceref.errors import TargetError
+from nceref.spec import Array, Parameter, Scalar
+from nceref.tolerance.implementation import FORMATS
+from nceref.verification.corpus.corpus import designed_inputs, evaluate
+from nceref.verification.diagnosis.intended import intended
+from nceref.verification.parametrization import PARAMETRIZATIONS, candidates, representable
+from nceref.verification.records import Probe
+from nceref.verification.request import Request
+
+_FACTORS = (1.0, 0.5, 2.0, 1.5)
+"""Of a scalar: one number may be a fixed point of two functions."""
+
+
+def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """The parametrization of each input that the target holds.
+
+    Parameters
+    ----------
+    request : Request
+        `param` has what was stated.
+    run : Runner or ChildRunner
+        Its `forms` are set on the way.
+
+    Returns
+    -------
+    forms : dict
+        Name of the parametrization by input.
+    unknown : dict
+        Path by input, of scalars for which no function was found, or more than one.
+
+    Raises
+    ------
+    TargetError
+        If a parameter was stated without its function, and none was found; if it can take no other shape.
+    """
+    declared = {p.name: p for p in request.loss.parameters}
+    choices = {name: _choices(request, declared[name]) for name in run.target.parameters}
+    if all(len(names) == 1 for names in choices.values()):
+        return {name: names[0] for name, names in choices.items()}, {}
+    finest = min(request.dtypes, key=lambda name: FORMATS[name].storage.u)
+    runs: list[dict[str, str]] = []
+    trouble = ""
+    # Bounds of 16 bits tell too little apart, and a module may have numbers of its own in float32.
+    for dtype in dict.fromkeys((finest, "float64", "float32")):
+        fitting, others, sentence = _sorted_out(request, run, choices, dtype)
+        if len(fitting) == 1:
+            return fitting[0], {}
+        runs, trouble = runs or [*fitting, *others], trouble or sentence
+    held = [declared[name] for name in choices]
+    if not runs and any(isinstance(p, Array) for p in held):
+        raise TargetError(_refused(request, run, trouble))
+    # Without trouble at least: an array in one of its two orders. Where all is trouble, the run itself says so.
+    forms = runs[0] if runs else {name: names[0] for name, names in choices.items()}
+    scalars = [p.name for p in held if isinstance(p, Scalar) and len(choices[p.name]) > 1] if runs else []
+    unknown = {name: run.target.parameters[name] for name in scalars}
+    if request.param.keys() & unknown.keys():
+        raise TargetError(unmeasured(request, unknown))
+    return {n: form for n, form in forms.items() if n not in unknown}, unknown
+
+
+Forms = dict[str, str]
+
+
+def _sorted_out(
+    request: Request, run: Any, choices: Mapping[str, Sequence[str]], dtype: str
+) -> tuple[list[Forms], list[Forms], str]:
+    """The parametrizations that fit, others that can be called at least, and the first trouble."""
+    verdicts: dict[str, list[Forms]] = {}
+    trouble = ""
+    for combination in product(*choices.values()):
+        forms = dict(zip(choices, combination, strict=True))
+        verdict, sentence = _verdict(request, run, forms, dtype)
+        verdicts.setdefault(verdict, []).append(forms)
+        trouble = trouble or sentence
+    # A loss with another factor, or a constant beside it, is told apart from one with another temperature.
+    return verdicts.get("right") or verdicts.get("parallel") or [], verdicts.get("wrong", []), trouble
+
+
+def unmeasured(request: Request, unknown: Mapping[str, str]) -> str:
+    """What is said where no function of a parameter was found."""
+    declared = {p.name: p for p in request.loss.parameters}
+    name, path = next(iter(unknown.items()))
+    ways = [PARAMETRIZATIONS[form].written.format(path) for form in candidates(declared[name])]
+    return (
+        f"{request.name} holds `{name}` in its parameter {path}, but its value is that of the reference by none of"
+        f" {', '.join(ways)}, or by several; state which it is, and what else differs can be named:"
+        f" --param '{name}={ways[1]}'"
+    )
+
+
+def _choices(request: Request, parameter: Parameter) -> tuple[str, ...]:
+    stated = request.param.get(parameter.name, ("", ""))[1]
+    return (stated,) if stated else candidates(parameter)
+
+
+def _verdict(request: Request, run: Any, forms: Forms, dtype: str) -> tuple[str, str]:
+    """How the value goes with the scalars that are held; for ``trouble``, the reason.
+
+    It is ``right``, ``parallel`` (the reference times a factor, or with a constant beside it, the same for all), or
+    ``wrong``.
+    """
+    run.forms.clear()
+    run.forms.update(forms)
+    pairs: list[Pair] = []
+    for probe in _probes(request, run, forms, dtype):
+        outcome = run(probe)
+        if outcome.trouble:
+            return "trouble", outcome.sentence
+        assert probe.bounds is not None
+        pairs.append(Pair(*(float(np.sum(x)) for x in (outcome.value, probe.value, probe.bounds.value))))
+        if not _parallel(pairs):
+            return "wrong", ""
+    right = all(abs(pair.theirs - pair.reference) <= pair.bound for pair in pairs)
+    return "right" if right and pairs else "parallel" if len(pairs) > 2 else "wrong", ""
+
+
+class Pair(NamedTuple):
+    """The value of the target and of the reference, and how far they may be apart."""
+
+    theirs: float
+    reference: float
+    bound: float
+
+
+def _parallel(pairs: Sequence[Pair]) -> bool:
+    """Whether one factor, or one constant, leads from the reference to the target in all pairs."""
+    first = pairs[0]
+    ratio = first.theirs / first.reference if first.reference else np.nan
+    shift = first.theirs - first.reference
+    return all(np.isfinite(pair.theirs) for pair in pairs) and (
+        all(abs(p.theirs - ratio * p.reference) <= 2 * abs(ratio) * (p.bound + _scaled(first, p)) for p in pairs)
+        or all(abs(p.theirs - p.reference - shift) <= 2 * (p.bound + first.bound) for p in pairs)
+    )
+
+
+def _scaled(first: Pair, other: Pair) -> float:
+    """By how much the rounding of the ratio moves another value."""
+    return first.bound * abs(other.reference / first.reference) if first.reference else np.nan
+
+
+def _probes(request: Request, run: Any, forms: Mapping[str, str], dtype: str) -> Iterator[Probe]:
+    """One case of the corpus with several values of the scalars that are held."""
+    cases = designed_inputs(request.loss, request.settings, "quick", dtype, request.seed, run.target.fixed)
+    scalars = {name: form for name, form in forms.items() if form != "transpose"}
+
+    def probe_of(inputs: Mapping[str, Any]) -> Probe:
+        held = {n: representable(form, inputs[n], dtype) for n, form in scalars.items() if _number(inputs.get(n))}
+        answered = evaluate(
+            request.loss, {**inputs, **held}, dtype, request.reduction, request.algorithm, forms=scalars
+        )
+        return intended(answered, request.intended)
+
+    base = next((inputs for _, inputs in cases if not probe_of(inputs).skip), {})
+    for factor in _FACTORS if base else ():
+        probe = probe_of({n: factor * x if n in forms and _number(x) else x for n, x in base.items()})
+        if not probe.skip:
+            yield probe
+
+
+def _number(x: Any) -> bool:
+    return isinstance(x, float)
+
+
+def _refused(request: Request, run: Any, trouble: str) -> str:
+    """What is said where the target takes its own parameters in no shape but one."""
+    listed = ", ".join(f"{path} in the place of `{name}`" for name, path in run.target.parameters.items())
+    return (
+        f"{request.name} cannot be called with {listed}: it {trouble}; a module whose parameters can have one shape"
+        f" only is verified with that shape: --shape gives the cases its sizes"
+    )

@@ -1,0 +1,355 @@
+"""Parameters that a module holds itself: found by name, measured by value, judged through the derivative."""
+
+import math
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import nceref
+from nceref.errors import InputError, TargetError
+from nceref.losses import get_loss
+from nceref.verification.corpus.corpus import corpus
+from nceref.verification.judge import judge
+from nceref.verification.measured_parameters import measure_forms
+from nceref.verification.parametrization import (
+    PARAMETRIZATIONS,
+    candidates,
+    gradient_by,
+    parameter_at,
+    parse_parametrization,
+    representable,
+)
+from nceref.verification.records import Observation
+from nceref.verification.request import parse_request
+from nceref.verification.targets import runner
+from nceref.verification.targets.own_parameters import find_parameters, meant_by
+from nceref.verification.targets.target import ResolvedTarget
+
+INFO_NCE = get_loss("info_nce")
+SCALARS = candidates(next(p for p in INFO_NCE.declaration.parameters if p.name == "temperature"))
+INVERSES = {
+    "identity": float, "exp": math.log, "exp_neg": lambda s: -math.log(s), "inverse": lambda s: 1 / s,
+    "softplus": lambda s: math.log(math.expm1(s)), "log": math.exp,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "name"),
+    [
+        ("logit_scale", "logit_scale", ""),
+        (" exp( head.log_s ) ", "head.log_s", "exp"),
+        ("exp(-log_tau)", "log_tau", "exp_neg"),
+        ("exp_neg(log_tau)", "log_tau", "exp_neg"),
+        ("1/tau", "tau", "inverse"),
+        ("1.0 / tau", "tau", "inverse"),
+        ("softplus(layers.0.raw)", "layers.0.raw", "softplus"),
+        ("identity(W)", "W", "identity"),
+        ("transpose(W)", "W", "transpose"),
+    ],
+)
+def test_what_a_user_writes_is_read(text, path, name):
+    assert parse_parametrization(text) == (path, name)
+
+
+@pytest.mark.parametrize("text", ["", "sin(x)", "exp(x", "2/x", "x.", "0", "x + 1", "exp(exp(x))", "-x"])
+def test_anything_else_is_refused_with_what_there_is(text):
+    with pytest.raises(InputError, match=r"`param` must map .* softplus\(PATH\)"):
+        parse_parametrization(text)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_each_function_has_its_inverse_and_its_derivative(name, dtype):
+    form = PARAMETRIZATIONS[name]
+    for s in (0.07, 0.9, 14.0 if name != "log" else 3.0):
+        snapped = representable(name, s, dtype)
+        p = parameter_at(name, snapped, dtype)
+        # What is held is a number of the format, and is recovered from the input to the last bit.
+        assert float(np.asarray(p, dtype=dtype)) == p
+        assert form.value(p) == snapped
+        assert snapped == pytest.approx(s, rel=3e-2 if dtype == "float16" else 1e-6)
+        assert p == pytest.approx(INVERSES[name](s), rel=1e-2 if dtype == "float16" else 1e-6)
+        slope = (form.value(p + 1e-6) - form.value(p - 1e-6)) / 2e-6
+        assert form.gradient(p, slope) == pytest.approx(1.0, rel=1e-6)
+        assert gradient_by(name, p, form.gradient(p, 2.0)) == pytest.approx(2.0)
+
+
+CLIP_NAMES = ("logit_scale", "logit_bias")
+
+
+@pytest.mark.parametrize(
+    ("path", "inputs", "meant"),
+    [
+        ("logit_scale", ("temperature",), "temperature"),
+        ("head.log_tau", ("temperature", "sigma"), "temperature"),
+        ("log_inv_temperature", ("temperature",), "temperature"),
+        ("temp", ("logit_scale",), "logit_scale"),
+        ("b", CLIP_NAMES, "logit_bias"),
+        ("raw_scale", ("scale", "margin"), "scale"),
+        ("W", ("class_weights",), "class_weights"),
+        ("proj.gamma", CLIP_NAMES, "logit_scale"),
+        ("dropout", CLIP_NAMES, None),
+        ("log", CLIP_NAMES, None),
+    ],
+)
+def test_the_name_of_a_parameter_says_what_it_stands_for(path, inputs, meant):
+    assert meant_by(path, inputs) == meant
+
+
+def module(**shapes):
+    named = [(path.replace("__", "."), SimpleNamespace(shape=shape)) for path, shape in shapes.items()]
+    return lambda: SimpleNamespace(named_parameters=lambda: named)
+
+
+@pytest.mark.parametrize(
+    ("loss", "shapes", "stated", "sought", "held"),
+    [
+        ("siglip", {"t_prime": (), "b": (1,)}, {}, CLIP_NAMES, {"logit_scale": "t_prime", "logit_bias": "b"}),
+        ("siglip", {"x": (), "y": ()}, {}, CLIP_NAMES, {}),
+        ("siglip", {"x": (), "b": ()}, {"logit_scale": "b"}, CLIP_NAMES, {"logit_scale": "b", "logit_bias": "x"}),
+        ("info_nce", {"tau": (5,)}, {}, ("temperature",), {}),
+        ("info_nce", {"a__tau": (), "b__tau": ()}, {}, ("temperature",), {}),
+        ("arcface", {"fc__weight": (9, 4), "fc__bias": (9,)}, {}, ("class_weights", "scale"),
+         {"class_weights": "fc.weight"}),
+        ("arcface", {"weight": (9, 4), "scale": ()}, {}, ("class_weights",), {"class_weights": "weight"}),
+    ],
+)  # fmt: skip
+def test_parameters_are_found_by_name_where_one_can_be_meant(loss, shapes, stated, sought, held):
+    assert find_parameters(get_loss(loss).declaration, "theirs", module(**shapes), stated, sought) == held
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"logit_scale": "sclae"}, "'sclae', which is no parameter of theirs; it has `scale`, `W`"),
+        ({"logit_scale": "W"}, r"maps `logit_scale`, one number, to W, which has the shape \(3, 4\)"),
+    ],
+)
+def test_a_path_that_does_not_fit_is_refused(stated, message):
+    with pytest.raises(InputError, match=message):
+        find_parameters(get_loss("clip").declaration, "theirs", module(scale=(1,), W=(3, 4)), stated, ())
+
+
+def test_a_class_that_cannot_be_constructed_holds_nothing_that_is_looked_for():
+    def fails():
+        raise ValueError
+
+    assert find_parameters(INFO_NCE.declaration, "theirs", fails, {}, ("temperature",)) == {}
+    with pytest.raises(TargetError, match=r"theirs cannot be constructed.*raises ValueError"):
+        find_parameters(INFO_NCE.declaration, "theirs", fails, {"temperature": "tau"}, ())
+
+
+@pytest.mark.parametrize(
+    ("param", "message"),
+    [
+        ({"queries": "exp(x)"}, "maps `queries` by exp, but it must be one of identity, transpose"),
+        ({"temperature": "transpose(x)"}, "maps `temperature` by transpose, but it must be one of identity, exp"),
+        ({"temperatur": "x"}, "did you mean"),
+        ({"temperature": 1.0}, "`param` must be text, got 1.0"),
+        ("temperature", "`param` must map"),
+        ({"temperature": "x"}, "a target of numpy, which has no module parameters"),
+    ],
+)
+def test_what_cannot_be_held_is_refused(param, message):
+    with pytest.raises(InputError, match=message):
+        nceref.verify(lambda queries, keys, temperature: 0.0, "info_nce", param=param)
+
+
+def holding(form, wrong=lambda value: value, slope=1.0):
+    """A NumPy program that is handed what a module holds, and answers with the gradient by it."""
+
+    def program(inputs, reduction, placed):
+        s = PARAMETRIZATIONS[form].value(float(inputs["temperature"]))
+        names = ("queries", "keys")
+        value, grads = INFO_NCE.value_and_grad(*(inputs[n] for n in names), temperature=s)
+        grads["temperature"] = slope * gradient_by(form, float(inputs["temperature"]), grads["temperature"])
+        return wrong(value), grads
+
+    return ResolvedTarget("theirs", "numpy", "info_nce", program, parameters={"temperature": "p"})
+
+
+def measured(target, **options):
+    request = parse_request(lambda: None, "info_nce", {}, {"dtype": "float64", "suite": "quick", **options})
+    with np.errstate(all="ignore"), runner.in_process(target) as run:
+        return measure_forms(request, run)
+
+
+@pytest.mark.parametrize("form", SCALARS)
+def test_the_function_is_measured_by_the_value(form):
+    assert measured(holding(form)) == ({"temperature": form}, {})
+    # A loss with another factor, or a constant beside it, has the same temperature.
+    assert measured(holding(form, lambda value: 3 * value)) == ({"temperature": form}, {})
+    assert measured(holding(form, lambda value: value - 2)) == ({"temperature": form}, {})
+
+
+def test_what_cannot_be_measured_is_left_and_asked_for():
+    other = holding("exp", lambda value: value**2)
+    assert measured(other) == ({}, {"temperature": "p"})
+    with pytest.raises(TargetError, match=r"by none of identity\(p\).*state which.*--param 'temperature=exp\(p\)'"):
+        measured(other, param={"temperature": "p"})
+    assert measured(other, param={"temperature": "exp(p)"}) == ({"temperature": "exp"}, {})
+
+
+@pytest.mark.parametrize("form", SCALARS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_gradient_is_judged_through_the_derivative(form, dtype):
+    forms = {"temperature": form}
+    probes = [p for p in corpus(INFO_NCE.declaration, {}, suite="quick", dtype=dtype, forms=forms) if not p.skip]
+
+    def statuses(target):
+        with np.errstate(all="ignore"), runner.in_process(target) as run:
+            run.forms.update(forms)
+            return {r.status for p in probes for r in judge(Observation(p, run(p))) if r.quantity == "grad.temperature"}
+
+    assert len(probes) > 5
+    assert statuses(holding(form)) == {"pass"}
+    assert "fail" in statuses(holding(form, slope={"float64": 1 + 1e-9, "float32": 1.01, "float16": 0.0}[dtype]))
+
+
+SOURCE = """
+import math
+import torch
+from torch import nn
+from torch.nn import functional
+
+FUNCTIONS = {
+    "identity": lambda p: p, "exp": torch.exp, "exp_neg": lambda p: torch.exp(-p), "inverse": lambda p: 1 / p,
+    "softplus": functional.softplus, "log": torch.log,
+}
+
+
+def cross_entropy(x, y, scale, reduction="mean"):
+    logits = scale * (functional.normalize(x) @ functional.normalize(y).T)
+    return functional.cross_entropy(logits, torch.arange(len(logits)), reduction=reduction)
+
+
+class Learned(nn.Module):
+    def __init__(self, temperature, form="exp", detached=False, factor=1.0):
+        super().__init__()
+        self.log_tau = nn.Parameter(torch.full((1,), math.log(temperature)))
+        self.form, self.detached, self.factor = form, detached, factor
+
+    def forward(self, queries, keys):
+        tau = FUNCTIONS[self.form](self.log_tau)
+        tau = tau.detach() if self.detached else tau
+        return self.factor * cross_entropy(queries, keys, 1 / tau)
+
+
+class Sigmoid(nn.Module):
+    def __init__(self, detached=False):
+        super().__init__()
+        self.t_prime, self.b = nn.Parameter(torch.tensor(2.3)), nn.Parameter(torch.tensor(-10.0))
+        self.detached = detached
+
+    def forward(self, image, text):
+        b = self.b.detach() if self.detached else self.b
+        logits = self.t_prime.exp() * functional.normalize(image) @ functional.normalize(text).T + b
+        signs = 2 * torch.eye(len(logits), dtype=logits.dtype) - 1
+        return -functional.logsigmoid(signs * logits).sum() / len(logits)
+
+
+class Classes(nn.Module):
+    def __init__(self, in_features=4, out_features=6, s=30.0, m=0.25, columns=False, detached=False):
+        super().__init__()
+        shape = (in_features, out_features) if columns else (out_features, in_features)
+        self.W, self.s, self.m, self.columns, self.detached = nn.Parameter(torch.rand(shape)), s, m, columns, detached
+
+    def forward(self, x, label):
+        W = self.W.detach() if self.detached else self.W
+        cosines = functional.normalize(x) @ functional.normalize(W.T if self.columns else W).T
+        own = functional.one_hot(label, cosines.shape[1]).to(x)
+        return functional.cross_entropy(self.s * (cosines - self.m * own), label)
+
+
+class OneSize(Classes):
+    def forward(self, x, label):
+        return super().forward(x, label) + 0 * (self.W - torch.zeros(6, 4, dtype=x.dtype)).sum()
+"""
+QUICK = {"suite": "quick"}
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch", reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def theirs(torch, tmp_path_factory):
+    path = tmp_path_factory.mktemp("theirs") / "theirs.py"
+    path.write_text(SOURCE)
+    namespace = {"__name__": "theirs"}
+    exec(compile(SOURCE, str(path), "exec"), namespace)
+    return SimpleNamespace(**namespace, path=path)
+
+
+@pytest.mark.parametrize("form", SCALARS)
+def test_a_learned_temperature_is_judged_whatever_the_module_holds(theirs, form):
+    report = nceref.verify(theirs.Learned, "info_nce", init={"form": form}, **QUICK)
+    assert report.ok, report.reason
+    assert "not judged" not in report.reason
+    words = f"{PARAMETRIZATIONS[form].words}the parameter log_tau"
+    assert f"temperature -> {words}" in report.environment["arguments"]
+    assert report.record()["environment"]["parameters"] == {"temperature": words}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_object_in_another_format_and_in_other_ways_of_calling(theirs, dtype):
+    report = nceref.verify(theirs.Learned(0.5), "info_nce", dtype=dtype, **QUICK)
+    assert report.ok, report.reason
+    called = {r.quantity for r in report.results if r.quantity.startswith("mode.") and r.status == "pass"}
+    assert {"mode.again", "mode.upstream", "mode.eval", "mode.after-larger"} <= called
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "init", "id"),
+    [
+        ("Learned", "info_nce", {}, "temperature-detached"),
+        ("Sigmoid", "siglip", {}, "bias-detached"),
+        ("Classes", "cosface", {}, "centers-detached"),
+        ("Classes", "cosface", {"columns": True}, "centers-detached"),
+    ],
+)
+def test_a_detached_parameter_is_named(theirs, name, loss, init, id):
+    target = getattr(theirs, name)
+    assert nceref.verify(target, loss, init=init, **QUICK).ok
+    report = nceref.verify(target, loss, init={"detached": True, **init}, **QUICK)
+    assert [d.id for d in report.diagnosis] == [id]
+
+
+def test_another_difference_is_named_beside_the_parameter(theirs):
+    report = nceref.verify(theirs.Learned, "info_nce", init={"factor": 2.0}, **QUICK)
+    assert [d.id for d in report.diagnosis] == ["outer-factor-2"]
+    assert "exp of the parameter log_tau" in report.environment["arguments"]
+
+
+def test_a_process_of_its_own_says_the_same_and_the_script_shows_it(theirs):
+    options = {"init": {"detached": True}, "param": {"temperature": "exp(log_tau)"}, "repro": True}
+    report = nceref.verify(f"{theirs.path}:Learned", "info_nce", **options, **QUICK)
+    assert [d.id for d in report.diagnosis] == ["temperature-detached"]
+    ran = subprocess.run(
+        [sys.executable, "-c", report.repro], capture_output=True, text=True, check=False, cwd=theirs.path.parent
+    )
+    assert "gradient of log_tau, yours 0.0" in ran.stdout, ran.stderr
+    assert ran.returncode == 1
+
+
+def test_a_module_of_one_size_is_told_what_to_do(theirs):
+    report = nceref.verify(theirs.OneSize, "cosface", **QUICK)
+    assert report.exit_code == 4
+    assert "W in the place of `class_weights`" in report.reason
+    assert "--shape" in report.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "param", "message"),
+    [
+        ("cross_entropy", {"temperature": "tau"}, "is no torch.nn.Module"),
+        ("Learned", {"temperature": "tau"}, "'tau', which is no parameter .* it has `log_tau`"),
+    ],
+)
+def test_a_parameter_that_there_is_not_is_refused(theirs, target, param, message):
+    with pytest.raises(InputError, match=message):
+        nceref.verify(getattr(theirs, target), "info_nce", param=param, framework="torch", **QUICK)
