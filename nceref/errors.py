@@ -23,3 +23,7 @@ class UnavailableError(NcerefError, ImportError):
 
 class TargetError(NcerefError):
     """A target of the verifier cannot be loaded or called: the message names what was expected and what to do."""
+
+
+class SignatureError(TargetError):
+    """A target cannot be handed the inputs of the loss: the message has a call expression to start from."""

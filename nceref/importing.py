@@ -71,6 +71,8 @@ def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
         If the text can be neither.
     """
     place, _, name = text.rpartition(":")
+    if text.startswith(("http:", "https:")):
+        raise InputError(_malformed(text, what))
     if text.removesuffix(":").endswith(".py"):
         return text.removesuffix(":"), ""
     if name and (place.endswith(".py") or re.fullmatch(r"[\w.-]+", place)):
@@ -81,8 +83,14 @@ def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
 def _malformed(text: str, what: str) -> str:
     colons, place = text.count(":"), text.rpartition(":")[0]
     msg = f"{what} must be file.py:name or package.module:name, got {shown(text)}"
+    if text.startswith(("http:", "https:")):
+        return f"{msg}, an address of the web; download the file, and name that"
     if colons > 1:
         return f"{msg}, which has {colons} colons instead of one"
+    if place and Path(f"{place}.py").is_file():
+        return f"{msg}; did you mean {place}.py:{text.rpartition(':')[2]}?"
+    if not place and re.fullmatch(r"\w+(\.\w+)+", text):
+        return f"{msg}; did you mean {':'.join(text.rsplit('.', 1))}?"
     return f"{msg}, where {shown(place)} is neither a module nor a file that ends in .py" if place else msg
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from nceref.output.words import counted, out_of
 from nceref.spec import Array
 from nceref.verification import report as codes
@@ -55,7 +57,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
          f" does not hand its answers on, it {lost[0].why}"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
-        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged)),
+        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged, runs)),
         (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
@@ -94,7 +96,22 @@ def _wanted(request: Request, ungraded: Sequence[str]) -> str:
     return f" of {', '.join(ungraded)}, which --require-grad demands" if request.require_grad and ungraded else ""
 
 
-def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) -> str:
+def _only_size(runs: Sequence[Any]) -> str:
+    """That every case of one batch size is right, and none of another; empty where it is not so."""
+    right: dict[int, set[bool]] = {}
+    for each in runs:
+        wrong = {r.case.rpartition("/")[2] for r in each.results if r.status in ("fail", "error")}
+        for probe in (o.probe for o in each.observations if not o.probe.skip):
+            sizes = [len(probe.inputs[p.name]) for p in probe.loss.parameters if np.ndim(probe.inputs.get(p.name))]
+            right.setdefault(sizes[0], set()).add(probe.id not in wrong)
+    alone = [n for n, seen in right.items() if seen == {True}]
+    others = sorted(n for n, seen in right.items() if seen == {False})
+    if len(alone) != 1 or not others or len(others) < len(right) - 1:
+        return ""
+    return f"it is right for N = {alone[0]} only, and on no case with N = {', '.join(map(str, others))}"
+
+
+def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int, runs: Sequence[Any]) -> str:
     """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
     behavior = list(dict.fromkeys(r.why for r in failed if r.quantity.startswith("behavior.")))
     cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
@@ -105,6 +122,8 @@ def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int) ->
         parts.append("the value is right, the gradient is wrong")
     if cases["grad."]:
         parts.append(f"gradients fail on {out_of(len(cases['grad.']), judged, 'case')}")
+    if size := _only_size(runs):
+        parts.append(size)
     if errors:
         parts.append(f"{counted(len({r.case for r in errors}), 'case')} could not be run: {errors[0].why}")
     rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]

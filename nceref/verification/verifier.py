@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nceref.errors import TargetError
+from nceref.errors import SignatureError, TargetError
 from nceref.output.words import out_of
 from nceref.spec import Loss, Scalar
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
+from nceref.verification.adapters import adapted, called_wrongly
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import corpus
 from nceref.verification.diagnosis.intended import intended
@@ -23,6 +24,7 @@ from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Out
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
+from nceref.verification.targets.arguments import SUCH_AS
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
 from nceref.verification.verdict import decide_verdict
 
@@ -121,7 +123,8 @@ def verify_with(
     child : ChildRunner, optional
         A process that has run such a target before: what the target imports is imported once.
     measure : bool
-        Whether the target's formula is measured where nothing explains a difference.
+        Whether the target's formula is measured where nothing explains a difference, and another call is looked for
+        where it cannot be called.
 
     Returns
     -------
@@ -134,9 +137,16 @@ def verify_with(
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
         with np.errstate(**ORDINARY), _held_runner(request, child) as (request, run):
             runs = [_run(request, dtype, run, on_progress) for dtype in request.dtypes]
-            return _report(request, run, runs, measure)
+            report = _report(request, run, runs, measure)
+    except SignatureError as error:
+        words = adapted(request, _runner, probes_of) if measure else ""
+        reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
+        return _error(request, codes.TARGET_FAILED, reason)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
+    if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
+        return replace(report, reason=f"{report.reason}{adapted(request, _runner, probes_of)}")
+    return report
 
 
 def _error(request: Request, code: int, reason: str) -> Report:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nceref.errors import TargetError
+from nceref.errors import SignatureError, TargetError
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.verification.targets.aliases import kind, match_input
 
@@ -93,11 +93,12 @@ def match_arguments(
     matched |= _by_position(parameters, inputs, matched)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
-        raise _unmatched(name, loss, missing[0], inputs)
+        required = [n for n, p in parameters.items() if p.default is p.empty or n in matched]
+        raise _unmatched(name, loss, missing[0], required, matched)
     left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in matched.values()]
     spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
     if left and not spare:
-        raise _homeless(name, loss, left[0], parameters, inputs)
+        raise _homeless(name, loss, left[0], parameters, matched, inputs)
     return _arranged(parameters, matched, inputs, left, spare)
 
 
@@ -213,24 +214,40 @@ def _truths(
     return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
 
 
-def _unmatched(name: str, loss: str, parameter: str, inputs: Mapping[str, Parameter]) -> TargetError:
-    return TargetError(
+def _unmatched(
+    name: str, loss: str, parameter: str, parameters: Iterable[str], matched: Mapping[str, str]
+) -> SignatureError:
+    return SignatureError(
         f"{name} needs `{parameter}`, and no input of {loss} fits it; give it with --init {parameter}=VALUE,"
-        f" or map the inputs with --call {_example(inputs)}"
+        f" or map the inputs with --call{SUCH_AS}{_example(parameters, matched)}"
     )
 
 
 def _homeless(
-    name: str, loss: str, left: str, parameters: Iterable[str], inputs: Mapping[str, Parameter]
-) -> TargetError:
-    return TargetError(
+    name: str,
+    loss: str,
+    left: str,
+    parameters: Mapping[str, inspect.Parameter],
+    matched: Mapping[str, str],
+    inputs: Mapping[str, Parameter],
+) -> SignatureError:
+    # An array may belong where another one was put, beside it.
+    sure = {p: n for p, n in matched.items() if type(inputs.get(n)) is not type(inputs[left])}
+    shown = [p for p, declared in parameters.items() if p in matched or declared.default is declared.empty]
+    return SignatureError(
         f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};"
-        f" map the inputs with --call, such as --call {_example(inputs)}"
+        f" map the inputs with --call{SUCH_AS}{_example(shown, sure)}"
     )
 
 
-def _example(inputs: Mapping[str, Parameter]) -> str:
-    return f'"f({", ".join(n for n, p in inputs.items() if not isinstance(p, Choice))})"'
+SUCH_AS = ", such as --call "
+"""Before an example, which a call that was tried takes the place of."""
+
+
+def _example(parameters: Iterable[str], matched: Mapping[str, str]) -> str:
+    """The call in the target's own words; what the user must fill in is ``...``."""
+    given = [f"{p}={matched.get(p, '...')}" for p in parameters]
+    return f'"f({", ".join(given)})"'
 
 
 def listed(names: Iterable[str]) -> str:

@@ -245,7 +245,8 @@ def _method(kind: type, name: str) -> Any:
         return kind.forward
     if any("__call__" in vars(base) for base in kind.__mro__):
         return kind.__call__
-    msg = f"{name} is a class whose instances cannot be called: no forward, no __call__; name a method of an object"
+    remedy = "name its method, as in --call 'f.METHOD(...)'"
+    msg = f"{name} is a class whose instances cannot be called: no forward, no __call__; {remedy}"
     raise TargetError(msg)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
-from nceref.spec import Loss, Scalar
+from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.aliases import match_input
-from nceref.verification.targets.arguments import expected_names
+from nceref.verification.targets.arguments import expected_names, signature_of
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.construct import BoundCall, Callee, callee_of
 from nceref.verification.targets.own_parameters import is_module
@@ -93,6 +93,7 @@ def _resolved(
         kind = type(resolved).__name__
         msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
         raise TargetError(msg)
+    _refuse_unbound(resolved, name, loss)
     written = expression(call, [p.name for p in loss.parameters]) if call else None
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.
@@ -150,6 +151,17 @@ def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Map
         if callee.written is not None and name in callee.written.names:
             msg = f"`param` maps `{name}`, which the call expression hands over as well; leave one out"
             raise InputError(msg)
+
+
+def _refuse_unbound(resolved: Any, name: str, loss: Loss) -> None:
+    """A method that is named by its class has no object to be called on."""
+    if not inspect.isfunction(resolved):
+        return
+    if "." in resolved.__qualname__ and [*signature_of(resolved).parameters][:1] == ["self"]:
+        kind, _, method = name.rpartition(".")
+        inputs = ", ".join(p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required)
+        msg = f'{name} is a method without its object; name the class: {kind} --call "f.{method}({inputs}, ...)"'
+        raise TargetError(msg)
 
 
 def _name(thing: Any) -> str:

@@ -110,7 +110,8 @@ def _placed(request: CallRequest) -> Callable[[Any], Any]:
 def _without_graph(loss: Any, request: CallRequest, remarks: dict[str, str]) -> Answer:
     """A Python number, or a NumPy array: it can be judged, but nothing can be trained with it."""
     kind = type(loss).__name__
-    remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it"
+    numpy = "; choose --framework numpy for a NumPy function" if type(loss).__module__ == "numpy" else ""
+    remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it{numpy}"
     return Answer(value_of(loss, request), {}, dict.fromkeys(request.differentiable, f"it returns a {kind}"), remarks)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.errors import InputError, NcerefError, TargetError, UnavailableError
+from nceref.errors import InputError, NcerefError, SignatureError, TargetError, UnavailableError
 from nceref.output.text import harmless, printable
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.verification.records import Outcome
@@ -25,7 +25,10 @@ TEXT = 4000
 HEADER = 1 << 18
 WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
-_ERRORS: dict[str, type[NcerefError]] = {e.__name__: e for e in (InputError, TargetError, UnavailableError)}
+# The special one first: an error is sent as the first kind that it is.
+_ERRORS: dict[str, type[NcerefError]] = {
+    e.__name__: e for e in (InputError, SignatureError, TargetError, UnavailableError)
+}
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
 _TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
 """Those that a child reports; that it hangs or dies is the parent's to say."""

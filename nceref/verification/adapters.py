@@ -1,0 +1,168 @@
+"""How a target may want its inputs where a plain call fails: the usual adapters, each tried before it is named."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.errors import NcerefError
+from nceref.output.words import out_of
+from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.verification.judge import judge
+from nceref.verification.records import Observation, Probe, Result
+from nceref.verification.request import Request
+from nceref.verification.targets.aliases import SCALARS
+from nceref.verification.targets.arguments import expected_names, given_parameters
+from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.global_state import ORDINARY
+
+MOST = 150
+"""Calls that are tried: each is a few milliseconds, and the target has failed already."""
+CASES = 3
+SHORT, LOADING, WHOLE = 5.0, 120.0, 20.0
+"""Seconds for a case, for loading, and for all calls."""
+_CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
+"""What becomes of a call whose arguments or whose answer have another form."""
+Attempt = Callable[..., Sequence[Observation]]
+"""``attempt(call)``: what came of a few cases with that call expression; raises where it cannot be loaded so."""
+_OUTPUTS = ("torch.nn.functional.cross_entropy(*{})", "{}[0]")
+"""What makes a loss of another output: a pair of logits and labels, the first of several."""
+
+
+def called_wrongly(results: Sequence[Result]) -> bool:
+    """Whether no case was answered, by a target that ends each call by itself."""
+    return any(r.quantity in _CALLED_WRONGLY for r in results if r.status == "error")
+
+
+def adapted(request: Request, runner: Callable[..., Any], probes_of: Callable[..., Sequence[Probe]]) -> str:
+    """A call expression that works where a plain call does not, as the rest of a sentence.
+
+    Parameters
+    ----------
+    request : Request
+    runner : callable
+        ``runner(request, child)``: the target, ready to run.
+    probes_of : callable
+        ``probes_of(request, dtype, fixed)``: the cases.
+
+    Returns
+    -------
+    str
+        Empty where a call was given, or none works.
+    """
+    if request.call:
+        return ""
+    own = replace(request, suite="quick", cases=(), timeout=min(request.timeout or SHORT, SHORT))
+    with contextlib.ExitStack() as stack:
+        child = None
+        if issubclass(type(request.thing), str):
+            child = ChildRunner(None, request.device, SHORT, LOADING, request.isolate)
+            stack.callback(child.stop)
+
+        def attempt(call: str, framework: str = "") -> list[Observation]:
+            """A few cases; the first that fails ends it."""
+            observed: list[Observation] = []
+            tried = replace(own, call=call, framework=framework or own.framework)
+            with np.errstate(**ORDINARY), runner(tried, child) as run:
+                cases = [p for p in probes_of(own, request.dtypes[0], run.target.fixed) if not p.skip]
+                for probe in cases[:CASES]:
+                    observed.append(Observation(probe, run(probe)))
+                    if observed[-1].outcome.trouble:
+                        break
+            return observed
+
+        if not request.framework and _agrees(attempt, "", "numpy"):
+            return f"; --framework numpy gives the reference's value on {out_of(CASES, CASES, 'case')}"
+        return suggestion(request.loss, request.settings, attempt)
+
+
+def _agrees(attempt: Attempt, call: str, framework: str) -> bool:
+    """Whether all cases have the value of the reference."""
+    try:
+        observations = attempt(call, framework)
+    except NcerefError:
+        return False
+    return len(observations) == CASES and _right(observations)
+
+
+def _right(observations: Sequence[Observation]) -> bool:
+    values = [r for o in observations for r in judge(o) if r.quantity.startswith("value") or r.status == "error"]
+    return all(r.status == "pass" for r in values)
+
+
+def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str:
+    """The rest of a sentence with the first adapter that gives the reference's values, or else the first that runs.
+
+    Parameters
+    ----------
+    loss : Loss
+    settings : mapping
+        Conventions of the run.
+    attempt : callable
+
+    Returns
+    -------
+    str
+        Empty where none runs.
+    """
+    runs = ""
+    end = monotonic() + WHOLE
+    for call in islice(_calls(loss, settings), MOST):
+        if monotonic() > end:
+            break
+        for text in (call, *(output.format(call) for output in _OUTPUTS)):
+            try:
+                observations = attempt(text)
+            except NcerefError:
+                break
+            count, troubles = len(observations), {o.outcome.trouble for o in observations}
+            if not troubles - {""} and count:
+                if _right(observations):
+                    return f'; --call "{text}" gives the reference\'s value on {out_of(count, count, "case")}'
+                runs = runs or f'; --call "{text}" runs, with other values than the reference\'s'
+            if troubles & {"hangs", "dies", "exits"}:
+                return runs
+            # Only what returns something else than a loss needs another output.
+            if troubles != {"wrong-shape"}:
+                break
+    return runs
+
+
+def _calls(loss: Loss, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Call expressions, the plainest arrays first, each with the usual ways to hand over the scalars."""
+    given = given_parameters(loss, expected_names(loss, settings))
+    arrays = [p.name for p in given if isinstance(p, Array) and not p.constant]
+    rest = [p.name for p in given if isinstance(p, Labels) or (isinstance(p, Array) and p.constant)]
+    scalars = [p.name for p in given if isinstance(p, Scalar) and p.default is ...]
+    for form, spelled in product(_forms(arrays), _spellings(scalars)):
+        yield f"f({', '.join([*form, *rest, *spelled])})"
+
+
+def _forms(arrays: list[str]) -> Iterator[list[str]]:
+    """The arrays, adapted."""
+    if len(arrays) >= 2:
+        pair, more = ", ".join(arrays[:2]), arrays[2:]
+        # A function of another framework fails on its arrays, or is not there.
+        for one in ("torch.cat([{}])", "np.concatenate([{}])", "torch.stack([{}], 1)", "np.stack([{}], 1)", "[{}]"):
+            yield [one.format(pair), *more]
+    if arrays:
+        yield [f"{arrays[0]}[:, None]", *arrays[1:]]
+    yield arrays
+
+
+def _spellings(scalars: list[str]) -> Iterator[list[str]]:
+    """The scalars by name, by another name, by position, and not at all: a constructor may take them."""
+    if not scalars:
+        yield []
+        return
+    for name in (scalars[0], *SCALARS.get(scalars[0], ())[:3]):
+        yield [f"{name}={scalars[0]}", *(f"{n}={n}" for n in scalars[1:])]
+    yield scalars
+    yield []
+    if scalars[0] in INVERSE_TEMPERATURES and scalars[0] != "temperature":
+        yield [f"temperature=1 / {scalars[0]}"]

@@ -1,0 +1,165 @@
+"""Where a plain call fails, the usual adapters are tried, and the one that gives the reference's value is named."""
+
+import numpy as np
+import pytest
+
+from nceref.errors import InputError
+from nceref.verification.verifier import verify
+
+FILE = """
+import numpy as np
+
+def rows(x):
+    return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+
+def cat(features, tau):
+    s = rows(features) @ rows(features).T / tau
+    np.fill_diagonal(s, -np.inf)
+    return np.mean(np.logaddexp.reduce(s, axis=1) - np.diag(np.roll(s, len(s) // 2, axis=1)))
+
+def stacked(features, labels=None, temperature=0.1):
+    if features.ndim < 3:
+        raise ValueError("features must be [batch, views, ...]")
+    return cat(np.concatenate([features[:, 0], features[:, 1]]), temperature)
+
+class Loss:
+    def __init__(self, temperature):
+        self.temperature = temperature
+    def __call__(self, features):
+        return cat(features, self.temperature)
+    def loss(self, z1, z2):
+        return cat(np.concatenate([z1, z2]), self.temperature)
+
+class Uncallable:
+    def loss(self, z1, z2, temperature):
+        return cat(np.concatenate([z1, z2]), temperature)
+
+def pair(views, temperature):
+    return cat(np.concatenate(views), temperature)
+
+def halves(features, tau):
+    return cat(features, tau) / 2
+
+def classes(x, labels, temperature):
+    if x.ndim != 3:
+        raise ValueError("x must be [batch, views, ...]")
+    x = x[:, 0]
+    s = rows(x) @ rows(x).T / temperature
+    np.fill_diagonal(s, -np.inf)
+    own = (labels[:, None] == labels) & ~np.eye(len(x), dtype=bool)
+    p = np.where(own, s - np.logaddexp.reduce(s, axis=1)[:, None], 0)
+    return -np.mean(p.sum(axis=1) / own.sum(axis=1))
+
+def needs(z1, z2, temperature, table):
+    return 0.0
+
+def of_five(z1, z2, temperature):
+    if len(z1) != 5:
+        raise ValueError("batch")
+    return cat(np.concatenate([z1, z2]), temperature)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def named(target):
+    """The object itself: it runs in this process, which is faster."""
+    namespace = {"__name__": "mine"}
+    exec(FILE, namespace)
+    return namespace[target]
+
+
+AGREES = "gives the reference's value on 3 of 3 cases"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("target", "call", "measured"),
+    [
+        ("cat", "f(np.concatenate([z1, z2]), tau=temperature)", AGREES),
+        ("stacked", "f(np.stack([z1, z2], 1), temperature=temperature)", AGREES),
+        ("Loss", "f(np.concatenate([z1, z2]))", AGREES),
+        ("pair", "f([z1, z2], temperature=temperature)", AGREES),
+        ("halves", "f(np.concatenate([z1, z2]), tau=temperature)", "runs, with other values than the reference's"),
+    ],
+)
+def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, measured):
+    program = f"mine.py:{target}" if target == "Loss" else named(target)
+    report = verify(program, "nt_xent")
+    assert (report.exit_code, f'--call "{call}" {measured}' in report.reason) == (4, True), report.reason
+    assert "such as" not in report.reason
+    done = verify(named(target), "nt_xent", call=call, suite="quick")
+    assert done.verdict == ("value-only" if measured == AGREES else "differs")
+
+
+def test_an_axis_of_one_view_is_tried_where_a_call_raises():
+    report = verify(named("classes"), "supcon_out", labels=..., suite="quick")
+    assert f'--call "f(embeddings[:, None], labels, temperature=temperature)" {AGREES}' in report.reason
+
+
+def test_logits_and_labels_are_handed_to_a_cross_entropy(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "simclr.py").write_text("""
+import torch
+def logits_and_labels(features, temperature):
+    z = torch.nn.functional.normalize(features, dim=-1)
+    n = len(z) // 2
+    s = (z @ z.T / temperature)[~torch.eye(2 * n, dtype=torch.bool)].view(2 * n, -1)
+    return s, torch.cat([torch.arange(n) + n - 1, torch.arange(n)])
+""")
+    reason = verify(f"{tmp_path}/simclr.py:logits_and_labels", "nt_xent").reason
+    assert "torch.nn.functional.cross_entropy(*f(torch.cat([z1, z2]), temperature=temperature))" in reason
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("mine.py:needs", '--call "f(z1=z1, z2=z2, temperature=temperature, table=...)"'),
+        (
+            "mine.py:Loss.loss",
+            'is a method without its object; name the class: mine.py:Loss --call "f.loss(z1, z2, ...)"',
+        ),
+        ("mine.py:Uncallable", "name its method, as in --call 'f.METHOD(...)'"),
+        ("mine.py:of_five", "it is right for N = 5 only, and on no case with N = 1, 4, "),
+    ],
+)
+def test_one_sentence_solves_it(target, message):
+    assert message in verify(target, "nt_xent").reason
+
+
+def test_a_method_is_called_by_an_expression():
+    report = verify(named("Uncallable"), "nt_xent", call="f.loss(z1, z2, temperature)", suite="quick")
+    assert report.verdict == "value-only"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("./mine:cat", r"did you mean \./mine\.py:cat\?"),
+        ("https://a.b/mine.py:cat", "an address of the web; download the file, and name that"),
+        ("mine.cat", "did you mean mine:cat"),
+    ],
+)
+def test_a_text_that_is_almost_a_target_is_answered_with_one(text, message):
+    with pytest.raises(InputError, match=message):
+        verify(text, "nt_xent")
+
+
+def test_a_call_that_was_given_is_not_replaced():
+    calls = []
+
+    def target(x):
+        calls.append(x)
+        raise ValueError
+
+    report = verify(target, "nt_xent", call="f(z1)", temperature=0.5, suite="quick")
+    assert report.reason.startswith("no case could be judged: raises ValueError")
+    assert "--call" not in report.reason
+    assert all(np.ndim(x) == 2 for x in calls)
