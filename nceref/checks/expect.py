@@ -10,7 +10,7 @@ from nceref.checks.random_rows import Estimate
 from nceref.checks.situations import Sizes
 from nceref.engine.arguments import checked_number, domain, integer, one_of
 from nceref.engine.entry_point import entry_point
-from nceref.engine.parameters import TEMPERATURE
+from nceref.engine.parameters import LOGIT_SCALE, TEMPERATURE
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import printable, shown
@@ -101,7 +101,7 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
         Name of a loss.
     given : mapping
         Sizes (`n`, `dim`, `classes`, `views`, `queue`, `positives`) and parameters of the loss, as numbers or as text.
-        `temperature` may be given instead of `logit_scale`.
+        `temperature` may be given instead of `logit_scale`, and the reverse.
 
     Returns
     -------
@@ -169,14 +169,18 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _one_scale(loss: Loss, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the temperature of a loss that has a logit scale into that scale."""
+    """Turn the temperature of a loss that has a logit scale into that scale, and the reverse."""
     out = {key: value for key, value in given.items() if value is not None}
     names = {p.name for p in loss.parameters}
-    if "temperature" in out and "logit_scale" in names and "temperature" not in names:
-        if "logit_scale" in out:
-            msg = f"{loss.name} takes `temperature` = 1 / `logit_scale`; give one of them"
-            raise InputError(msg)
-        out["logit_scale"] = 1 / _number(TEMPERATURE, out.pop("temperature"))
+    for own, other, inverse in (
+        ("logit_scale", "temperature", TEMPERATURE),
+        ("temperature", "logit_scale", LOGIT_SCALE),
+    ):
+        if other in out and own in names and other not in names:
+            if own in out:
+                msg = f"{loss.name} takes `temperature` = 1 / `logit_scale`; give one of them"
+                raise InputError(msg)
+            out[own] = 1 / _number(inverse, out.pop(other))
     return out
 
 
@@ -275,7 +279,8 @@ def _refuse_missing(loss: Loss, missing: set[str]) -> None:
 
 def option(name: str, value: Any) -> str:
     """The option of `nceref expect` that gives a value."""
-    return f"--{name} {value}" if name in ("n", "dim", "temperature") else f"--set {name}={value}"
+    own = name in ("n", "dim", "temperature", "logit_scale")
+    return f"--{name.replace('_', '-')} {value}" if own else f"--set {name}={value}"
 
 
 def _refuse_unread(loss: Loss, checked: Mapping[str, Any], read: set[str]) -> None:

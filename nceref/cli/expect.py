@@ -14,6 +14,7 @@ from nceref.cli.common import FINDING, echo_json, show
 @click.option("--loss", "name", required=True, help="A name of `nceref losses`, or FILE.py:NAME, which is executed.")
 @click.option("--n", metavar="N", help="Samples in the batch: pairs of views, for two views.")
 @click.option("--temperature", metavar="T", help="Divides the similarities; 1/T for a loss with a logit scale.")
+@click.option("--logit-scale", metavar="S", help="1/T, for a loss with a logit scale or a temperature.")
 @click.option("--dim", metavar="D", help="Features of an embedding.")
 @click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
 @click.option("--value", metavar="X", help="What yours reads: tell which situation that is.")

@@ -48,25 +48,53 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
     beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
     several = f"{counted(judged, 'case')} but where it is expected not to"
-    cases = f"on {several if held else out_of(judged, judged, 'case')}"
+    cases = f"on {several if held else _judged_by_format(runs)}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
     # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
         (survived, "error", codes.BROKEN_CHECKER, lambda: f"the checker passed a wrong answer: "
-         f"{survived[0].wrong_answer.sentence}, on {survived[0].case}; {_cause(results)}"),
+         f"{survived[0].wrong_answer.sentence}, on {survived[0].case}{_of(runs, survived[0])}; {_cause(results)}"),
         (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
          f" does not hand its answers on, it {lost[0].why}"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
-        (failed or errors, "differs", codes.DIFFERS, lambda: _differs(failed, errors, judged, runs)),
+        (failed or errors, "differs", codes.DIFFERS, lambda: _by_format(failed, errors, runs)),
         (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
-         f"{unseen[0].wrong_answer.sentence}: the bounds are wider than that"),
+         f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
         (not graded or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
          lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}{beside}"),
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
+
+
+def _judged_by_format(runs: Sequence[Any]) -> str:
+    """How many cases were judged, for each format where there are several."""
+    counts = [out_of(each.judged, each.judged, "case") for each in runs]
+    if len(runs) == 1:
+        return counts[0]
+    return " and ".join(f"{count} in {each.dtype}" for count, each in zip(counts, runs, strict=True))
+
+
+def _by_format(failed: Sequence[Result], errors: Sequence[Result], runs: Sequence[Any]) -> str:
+    """What fails, for each format where there are several; the ids of their results begin with it."""
+    if len(runs) == 1:
+        return _differs(failed, errors, runs[0].judged, runs)
+    parts = []
+    for each in runs:
+        own = [[r for r in group if r.case.startswith(f"{each.dtype}/")] for group in (failed, errors)]
+        words = _differs(own[0], own[1], each.judged, [each]) if any(own) else "nothing fails"
+        parts.append(f"in {each.dtype} {words}")
+    # What was expected to fail and passes may be of no case.
+    rest = [r for r in failed if not r.case.startswith(tuple(f"{each.dtype}/" for each in runs))]
+    return "; ".join([*parts, *(r.why for r in rest[:1])])
+
+
+def _of(runs: Sequence[Any], trial: Any) -> str:
+    """The format of a trial, where there are several."""
+    dtype = next(each.dtype for each in runs if any(t is trial for t in each.trials))
+    return f" in {dtype}" if len(runs) > 1 else ""
 
 
 def _cause(results: Sequence[Result]) -> str:
@@ -98,14 +126,16 @@ def _wanted(request: Request, ungraded: Sequence[str]) -> str:
 
 def _only_size(runs: Sequence[Any]) -> str:
     """That every case of one batch size is right, and none of another; empty where it is not so."""
-    right: dict[int, set[bool]] = {}
+    right: dict[int, list[bool]] = {}
     for each in runs:
         wrong = {r.case.rpartition("/")[2] for r in each.results if r.status in ("fail", "error")}
         for probe in (o.probe for o in each.observations if not o.probe.skip):
             sizes = [len(probe.inputs[p.name]) for p in probe.loss.parameters if np.ndim(probe.inputs.get(p.name))]
-            right.setdefault(sizes[0], set()).add(probe.id not in wrong)
-    alone = [n for n, seen in right.items() if seen == {True}]
-    others = sorted(n for n, seen in right.items() if seen == {False})
+            # One sample alone has a loss of 0 by most programs.
+            if sizes[0] > 1:
+                right.setdefault(sizes[0], []).append(probe.id not in wrong)
+    alone = [n for n, seen in right.items() if all(seen) and len(seen) >= LEAST]
+    others = sorted(n for n, seen in right.items() if not any(seen))
     if len(alone) != 1 or not others or len(others) < len(right) - 1:
         return ""
     return f"it is right for N = {alone[0]} only, and on no case with N = {', '.join(map(str, others))}"

@@ -318,6 +318,8 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
         diagnoses = _explained(request, run, failing)
         diagnoses = _limited(request, _measured(request, run, failing, diagnoses) if measure else diagnoses)
+        if len(runs) > 1:
+            diagnoses = tuple(replace(d, sentence=f"in {failing.dtype} {d.sentence}") for d in diagnoses)
         script = (
             _script(request, run, failing) if request.repro or any(d.id == "unexplained" for d in diagnoses) else ""
         )

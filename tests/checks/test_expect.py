@@ -367,6 +367,8 @@ def test_logit_scale_is_one_over_the_temperature():
     assert expected_readings("clip", {"n": 8, "temperature": 0.25}) == expected_readings(
         "clip", {"n": 8, "logit_scale": "4"}
     )
+    given = ({"n": 8, "logit_scale": 4}, {"n": 8, "temperature": 0.25})
+    assert expected_readings("nt_xent", given[0]) == expected_readings("nt_xent", given[1])
 
 
 def test_defaults_are_named_and_what_was_given_is_not():

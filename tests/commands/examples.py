@@ -81,7 +81,7 @@ EXAMPLES = (
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --value=-1", 1),
     Example("expect --loss uniformity --n 5 --dim 2"),
     Example(
-        "expect --loss siglip --n 8 --set logit_scale=10 --set logit_bias=-10 --value 3 --json",
+        "expect --loss siglip --n 8 --logit-scale 10 --set logit_bias=-10 --value 3 --json",
         json="-",
         keys={
             "": "conventions, defaults, loss, readings, settings, sign, value",

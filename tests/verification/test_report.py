@@ -1,6 +1,7 @@
 """A report as JSON, as JUnit XML and as text."""
 
 import json
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -47,5 +48,19 @@ def test_several_formats_stand_side_by_side():
     report = nceref.verify(plain.with_gradients, dtype=["float64", "float32"], **QUICK)
     assert report.ok
     assert {r.id.split("/")[0] for r in report.results} == {"float64", "float32"}
+    whole = r"value and gradients agree on (\d+) of \1 cases in float64 and \1 of \1 cases in float32"
+    assert re.fullmatch(whole, report.reason)
     header = next(line for line in str(report).splitlines() if line.startswith("quantity"))
     assert header.split() == ["quantity", "float64", "float32"]
+
+
+def test_of_several_formats_the_verdict_and_the_diagnosis_say_of_which_they_are():
+    def in_float32(queries, keys, temperature):
+        q, k = (x.astype(np.float32) / np.linalg.norm(x.astype(np.float32), axis=1)[:, None] for x in (queries, keys))
+        logits = q @ k.T / np.float32(temperature)
+        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - np.diag(logits)))
+
+    report = nceref.verify(in_float32, dtype=["float32", "float64"], **QUICK)
+    assert report.verdict == "differs"
+    assert report.reason.startswith("in float32 nothing fails; in float64 the value fails on ")
+    assert [d.sentence.startswith("in float64 ") for d in report.diagnosis] == [True] * len(report.diagnosis) != []
