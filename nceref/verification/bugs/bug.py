@@ -23,7 +23,7 @@ The gradient is taken by complex step, one entry at a time, so a program must ke
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import MappingProxyType
@@ -175,7 +175,7 @@ def _collected(package: str) -> Mapping[str, Program]:
     return MappingProxyType(collected)
 
 
-def target(program: Program) -> Callable[..., tuple[float, Gradients]]:
+def target(program: Program) -> Callable[..., tuple[float, Mapping[str, Any]]]:
     """A program as a NumPy target: its value, and the gradient by every input of its loss that gets one.
 
     Parameters
@@ -193,14 +193,34 @@ def target(program: Program) -> Callable[..., tuple[float, Gradients]]:
     wanted = [name for name in differentiable(get_loss(program.loss).declaration) if name in signature.parameters]
 
     @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> tuple[float, Gradients]:
+    def run(*args: Any, **kwargs: Any) -> tuple[float, Mapping[str, Any]]:
         inputs = in_one_dtype(signature.bind(*args, **kwargs).arguments)
+
+        def gradients() -> Gradients:
+            with np.errstate(all="ignore"):
+                grads = slopes(function, inputs, [name for name in wanted if inputs.get(name) is not None])
+                return program.gradients(grads, inputs) if program.gradients else grads
+
         with np.errstate(all="ignore"):
-            value = float(np.real(function(**inputs)))
-            grads = slopes(function, inputs, [name for name in wanted if inputs.get(name) is not None])
-            return value, program.gradients(grads, inputs) if program.gradients else grads
+            return float(np.real(function(**inputs))), _WhenRead(gradients)
 
     return run
+
+
+class _WhenRead(Mapping[str, Any]):
+    """Gradients that are computed when one is read: of many calls, the value alone is wanted."""
+
+    def __init__(self, compute: Callable[[], Gradients]) -> None:
+        self._computed = cache(compute)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._computed()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._computed())
+
+    def __len__(self) -> int:
+        return len(self._computed())
 
 
 def in_one_dtype(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Calls:
             raise NoNumber
         self.count += 1
         inputs: Mapping[str, Any] = {k: rounded(v, self.dtype) for k, v in sheet.call(x).items()}
-        outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction))
+        outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
         if outcome.trouble or outcome.value is None or not np.all(np.isfinite(outcome.value)):
             raise NoNumber
         return float(np.sum(outcome.value))

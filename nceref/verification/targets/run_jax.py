@@ -30,7 +30,8 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     assert target.program is not None
     with _double(request), jax.default_device(jax.devices(request.device)[0]):
         inputs = _native(request, floats)
-        tracked = {n: x for n, x in inputs.items() if gradients and n in request.differentiable - floats}
+        wanted = request.differentiable - floats if gradients and request.mode != "no-grad" else frozenset()
+        tracked = {n: x for n, x in inputs.items() if n in wanted}
 
         def total(variables: Mapping[str, Any]) -> Any:
             returned = target.program({**inputs, **variables}, request.reduction, lambda x: x)  # type: ignore[misc]

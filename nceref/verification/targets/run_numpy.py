@@ -40,7 +40,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     handed, kept = _native(request), _native(request)
     returned = target.program(handed, request.reduction, lambda instance: instance)
     value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    given = _named(grads, target, request) if gradients else {}
+    given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
     why = "the target returns no gradients" if not grads_by_input else "the target returns no gradient of it"
