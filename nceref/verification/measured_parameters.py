@@ -1,6 +1,6 @@
 """What a module holds in the place of an input: measured, by which function of it the value is the reference's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,12 +11,14 @@ from nceref.spec import Array, Parameter, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.diagnosis.intended import intended
-from nceref.verification.parametrization import PARAMETRIZATIONS, candidates, representable
+from nceref.verification.parametrization import PARAMETRIZATIONS, candidates
 from nceref.verification.records import Probe
 from nceref.verification.request import Request
 
-_FACTORS = (1.0, 0.5, 2.0, 1.5)
+_FACTORS = (0.5, 2.0, 1.5)
 """Of a scalar: one number may be a fixed point of two functions."""
+_ROOM = 64.0
+"""Times the bound: what is held is a rounded number. Two functions are much farther apart, and the judge is strict."""
 
 
 def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str, str]]:
@@ -73,11 +75,12 @@ def _sorted_out(
     request: Request, run: Any, choices: Mapping[str, Sequence[str]], dtype: str
 ) -> tuple[list[Forms], list[Forms], str]:
     """The parametrizations that fit, others that can be called at least, and the first trouble."""
+    probes = _probes(request, run, choices, dtype)
     verdicts: dict[str, list[Forms]] = {}
     trouble = ""
     for combination in product(*choices.values()):
         forms = dict(zip(choices, combination, strict=True))
-        verdict, sentence = _verdict(request, run, forms, dtype)
+        verdict, sentence = _verdict(run, forms, probes)
         verdicts.setdefault(verdict, []).append(forms)
         trouble = trouble or sentence
     # A loss with another factor, or a constant beside it, is told apart from one with another temperature.
@@ -101,7 +104,7 @@ def _choices(request: Request, parameter: Parameter) -> tuple[str, ...]:
     return (stated,) if stated else candidates(parameter)
 
 
-def _verdict(request: Request, run: Any, forms: Forms, dtype: str) -> tuple[str, str]:
+def _verdict(run: Any, forms: Forms, probes: Iterable[Probe]) -> tuple[str, str]:
     """How the value goes with the scalars that are held; for ``trouble``, the reason.
 
     It is ``right``, ``parallel`` (the reference times a factor, or with a constant beside it, the same for all), or
@@ -110,12 +113,12 @@ def _verdict(request: Request, run: Any, forms: Forms, dtype: str) -> tuple[str,
     run.forms.clear()
     run.forms.update(forms)
     pairs: list[Pair] = []
-    for probe in _probes(request, run, forms, dtype):
+    for probe in probes:
         outcome = run(probe)
         if outcome.trouble:
             return "trouble", outcome.sentence
         assert probe.bounds is not None
-        pairs.append(Pair(*(float(np.sum(x)) for x in (outcome.value, probe.value, probe.bounds.value))))
+        pairs.append(Pair(*(float(np.sum(x)) for x in (outcome.value, probe.value, _ROOM * probe.bounds.value))))
         if not _parallel(pairs):
             return "wrong", ""
     right = all(abs(pair.theirs - pair.reference) <= pair.bound for pair in pairs)
@@ -146,27 +149,18 @@ def _scaled(first: Pair, other: Pair) -> float:
     return first.bound * abs(other.reference / first.reference) if first.reference else np.nan
 
 
-def _probes(request: Request, run: Any, forms: Mapping[str, str], dtype: str) -> Iterator[Probe]:
+def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> list[Probe]:
     """One case of the corpus with several values of the scalars that are held."""
     cases = designed_inputs(request.loss, request.settings, "quick", dtype, request.seed, run.target.fixed)
-    scalars = {name: form for name, form in forms.items() if form != "transpose"}
 
-    def probe_of(inputs: Mapping[str, Any]) -> Probe:
-        held = {n: representable(form, inputs[n], dtype) for n, form in scalars.items() if _number(inputs.get(n))}
-        answered = evaluate(
-            request.loss, {**inputs, **held}, dtype, request.reduction, request.algorithm, forms=scalars
-        )
+    def probe_of(inputs: Mapping[str, Any], factor: float) -> Probe:
+        moved = {n: factor * x if n in names and isinstance(x, float) else x for n, x in inputs.items()}
+        answered = evaluate(request.loss, moved, dtype, request.reduction, request.algorithm)
         return intended(answered, request.intended)
 
-    base = next((inputs for _, inputs in cases if not probe_of(inputs).skip), {})
-    for factor in _FACTORS if base else ():
-        probe = probe_of({n: factor * x if n in forms and _number(x) else x for n, x in base.items()})
-        if not probe.skip:
-            yield probe
-
-
-def _number(x: Any) -> bool:
-    return isinstance(x, float)
+    first = next((probe for _, inputs in cases if not (probe := probe_of(inputs, 1.0)).skip), None)
+    rest = [] if first is None else [probe_of(first.inputs, factor) for factor in _FACTORS]
+    return [] if first is None else [first, *(probe for probe in rest if not probe.skip)]
 
 
 def _refused(request: Request, run: Any, trouble: str) -> str:

@@ -100,7 +100,9 @@ def test_the_name_of_a_parameter_says_what_it_stands_for(path, inputs, meant):
 
 
 def module(**shapes):
-    named = [(path.replace("__", "."), SimpleNamespace(shape=shape)) for path, shape in shapes.items()]
+    named = [
+        (path.replace("__", "."), SimpleNamespace(shape=shape, requires_grad=True)) for path, shape in shapes.items()
+    ]
     return lambda: SimpleNamespace(named_parameters=lambda: named)
 
 
@@ -118,7 +120,9 @@ def module(**shapes):
     ],
 )  # fmt: skip
 def test_parameters_are_found_by_name_where_one_can_be_meant(loss, shapes, stated, sought, held):
-    assert find_parameters(get_loss(loss).declaration, "theirs", module(**shapes), stated, sought) == held
+    answer, others = find_parameters(get_loss(loss).declaration, "theirs", module(**shapes), stated, sought)
+    assert answer == held
+    assert {*others} == {path.replace("__", ".") for path in shapes} - {*held.values()}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_a_class_that_cannot_be_constructed_holds_nothing_that_is_looked_for():
     def fails():
         raise ValueError
 
-    assert find_parameters(INFO_NCE.declaration, "theirs", fails, {}, ("temperature",)) == {}
+    assert find_parameters(INFO_NCE.declaration, "theirs", fails, {}, ("temperature",)) == ({}, ())
     with pytest.raises(TargetError, match=r"theirs cannot be constructed.*raises ValueError"):
         find_parameters(INFO_NCE.declaration, "theirs", fails, {"temperature": "tau"}, ())
 
@@ -193,8 +197,9 @@ def test_what_cannot_be_measured_is_left_and_asked_for():
     assert measured(other, param={"temperature": "exp(p)"}) == ({"temperature": "exp"}, {})
 
 
-@pytest.mark.parametrize("form", SCALARS)
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize(
+    ("form", "dtype"), [("exp", "float64"), ("exp", "float16"), *((form, "float32") for form in SCALARS)]
+)
 def test_the_gradient_is_judged_through_the_derivative(form, dtype):
     forms = {"temperature": form}
     probes = [p for p in corpus(INFO_NCE.declaration, {}, suite="quick", dtype=dtype, forms=forms) if not p.skip]
@@ -317,6 +322,20 @@ def test_a_detached_parameter_is_named(theirs, name, loss, init, id):
     assert nceref.verify(target, loss, init=init, **QUICK).ok
     report = nceref.verify(target, loss, init={"detached": True, **init}, **QUICK)
     assert [d.id for d in report.diagnosis] == [id]
+
+
+def test_parameters_that_stand_for_no_input_are_said_to_be_unjudged(theirs, torch):
+    class Projected(theirs.Learned):
+        def __init__(self, temperature):
+            super().__init__(temperature)
+            self.head = torch.nn.Linear(3, 3)
+            self.shift = torch.nn.Parameter(torch.zeros(2), requires_grad=False)
+
+    report = nceref.verify(Projected, "info_nce", **QUICK)
+    assert (
+        "not judged: the gradient of 2 parameters of the module (head.weight, head.bias)"
+        in report.environment["arguments"]
+    )
 
 
 def test_another_difference_is_named_beside_the_parameter(theirs):

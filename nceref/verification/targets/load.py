@@ -2,12 +2,14 @@
 
 import inspect
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
+from nceref.output.words import counted
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.aliases import match_input
@@ -127,11 +129,14 @@ def _bound(
     if framework == "torch" and is_module(callee.thing):
         holding = callee.holding(stated, names, unsought)
         try:
-            return holding, holding.bind(names)
+            # Of what was left alone, who has asked for it says so.
+            rest = tuple(path for path in holding.others if path not in unsought.values())
+            return replace(holding, others=rest), holding.bind(names)
         except TargetError:
             # What was found by name may be handed over by position.
             if stated or not holding.held:
                 raise
+        callee = replace(callee, others=(*holding.held.values(), *holding.others))
     return callee, callee.bind(names)
 
 
@@ -224,7 +229,17 @@ def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init
     once = {n: x for n, x in callee.presets.items() if n not in init and match_input(n, callee.held) and _number(x)}
     parts += [f"{n} = {x:g} of the constructor" for n, x in once.items()]
     parts += [f"{n} = {x:g}" for n, x in fixed.items() if n not in bound.inputs]
-    return ", ".join(parts)
+    return ", ".join([*parts, *_unjudged(callee.others)])
+
+
+def _unjudged(paths: Sequence[str]) -> list[str]:
+    """What is said of parameters of a module that stand for no input."""
+    listed = ", ".join(paths[:_NAMED]) + ", ..." * (len(paths) > _NAMED)
+    return [f"not judged: the gradient of {counted(len(paths), 'parameter')} of the module ({listed})"] * bool(paths)
+
+
+_NAMED = 3
+"""Parameters that are named."""
 
 
 def _arrow(name: str, parameter: str) -> str:

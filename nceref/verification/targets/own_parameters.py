@@ -28,7 +28,7 @@ def find_parameters(
     instance: Callable[[], Any],
     stated: Mapping[str, str],
     sought: Iterable[str],
-) -> dict[str, str]:
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Which parameters of a module play the part of which inputs.
 
     Parameters
@@ -46,8 +46,10 @@ def find_parameters(
 
     Returns
     -------
-    dict
+    held : dict
         Input to path.
+    others : tuple of str
+        Paths of all other parameters that are trained.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def find_parameters(
         If a path is stated, and no module can be constructed.
     """
     try:
-        shapes = {path: tuple(p.shape) for path, p in instance().named_parameters()}
+        parameters = dict(instance().named_parameters())
     # What a constructor raises when it is called with typical numbers is no fault of the target, unless it is needed.
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
@@ -66,7 +68,8 @@ def find_parameters(
             why = str(error) if isinstance(error, NcerefError) else f"its constructor raises {reason(error)}"
             msg = f"{name} cannot be constructed, so that its parameters are not known: {why}"
             raise TargetError(msg) from error
-        return {}
+        return {}, ()
+    shapes = {path: tuple(p.shape) for path, p in parameters.items()}
     declared = {p.name: p for p in loss.parameters}
     for input_, path in stated.items():
         _must_fit(declared[input_], path, shapes, name)
@@ -75,7 +78,8 @@ def find_parameters(
     # One number that is missing, and one parameter that could be it: its part is measured, whatever its name.
     numbers = [n for n in rest if n not in held and isinstance(declared[n], Scalar)]
     paths = [path for path, shape in shapes.items() if path not in held.values() and all(n == 1 for n in shape)]
-    return held | (dict(zip(numbers, paths, strict=True)) if len(numbers) == len(paths) == 1 else {})
+    held |= dict(zip(numbers, paths, strict=True)) if len(numbers) == len(paths) == 1 else {}
+    return held, tuple(n for n, p in parameters.items() if p.requires_grad and n not in held.values())
 
 
 def _must_fit(parameter: Parameter, path: str, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:
