@@ -209,7 +209,7 @@ EXAMPLES = (
         " --junit made.xml --repro made.py",
         1,
         json="made.json",
-        keys=REPORT | {"diagnosis[]": "fix, id, sentence, threads"},
+        keys=REPORT | {"diagnosis[]": "fix, formula, id, reference, sentence, threads"},
     ),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",
