@@ -141,7 +141,7 @@ def _replaced(probe: Probe, names: Sequence[str], letter: str, first: int) -> di
 
 def _depends(observation: Observation, inputs: Inputs, calls: FreshCalls) -> bool | None:
     """Whether the value moves with the inputs; None without an answer."""
-    moved = calls.outcome(replace(observation.probe, inputs=inputs, id="replaced"))
+    moved = calls.outcome(replace(observation.probe, inputs=inputs, id="replaced", mode="no-grad"))
     if moved is None or moved.trouble or np.shape(moved.value) != np.shape(observation.outcome.value):
         return None
     was, now = np.asarray(observation.outcome.value), np.asarray(moved.value)
