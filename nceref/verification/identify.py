@@ -18,7 +18,7 @@ from nceref.verification.verifier import verify_with
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
 _FAR = "unexplained"
-_MEASURED = 5
+_MEASURED = 2
 """Losses as which a target is measured that is none of them."""
 
 
@@ -89,7 +89,8 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
         tried.sort(key=lambda candidate: candidate.distance)
         # Only where nothing is nearer: measuring takes longer than trying.
         if tried and _unexplained(tried[0]):
-            names = [candidate.loss for candidate in tried if _unexplained(candidate)][:_MEASURED]
+            unexplained = sorted(filter(_unexplained, tried), key=_right_bits, reverse=True)
+            names = [candidate.loss for candidate in unexplained][:_MEASURED]
             again = [Candidate(n, verify_with(target, n, child=child, **{"suite": "quick", **options})) for n in names]
             again.sort(key=_marks)
             tried = again + [candidate for candidate in tried if candidate.loss not in names]
@@ -104,6 +105,12 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
 
 def _unexplained(candidate: Candidate) -> bool:
     return [d.id for d in candidate.report.diagnosis] == [_FAR]
+
+
+def _right_bits(candidate: Candidate) -> float:
+    """How near the values are, in the mean over the cases."""
+    bits = [r.bits for r in candidate.report.results if r.quantity == "value" and r.bits is not None]
+    return sum(bits) / len(bits) if bits else 0.0
 
 
 def _marks(candidate: Candidate) -> float:

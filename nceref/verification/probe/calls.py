@@ -1,7 +1,8 @@
 """Calls of a target on rows that are made for it, and what they give."""
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from nceref.verification.corpus.rounding import rounded
 from nceref.verification.probe.sheet import Sheet
 from nceref.verification.records import Outcome, Probe
 
-MOST = 4000
+MOST = 1500
 """Calls of one target."""
+PATIENCE = 30.0
+"""Seconds that calls of one target may take in all: a slow one is not measured."""
 _UNIT = 2.0**-53
 _ROOM, _FLOAT32 = 4096.0, 64.0
 """Roundings that a value may be off by, in units of the larger of 1 and itself; of coarser formats than float64."""
@@ -33,7 +36,7 @@ class Calls:
     dtype: str = "float64"
     reduction: str = "mean"
     count: int = 0
-    known: dict[Any, float] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -52,11 +55,13 @@ class Calls:
         NoNumber
             If there is none.
         """
-        if self.count >= MOST:
+        if self.count >= MOST or self.seconds > PATIENCE:
             raise NoNumber
         self.count += 1
         inputs: Mapping[str, Any] = {k: rounded(v, self.dtype) for k, v in sheet.call(x).items()}
+        start = time.monotonic()
         outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
+        self.seconds += time.monotonic() - start
         if outcome.trouble or outcome.value is None or not np.all(np.isfinite(outcome.value)):
             raise NoNumber
         return float(np.sum(outcome.value))

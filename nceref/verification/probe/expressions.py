@@ -50,6 +50,20 @@ def quantity(name: str | Exponential, values: Values) -> float:
     return QUANTITIES[name](values) if name in QUANTITIES else values[name]
 
 
+def joined(factors: "Factors", more: "Factors") -> "Factors":
+    """The product of both, in the order in which it is written."""
+    powers: dict[Any, float] = {}
+    for name, power in (*factors, *more):
+        powers[name] = powers.get(name, 0.0) + power
+    return tuple(sorted(((n, p) for n, p in powers.items() if p), key=lambda x: _rank(x[0])))
+
+
+def _rank(name: "str | Exponential") -> tuple[int, str]:
+    """Sizes first, then what divides or multiplies similarities."""
+    text = str(name)
+    return (0 if text[0] in "CKMNPV" else 1 if text in _SHARPNESS else 2), text
+
+
 def scaled(expression: Expression, factor: float) -> Expression:
     """A multiple of an expression."""
     return tuple(Product(term.number * factor, term.factors) for term in expression)
@@ -59,19 +73,13 @@ def divided(expression: Expression, by: Expression) -> Expression:
     """A sum over one term; as it is where there are more."""
     if len(by) != 1:
         return expression
-    out = []
-    for term in expression:
-        powers: dict[Any, float] = dict(term.factors)
-        for name, power in by[0].factors:
-            powers[name] = powers.get(name, 0.0) - power
-        out.append(Product(term.number / by[0].number, tuple((n, p) for n, p in powers.items() if p)))
-    return tuple(out)
+    inverse = tuple((name, -power) for name, power in by[0].factors)
+    return tuple(Product(term.number / by[0].number, joined(term.factors, inverse)) for term in expression)
 
 
 _SIZES: dict[str, Callable[[Values], float]] = {
     "N - 1": lambda v: v["N"] - 1, "N + 1": lambda v: v["N"] + 1, "2N": lambda v: 2 * v["N"],
     "2N - 1": lambda v: 2 * v["N"] - 1, "2N - 2": lambda v: 2 * v["N"] - 2,
-    "N(N - 1)/2": lambda v: v["N"] * (v["N"] - 1) / 2,
     "M + 1": lambda v: v["M"] + 1, "K + 1": lambda v: v["K"] + 1, "C - 1": lambda v: v["C"] - 1,
     "P + 1": lambda v: v["P"] + 1, "N + M": lambda v: v["N"] + v["M"], "N + K": lambda v: v["N"] + v["K"],
 }  # fmt: skip
@@ -81,8 +89,9 @@ _EXPONENTIALS: dict[str, Callable[[Values], float]] = {
 }  # fmt: skip
 _LOGARITHMS: dict[str, Callable[[Values], float]] = {
     f"log {name}" if " " not in name else f"log({name})": lambda v, name=name: math.log(quantity(name, v))  # type: ignore[misc]
-    for name in ("N", "N - 1", "2N", "2N - 1", "2N - 2", "M", "M + 1", "K", "K + 1", "C", "T", "t", "N(N - 1)/2")
+    for name in ("N", "N - 1", "2N", "2N - 1", "2N - 2", "M", "M + 1", "K", "K + 1", "C", "T", "t")
 }
+_LOGARITHMS["log(N(N - 1)/2)"] = lambda v: math.log(v["N"] * (v["N"] - 1) / 2)
 QUANTITIES: dict[str, Callable[[Values], float]] = {**_SIZES, **_EXPONENTIALS, **_LOGARITHMS}
 _SHARPNESS = ("T", "t", "s")
 
@@ -129,9 +138,9 @@ def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
         q = np.sum(weight * ratio, axis=-1) / np.sum(weight, axis=-1)
         fits = np.all(np.abs(v - q[..., None] * e) <= room, axis=-1)
     for i, j, k in zip(*np.nonzero(fits), strict=True):
-        factors = (*a[i], *b[j], *c[k])
+        factors = joined((*a[i], *b[j]), c[k])
         number, simple = _simple(float(q[i, j, k]), float(np.min(room / np.abs(e[i, j, k]))))
-        cost = sum(1 + 0.1 * len(name) + 0.2 * abs(abs(p) - 1) for name, p in factors)
+        cost = sum(1 + 0.1 * len(str(name)) + 0.2 * abs(abs(p) - 1) for name, p in factors)
         if best is None or (not simple, cost) < best[0]:
             best = (not simple, cost), (Product(number, factors),)
     return None if best is None else best[1]
@@ -154,7 +163,7 @@ def _tabulated(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Fact
 def _quantities(where: Sequence[Values]) -> tuple[list[Factors], list[Factors], list[Factors]]:
     """Sizes, powers of the temperature or scale, and one more quantity: what the products are of."""
     known = sorted(set.intersection(*(set(w) for w in where)))
-    letters = ("N", "M", "K", "C")
+    letters = ("N", "M", "K", "C", "V")
     sizes: list[Factors] = [(), *(((x, p),) for x in (*letters, *_SIZES) for p in (1.0, -1.0)), (("N", -2.0),)]
     sizes += [(("N", -1.0), (x, p)) for x in (*letters[1:], "P", *_SIZES) for p in (1.0, -1.0)]
     powers: list[Factors] = [(), *(((x, p),) for x in _SHARPNESS for p in (-1.0, 1.0, -2.0, 2.0, -0.5, 0.5))]
@@ -171,7 +180,7 @@ def _simple(q: float, room: float) -> tuple[float, bool]:
     return (q, False) if unknown else (near, True)
 
 
-def _can(name: str, where: Sequence[Values]) -> bool:
+def _can(name: str | Exponential, where: Sequence[Values]) -> bool:
     try:
         return all(math.isfinite(quantity(name, w)) for w in where)
     except (KeyError, OverflowError, ValueError):
@@ -179,7 +188,7 @@ def _can(name: str, where: Sequence[Values]) -> bool:
 
 
 _ADDED: tuple[tuple[tuple[str, float], ...], ...] = (
-    (), (("N", 1.0),), (("N", -1.0),), (("N", -2.0),), *(((x, 1.0),) for x in _LOGARITHMS),
+    (), (("N", 1.0),), (("N", -1.0),), (("C", -1.0),), *(((x, 1.0),) for x in _LOGARITHMS),
     (("T", -1.0),), (("T", 1.0),), (("t", 1.0),),
     (("e^(1/T)", 1.0),), (("e^(-1/T)", 1.0),), (("b", 1.0),), (("m", 1.0),), (("s", 1.0), ("m", 1.0)), (("P", 1.0),),
 )  # fmt: skip
@@ -187,6 +196,19 @@ _ADDED: tuple[tuple[tuple[str, float], ...], ...] = (
 
 def _sum(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
     """Two terms with simple coefficients."""
+    for outer in _OUTER:
+        if all(_can(name, where) for name, _ in outer):
+            scale = np.array([Product(1.0, outer).value(w) for w in where])
+            inner = _two_terms(v / scale, room / scale, where)
+            if inner is not None:
+                return tuple(Product(t.number, joined(t.factors, outer)) for t in inner)
+    return None
+
+
+_OUTER: tuple[Factors, ...] = ((), (("N", -1.0),), (("N", -1.0), ("T", -1.0)), (("N", -1.0), ("t", 1.0)))
+
+
+def _two_terms(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
     usable = [f for f in _ADDED if all(_can(name, where) for name, _ in f) or not f]
     columns = [np.array([Product(1.0, f).value(w) for w in where]) for f in usable]
     fits: list[tuple[float, Expression]] = []

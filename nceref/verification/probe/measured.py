@@ -16,7 +16,7 @@ from nceref.verification.probe.pattern import Formula
 from nceref.verification.probe.recover import formula_of, scalars, sharpness, sheets
 from nceref.verification.probe.sheet import Sheet, sheet
 from nceref.verification.probe.structure import structure
-from nceref.verification.probe.words import side_by_side
+from nceref.verification.probe.words import side_by_side, writable
 from nceref.verification.records import Diagnosis, Outcome, Probe
 
 FRESH = 10
@@ -71,7 +71,7 @@ def measured(
         trial = None if formula is None else confirmed(calls, formula, loss, settings)
     except NoNumber:
         return None
-    if formula is None or trial is None:
+    if formula is None or trial is None or not writable(formula, made[0]):
         return None
     if usual is not None and usual.pattern.refinement != formula.pattern.refinement:
         usual = _reference(loss, settings, reduction, formula.pattern.refinement) or usual
@@ -131,9 +131,9 @@ def confirmed(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str,
 
 
 def _fresh(loss: Loss, settings: Mapping[str, Any], number: int, rng: Any) -> Sheet | None:
-    sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1), ("V", 2))}
+    sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1))}
     chosen = scalars(loss, float(rng.uniform(0.15, 1.2)), float(rng.uniform(0.1, 0.9)))
-    return sheet(loss, settings, {**sizes, "E": sizes["D"]}, chosen, 100 + number)
+    return sheet(loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5))}, chosen, 100 + number)
 
 
 def _value(sheet: Sheet, x: Any, calls: Calls) -> float:
@@ -170,7 +170,11 @@ def _known_reference(
     try:
         links = structure(calls, made[0], np.random.default_rng(0))
         formula = formula_of(calls, made, links, refinement)
-        return formula if formula is not None and _holds(calls, formula, loss, given) else None
+        return (
+            formula
+            if formula is not None and writable(formula, made[0]) and _holds(calls, formula, loss, given)
+            else None
+        )
     except (NoNumber, InputError):
         return None
 
@@ -191,9 +195,9 @@ def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...]) -> str:
     what = f"different: {'; '.join(differences)}" if differences else "the reference is no formula of this kind"
     low, high = trial.sharpness
     warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
-    what_is = "the sum of your rows" if calls.reduction == "none" else "your loss"
+    whose = " of the sum of your rows" if calls.reduction == "none" else ""
     return (
-        f"measured on {calls.count} calls, {what_is} is the formula below, which predicts {trial.calls} fresh calls"
-        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}) to {trial.off:.2g} of their size, where the"
+        f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} of them that were kept for that"
+        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}) to {trial.off:.2g} of their size; the"
         f" reference is off by up to {trial.reference_off:.2g}; {what}"
     )

@@ -140,6 +140,11 @@ def fitted(model: Model, s: Any, y: Any, noise: float, patience: int = 14) -> tu
     patience : int
         Steps after which progress must be fast.
     """
+    with np.errstate(all="ignore"):
+        return _fitted(model, s, y, noise, patience)
+
+
+def _fitted(model: Model, s: Any, y: Any, noise: float, patience: int) -> tuple[Model, float]:
     value, columns = model.jacobian(s)
     costs: list[float] = []
     cost, damping = float(np.sum((value - y) ** 2)), 1e-3

@@ -196,7 +196,7 @@ def _model(places: _Places, sharpness: float) -> Model:
         if key[0] == SINGLE:
             numbers["d"][k], fixed["d"][k] = 1.0, True
             # What belongs together pulls.
-            numbers["b"][list(names["b"]).index(key)] *= -1.0 if _together(key) else 1.0
+            numbers["b"][list(names["b"]).index(key)] *= -1.0 if belongs_together(key) else 1.0
             mine = c[np.isin(group, np.flatnonzero(inner == k))]
             fixed["c"][mine] = False
     return Model(places.linear, group, pair, c, b, outer, inner, numbers, fixed)
@@ -205,10 +205,11 @@ def _model(places: _Places, sharpness: float) -> Model:
 def _unit(keys: list[Key], used: Any) -> int:
     """The number that the others of a sum are measured by: of what does not belong together, of the most members."""
     count = {int(k): int(np.sum(used == k)) for k in used}
-    return max(count, key=lambda k: (not _together(keys[k]), count[k], -k))
+    return max(count, key=lambda k: (not belongs_together(keys[k]), count[k], -k))
 
 
-def _together(key: Key) -> bool:
+def belongs_together(key: Key) -> bool:
+    """Whether a kind is of pairs that belong together."""
     return bool(key[3] if key[0] in (ALL, SINGLE) else key[2])
 
 
@@ -244,8 +245,8 @@ class Formula:
                 expression = self.terms.get((kind, plain(key)))
                 if expression is None:
                     return np.full(len(xs), np.nan)
-                model.numbers[kind][k] = value_of(expression, {**sheet.symbols, **symbols(key)})
-        model.numbers["offset"][0] = value_of(self.terms["offset", ()], sheet.symbols)
+                model.numbers[kind][k] = value_of(expression, {**sheet.quantities, **symbols(key)})
+        model.numbers["offset"][0] = value_of(self.terms["offset", ()], sheet.quantities)
         return model.value(similarities(self.how, sheet, xs)) - (own_weights(model, names) if self.own else 0.0)
 
 

@@ -1,7 +1,7 @@
 """From calls of a target to the formula that they follow: one pattern at several sheets, and what its numbers are."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from nceref.verification.probe.expressions import Expression, divided, expressio
 from nceref.verification.probe.model import Model, fitted, solved
 from nceref.verification.probe.pattern import (
     REFINEMENTS,
+    SINGLE,
     Arrangement,
     Formula,
     Key,
+    belongs_together,
     own_weights,
     pattern,
     plain,
@@ -27,16 +29,17 @@ from nceref.verification.probe.structure import Structure
 
 SIZES = (
     {"N": 5, "D": 16, "E": 16, "C": 3, "M": 3, "K": 4, "V": 2},
-    {"N": 6, "D": 9, "E": 9, "C": 4, "M": 5, "K": 3, "V": 2},
-    {"N": 4, "D": 11, "E": 11, "C": 3, "M": 4, "K": 6, "V": 2},
+    {"N": 6, "D": 9, "E": 9, "C": 4, "M": 5, "K": 3, "V": 3},
+    {"N": 4, "D": 11, "E": 11, "C": 3, "M": 4, "K": 6, "V": 4},
     {"N": 7, "D": 8, "E": 8, "C": 5, "M": 6, "K": 5, "V": 2},
-    {"N": 8, "D": 10, "E": 10, "C": 4, "M": 2, "K": 7, "V": 2},
+    {"N": 8, "D": 10, "E": 10, "C": 4, "M": 2, "K": 7, "V": 3},
 )
 """In the first, rows are long enough for any similarities."""
 TEMPERATURES = (0.5, 0.6, 0.43, 0.7, 0.54)
 SHARES = (0.5, 0.2, 0.8, 0.35, 0.65)
 """Where in their typical range other scalars are."""
 LENGTHS = (0.6, 1.6)
+_BIASES = (-5.0, -10.0, 5.0)
 _STARTS = (1.0, 2.0, -1.0, 0.25, 0.5)
 
 
@@ -136,9 +139,11 @@ def _candidates(
         # Kinds that tell nothing apart here are none.
         if shape is not None:
             patterns.setdefault(tied(sheet, shape, 1.0)[0].free.size, shape)
+    # What is curved may be linear in another similarity.
+    linear = [replace(shape, single=frozenset()) for shape in list(patterns.values())[:1] if shape.single]
     usual, *others = sorted(tried(sheet), key=lambda how: how is not like)
-    yield from ((usual, shape) for shape in patterns.values())
-    yield from ((how, shape) for how in others for shape in list(patterns.values())[:1])
+    yield from ((usual, shape) for shape in (*linear, *patterns.values()))
+    yield from ((how, shape) for how in others for shape in (*linear, *list(patterns.values())[:1]))
 
 
 def _fits(calls: Calls, made: list[Sheet], drawn: Any, how: Similarity, shape: Arrangement, chances: int) -> list[Fit]:
@@ -197,6 +202,10 @@ class _Problem:
             return
         for power in _STARTS if self.names["b"] else _STARTS[:1]:
             yield self.start.with_numbers({**numbers, "b": power * numbers["b"]})
+        # A bias of every logit moves the weights of both kinds of pairs apart.
+        if any(key[0] == SINGLE for key in self.names["c"]):
+            signs = np.array([-1.0 if belongs_together(key) else 1.0 for key in self.names["c"]])
+            yield from (self.start.with_numbers({**numbers, "c": np.exp(bias * signs)}) for bias in _BIASES)
 
 
 def sharpness(sheet: Sheet) -> float:
@@ -226,7 +235,7 @@ def _formula(how: Similarity, shape: Arrangement, fits: list[Fit]) -> Formula | 
     for fit in fits:
         for kind, keys in fit.names.items():
             for k, key in enumerate(keys):
-                where = {**fit.sheet.symbols, **symbols(key)}
+                where = {**fit.sheet.quantities, **symbols(key)}
                 entry = (float(fit.model.numbers[kind][k]), float(fit.off[kind][k]), where)
                 wanted.setdefault((kind, plain(key)), []).append(entry)
     for name, entries in wanted.items():
@@ -238,7 +247,7 @@ def _formula(how: Similarity, shape: Arrangement, fits: list[Fit]) -> Formula | 
     for own in (False, True):
         offsets = [
             (float(f.model.numbers["offset"][0]) + (own_weights(f.model, f.names) if own else 0.0),
-             float(f.off["offset"][0]) + 1e-12, f.sheet.symbols) for f in fits
+             float(f.off["offset"][0]) + 1e-12, f.sheet.quantities) for f in fits
         ]  # fmt: skip
         expression = expression_of(*zip(*offsets, strict=True))
         if expression is not None:

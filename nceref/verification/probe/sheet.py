@@ -55,7 +55,7 @@ class Sheet:
     def _length(self, name: str) -> int:
         if self.logits:
             return int(np.shape(self.inputs[self.blocks[0][0]])[[b for b, _ in self.blocks].index(name)])
-        return len(self.inputs[name])
+        return int(np.prod(np.shape(self.inputs[name])[:-1]))
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -73,8 +73,12 @@ class Sheet:
         out = {}
         for u, node in enumerate(self.nodes):
             letter = letters[node.block]
+            views = not self.logits and np.ndim(self.inputs[node.block]) == 3
+            sample = node.row % len(self.inputs[node.block]) if views else node.row
             if letter in given:
-                out[u] = int(self.inputs[given[letter].name][node.row])
+                out[u] = int(self.inputs[given[letter].name][sample])
+            elif views:
+                out[u] = sample
             elif letter in kinds:
                 out[u] = node.row
         return out
@@ -86,8 +90,13 @@ class Sheet:
     @cached_property
     def _companions(self) -> list[int]:
         every = range(len(self.nodes))
-        return [sum(v != u and self.nodes[v].block == self.nodes[u].block and self.together(u, v) for v in every)
-                for u in every]  # fmt: skip
+        return [sum(v != u and self.together(u, v) for v in every) for u in every]
+
+    @cached_property
+    def quantities(self) -> dict[str, float]:
+        """The symbols, and how many belong to a node where it is the same number for all."""
+        alike = bool(self.classes) and not self.logits and len(set(self._companions)) == 1
+        return {**self.symbols, **({"P": float(self._companions[0])} if alike else {})}
 
     def together(self, u: int, v: int) -> bool:
         """Whether two nodes belong together: of one class, or where there are none, of one sample."""
@@ -98,14 +107,14 @@ class Sheet:
         return a.block != b.block and letters[a.block] == letters[b.block] and a.row == b.row
 
     def companions(self, u: int) -> int:
-        """How many other nodes of the same input belong to a node."""
+        """How many other nodes belong to a node."""
         return self._companions[u]
 
     def count(self, u: int) -> float:
         """The number that is given for the class of a node, such as its samples in a training set; 1 without one."""
         letter = dict(self.blocks)[self.nodes[u].block]
-        given = [p for p in self.loss.parameters
-                 if isinstance(p, Array) and p.shape == (letter,) and self.inputs.get(p.name) is not None]  # fmt: skip
+        counts = [p for p in self.loss.parameters if isinstance(p, Array) and p.like in ("counts", "prior")]
+        given = [p for p in counts if p.shape == (letter,) and self.inputs.get(p.name) is not None]
         return float(self.inputs[given[0].name][self.nodes[u].row]) if given else 1.0
 
     def call(self, x: Any) -> dict[str, Any]:
@@ -119,8 +128,11 @@ class Sheet:
             return {**self.inputs, self.blocks[0][0]: x}
         out, start = dict(self.inputs), 0
         for name, _ in self.blocks:
-            out[name] = x[start : start + len(self.inputs[name])]
-            start += len(self.inputs[name])
+            rows = x[start : start + self._length(name)]
+            shape = np.shape(self.inputs[name])
+            # View by view, as the rows of a loss are.
+            out[name] = np.swapaxes(rows.reshape(shape[1], shape[0], -1), 0, 1) if len(shape) == 3 else rows
+            start += self._length(name)
         return out
 
 
@@ -160,12 +172,12 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
                 inputs[p.name] = float(given)
     given_arrays = [p for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None]
     rows = [p for p in given_arrays if p.embedding]
-    if any(np.ndim(inputs[p.name]) != 2 for p in rows) or len({np.shape(inputs[p.name])[1] for p in rows}) > 1:
+    if len({np.shape(inputs[p.name])[-1] for p in rows}) > 1:
         return None
     symbols = {letter(p): inputs[p.name] for p in loss.parameters if isinstance(p, Scalar) and p.name in inputs}
     if rows:
         blocks = tuple((p.name, p.shape[0]) for p in rows)
-        used = {letter for p in rows for letter in p.shape}
+        used = {x for p in rows for x in (p.alternative if np.ndim(inputs[p.name]) == 3 and p.alternative else p.shape)}
         return Sheet(loss, inputs, blocks, False, {**{k: sizes[k] for k in used}, **symbols})
     matrices = [p for p in given_arrays if len(p.shape) == 2 and p.like == "vector"]
     if len(matrices) != 1:

@@ -96,11 +96,7 @@ def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tup
         return f"{_line(rows[0], {})}, {_legend(yours, {})}", "", ()
     mine, theirs = ({(k, *slot): text for k, row in enumerate(x) for slot, text in _slots(row)} for x in rows)
     different = {slot for slot in mine.keys() | theirs.keys() if mine.get(slot) != theirs.get(slot)}
-    words = [
-        _difference(mine.get(slot, ""), theirs.get(slot, ""))
-        for slot in (*mine, *(t for t in theirs if t not in mine))
-        if slot in different
-    ]
+    words = list(_differences(rows, mine, theirs, different))
     if yours.how.name != reference.how.name:
         words.insert(0, f"s are {yours.how.words}, in the reference {reference.how.words}")
         different.add(("s",))
@@ -117,6 +113,17 @@ def _slots(row: Row) -> Iterator[tuple[Slot, str]]:
     yield ("factor",), row.factor
     yield from row.parts.items()
     yield ("offset",), row.offset
+
+
+def _differences(rows: Any, mine: Mapping[Slot, str], theirs: Mapping[Slot, str], different: Any) -> Iterator[str]:
+    """What differs, slot by slot; rows that only the reference has, each as a whole."""
+    missing = {k for k in {slot[0] for slot in theirs} if not any(text for slot, text in mine.items() if slot[0] == k)}
+    yield from (
+        f"no {_line([rows[1][k]], {}).removeprefix('L = ')}, which is in the reference" for k in sorted(missing)
+    )
+    for slot in (*mine, *(slot for slot in theirs if slot not in mine)):
+        if slot in different and slot[0] not in missing:
+            yield _difference(mine.get(slot, ""), theirs.get(slot, ""))
 
 
 def _difference(mine: str, theirs: str) -> str:
@@ -138,7 +145,9 @@ def _line(rows: Sequence[Row], different: Any) -> str:
         body = _added(x for x in (pulls, f"log( {inside} )" if inside else "", outside) if x)
         factor = marked(("factor",), row.factor)
         factor = "" if factor == "1" else f"{factor} "
-        term = f"{factor}{row.anchors}[ {body} ]" if row.anchors else body
+        # What depends on the anchor stands within the sum.
+        outer, inner = ("", factor) if "P(i)" in factor else (factor, "")
+        term = f"{outer}{row.anchors}{inner}[ {body} ]" if row.anchors else body
         out = _added(x for x in (out, term if body else "", marked(("offset",), row.offset)) if x)
     return f"L = {out or '0'}"
 
@@ -159,6 +168,31 @@ def _added(texts: Any) -> str:
 def _anchors(formula: Formula) -> list[str]:
     """Inputs whose rows have a logarithm of their own, with a factor."""
     return [key[0] for (kind, key), x in formula.terms.items() if kind == "B" and key[0] not in (ALL, SINGLE) and x]
+
+
+def writable(formula: Formula, sheet: Sheet) -> bool:
+    """Whether a formula can be written without a word that may mislead: of some patterns it cannot.
+
+    Parameters
+    ----------
+    formula : Formula
+    sheet : Sheet
+        Any of the loss.
+    """
+    terms, letters, anchors = formula.terms, dict(sheet.blocks), _anchors(formula)
+    first = sheet.blocks[0][1]
+    pulls = {key for (kind, key), x in terms.items() if kind == "A" and x}
+    pulled = {tuple(sorted(key[:2])) for key in pulls if key[2]}
+    own = {tuple(sorted(key[:2])) for kind, key in terms if kind == "c" and key[2] is True}
+    return (
+        # What rows of other inputs compare has no index of its own.
+        all(letters[anchor] == first for anchor in anchors)
+        # Seen from the other end, an order is another one.
+        and not any(set(key[3:]) - {"j = i"} and {*key[:2]} <= {*anchors} for key in pulls)
+        and all(len(x) <= 1 for (kind, _), x in terms.items() if kind == "B")
+        and not (formula.own and own - pulled)
+        and sum(kind == "c" and key[0] == ALL for kind, key in terms) <= 1
+    )
 
 
 class _Writer:
@@ -262,7 +296,9 @@ class _Writer:
         )
 
     def _joins(self, group: list[Key], key: Key) -> bool:
-        return self.views or all(self.letters[k[1]] == self.letters[key[1]] and k[1] == key[1] for k in group)
+        return (self.views and not key[3:]) or all(
+            self.letters[k[1]] == self.letters[key[1]] and k[1] == key[1] for k in group
+        )
 
     def _index(self, key: Key) -> tuple[str, str]:
         """Indices of a kind, and what they run over; empty for a single candidate."""
@@ -272,6 +308,9 @@ class _Writer:
         if more and more[0] in ("j = i + 1", "j = i - 1") and not self.sheet.classes:
             return f"{{i,i{more[0][6:].replace(' ', '')}}}", ""
         beside = "".join(f", {word}" for word in more)
+        if self.sheet.classes:
+            letter = "p" if together else "n"
+            beside = beside.replace("j ", f"{'k' if self._is_class(candidate) else letter} ")
         if self.sheet.classes and self.letters[anchor] != self.letters[candidate]:
             labelled = any(
                 self.sheet.nodes[v].block == candidate and v in self.sheet.classes for v in range(len(self.sheet.nodes))
@@ -308,6 +347,8 @@ class _Writer:
         beside = "" if not self._refined(keys) else " or ".join(dict.fromkeys(refined))
         index, among = self._index((*next(k for k in keys if not k[2])[:3],))
         if len(words) == 2 and not beside:
+            if "P(i)" in among and keys[0][0] != keys[0][1]:
+                return "ij", f"j in {keys[0][1]}"
             other = self.views and all(k[0] != k[1] for k in keys)
             among = "j in the other view" if other else "j != i" if self.views or "P(i)" in among else among[0]
             return ("ij" if "P(i)" in self._index(keys[0])[1] or self.views else index), among
@@ -321,6 +362,9 @@ class _Writer:
         for (kind, key), a in terms.items():
             if kind == "A" and a and not {*key[:2]} & {*_anchors(self.formula)}:
                 index, among = self._index(key)
+                if key[0] == key[1]:
+                    labels = f", {'the same' if key[2] else 'another'} label" if self.sheet.classes else ""
+                    index, among = "ij", ", ".join(["i < j", *map(str, key[3:])]) + labels
                 parts["single", key] = f"sum_{{{among or 'i'}}} {written(scaled(a, -1), f's_{index}')}"
             if kind == "c" and key[0] == SINGLE and a:
                 index, among = self._index(key[1:])

@@ -8,12 +8,67 @@ from slow import partly_slow
 from verification.probe.wrong_losses import WRONG, cosines, mass
 
 import nceref
+from nceref.engine.bound_loss import bound_loss
 from nceref.verification.probe.measured import measured
 from nceref.verification.probe.words import latex
 from nceref.verification.records import Outcome
 
 QUICK = {"temperature_squared_on_negatives", "earlier_keys_only", "anchor_counted_among_its_positives"}
 RNG = np.random.default_rng(0)
+
+
+REFERENCES = (
+    ("alignment", {}, "sum_{i} s_ii/N, s: powers of distances of unit rows"),
+    ("alignment", {"exponent": 1.0}, "sum_{i} s_ii/N, s: distances of unit rows"),
+    (
+        "arcface", {},
+        "1/N sum_i [ -s s_iy + log( sum_{k} e^(s s_ik) ) ], s: cosines of angles plus the margin",
+    ),
+    (
+        "balanced_softmax", {},
+        "1/N sum_i [ -log( n_y e^(s_iy/T) ) + log( sum_{k} n_k e^(s_ik/T) ) ], s: logits",
+    ),
+    (
+        "clip", {},
+        "1/(2 N) sum_i [ -t s_ii + log( sum_{j} e^(t s_ij) ) ] + 1/(2 N) sum_i [ -t s_ii + log( sum_{j} e^(t s_ji) ) ]"
+        ", s: cosines",
+    ),
+    ("cosface", {}, "1/N sum_i [ -s s_iy + log( e^(s s_iy) + sum_{k != y} e^(s s_ik + s m) ) ], s: cosines"),
+    ("cross_entropy", {}, "1/N sum_i [ -s_iy/T + log( sum_{k} e^(s_ik/T) ) ], s: logits"),
+    (
+        "cross_entropy", {"label_smoothing": 0.125},
+        "1/N sum_i [ sum_{k != y} -s_ik/(8 C T) + (-7/(8 T) - 1/(8 C T)) s_iy + log( sum_{k} e^(s_ik/T) ) ], s: logits",
+    ),
+    (
+        "dcl", {},
+        "1/(2 N) sum_{i in both views} [ -s_ip/T + log( sum_{j not in {i, p}} e^(s_ij/T) ) ], s: cosines",
+    ),
+    ("info_nce", {}, "1/N sum_i [ -s_ii/T + log( sum_{j} e^(s_ij/T) ) ], s: cosines"),
+    (
+        "info_nce", {"negatives": ...},
+        "1/N sum_i [ -s_ii/T + log( e^(s_ii/T) + sum_{k in negatives} e^(s_ik/T) ) ], s: cosines",
+    ),
+    (
+        "info_nce", {"normalize": "none"},
+        "1/N sum_i [ -s_ii/T + log( sum_{j} e^(s_ij/T) ) ], s: inner products of rows as they are",
+    ),
+    ("moco", {}, "1/N sum_i [ -s_ii/T + log( e^(s_ii/T) + sum_{k in queue} e^(s_ik/T) ) ], s: cosines"),
+    ("nt_xent", {}, "1/(2 N) sum_{i in both views} [ -s_ip/T + log( sum_{j != i} e^(s_ij/T) ) ], s: cosines"),
+    ("siglip", {}, "sum_{i} log( 1 + e^(-t s_ii - b) )/N + sum_{j != i} log( 1 + e^(t s_ij + b) )/N, s: cosines"),
+    ("simple", {}, "sum_{i} -s_ii/N + sum_{j != i} s_ij/(N (N - 1)), s: cosines"),
+    (
+        "supcon_out", {},
+        "1/N sum_i [ sum_{p in P(i)} -s_ip/(|P(i)| T) + log( sum_{j != i} e^(s_ij/T) ) ], s: cosines",
+    ),
+    (
+        "supcon_out", {"embeddings": "views"},
+        "1/(N V) sum_i [ sum_{p in P(i)} -s_ip/(|P(i)| T) + log( sum_{j != i} e^(s_ij/T) ) ], s: cosines",
+    ),
+    (
+        "uniformity", {},
+        "log( sum_{i < j} e^(-t s_ij) ) - log(N(N - 1)/2), s: squared distances of unit rows",
+    ),
+)  # fmt: skip
 
 
 def formula_of(program, loss, dtype="float64", **settings):
@@ -34,6 +89,31 @@ def test_the_formula_of_a_wrong_loss_is_measured(name):
     assert diagnosis.id == "measured-formula"
     assert diagnosis.formula == f"L = {formula}"
     assert "different: " in diagnosis.sentence
+
+
+def offset_by_one(name):
+    """A program that is off by a constant: the rest of its formula is that of the loss."""
+    loss = nceref.get_loss(name).declaration
+
+    def call(probe):
+        return Outcome(1 + bound_loss(loss, (), probe.inputs).evaluate("mean").value("mean"))
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("loss", "settings", "line"),
+    partly_slow(REFERENCES, lambda case: case[:2] in (("info_nce", {}), ("cross_entropy", {})), "all losses"),
+)
+def test_the_formula_of_a_loss_is_its_definition(loss, settings, line):
+    declaration = nceref.get_loss(loss).declaration
+    diagnosis = measured(declaration, offset_by_one(loss), settings, "float64", "mean")
+    definition, _, legend = line.rpartition(", s: ")
+    # Constants add up: an offset is one expression.
+    offset = " - log(N(N - 1)/2)" if definition.endswith(" - log(N(N - 1)/2)") else ""
+    assert diagnosis.reference.replace("<<", "").replace(">>", "").replace("+ -", "- ") == f"L = {line}"
+    assert diagnosis.formula.startswith(f"L = {definition.removesuffix(offset)} + <<")
+    assert diagnosis.formula.endswith(f", s: {legend}")
 
 
 def plain(queries, keys, temperature):

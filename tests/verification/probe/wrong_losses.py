@@ -185,7 +185,7 @@ def mean_of_the_negatives(z1, z2, temperature):
 
 @wrong(
     "supcon_out",
-    "1/N sum_i [ sum_{p in P(i)} -s_ip/(T |P(i)|) + log( <<sum_{p in P(i)} e^(s_ip/T)/4>>"
+    "1/N sum_i [ sum_{p in P(i)} -s_ip/(|P(i)| T) + log( <<sum_{p in P(i)} e^(s_ip/T)/4>>"
     " + sum_{n not in P(i)} e^(s_in/T) ) ], s: cosines",
 )
 def positives_weigh_a_quarter(embeddings, labels, temperature):
