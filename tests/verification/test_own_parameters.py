@@ -355,6 +355,21 @@ def test_a_process_of_its_own_says_the_same_and_the_script_shows_it(theirs):
     assert ran.returncode == 1
 
 
+def test_a_parameter_that_is_not_found_is_asked_for(theirs, torch):
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.u, self.v = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, queries, keys):
+            return theirs.cross_entropy(queries, keys, 1 / self.u)
+
+    report = nceref.verify(Two, "info_nce", **QUICK)
+    assert report.exit_code == 4
+    assert "or which of its parameters it is, u, v: --param temperature=PATH" in report.reason
+    assert nceref.verify(Two, "info_nce", param={"temperature": "u"}, **QUICK).ok
+
+
 def test_a_module_of_one_size_is_told_what_to_do(theirs):
     report = nceref.verify(theirs.OneSize, "cosface", **QUICK)
     assert report.exit_code == 4

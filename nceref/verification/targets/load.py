@@ -197,6 +197,8 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
         elif p.default is ...:
             example = f"{name}={p.typical[1]:g}"
             msg = f"{callee.name} takes `{name}` nowhere; say which value it uses: --set {example}, in Python {example}"
+            if callee.others:
+                msg += f"; or which of its parameters it is, {', '.join(callee.others[:_NAMED])}: --param {name}=PATH"
             raise TargetError(msg)
     return out
 
