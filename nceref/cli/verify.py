@@ -49,6 +49,9 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 )
 @click.option("--modes", metavar="NAMES", help="Also called so: compile, autocast, tf32; separated by commas.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
+@click.option("--multiple-of", type=int, metavar="M", help="Round all sizes up to multiples of M.")
+@click.option("--shape", metavar="N,D", help="Rows and features of all cases.")
+@click.option("--inputs", metavar="FILE", help="A batch of your own, .npz or .safetensors, judged as well.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
 @click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
@@ -128,6 +131,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         "expected_failures": reasons,
         "dtype": list(given["dtype"]),
         "repro": bool(given["repro_file"]),
+        **{name: given[name] for name in ("multiple_of", "shape", "inputs") if given[name] is not None},
     }
 
 

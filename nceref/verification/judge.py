@@ -30,7 +30,10 @@ def judge(observation: Observation) -> list[Result]:
     """
     probe, outcome = observation.probe, observation.outcome
     if probe.skip:
-        return [_result(probe, "value", "skip", f"the reference gives no number here: {probe.skip}")]
+        there = (
+            f"; there the target {_without_reference(outcome)}" if outcome.trouble or outcome.value is not None else ""
+        )
+        return [_result(probe, "value", "skip", f"the reference gives no number here: {probe.skip}{there}")]
     if outcome.trouble:
         return [_result(probe, f"behavior.{outcome.trouble}", "error", outcome.sentence)]
     remarks = [
@@ -39,6 +42,17 @@ def judge(observation: Observation) -> list[Result]:
     ]
     bound = probe.bounds.value if probe.bounds else 0.0
     return [*_compared(probe, "value", outcome.value, probe.value, bound), *_grads(probe, outcome), *remarks]
+
+
+def _without_reference(outcome: Outcome) -> str:
+    """What a target does where nothing is asked of it."""
+    if outcome.trouble:
+        return outcome.sentence
+    value = np.asarray(outcome.value, dtype=np.float64)
+    bad = [name for name, grad in outcome.grads.items() if not np.all(np.isfinite(grad))]
+    steep = f" and a gradient of {', '.join(bad)} that is not finite" if bad else ""
+    number = f"{float(value):.6g}" if value.ndim == 0 else "rows"
+    return f"returns {number if np.all(np.isfinite(value)) else _kind(value)}{steep}"
 
 
 def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:

@@ -1,9 +1,12 @@
 """What the parts of the verifier hand to one another: frozen data, no behavior."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from nceref.spec import Loss
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusive"]
 
 
+MANY_ROWS, MANY_ENTRIES = 16, 300
+"""More than these in an array make a case a large one."""
 RANDOM_WALK = "random walk"
 """What stands beside the stages of a bound: the bound of roundings that are random."""
 
@@ -66,6 +71,12 @@ class Probe:
     cotangent: Any = None
     before: "Probe | None" = None
     forms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its arrays are too large for a search; what is found on the others must hold on it."""
+        sizes = [np.shape(x) for x in self.inputs.values() if isinstance(x, np.ndarray)]
+        return any(shape[0] > MANY_ROWS or math.prod(shape) > MANY_ENTRIES for shape in sizes if shape)
 
     @cached_property
     def bound(self) -> "BoundLoss":

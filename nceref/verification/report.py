@@ -10,6 +10,7 @@ from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.verification import page as layout
 from nceref.verification.records import Diagnosis, Result
+from nceref.verification.scope import Scope
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
 """Exit codes of `nceref verify`."""
@@ -47,6 +48,8 @@ class Report:
         The conventions that the target was held to.
     terms : mapping
         For each case what the bound of its value is made of, if that was wished.
+    scope : Scope
+        What was looked at: a verdict is about that.
     """
 
     target: str
@@ -60,6 +63,7 @@ class Report:
     repro: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
 
     @property
     def ok(self) -> bool:
@@ -81,6 +85,7 @@ class Report:
             "diagnosis": [{**asdict(d), "threads": list(d.threads)} for d in self.diagnosis],
             "results": [_plain(asdict(r)) for r in self.results],
             "environment": _plain(self.environment),
+            "scope": _plain(self.scope.record()),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
         }
 
@@ -121,6 +126,10 @@ def page_of(report: Report) -> Page:
         layout.print_results(page, report.results, str(report.environment.get("dtype", "")).split(", "))
     layout.print_failures(page, report.results)
     layout.print_terms(page, report.terms)
+    if report.verdict in ("conforms", "value-only"):
+        page.print()
+        for line in report.scope.lines():
+            page.print(line)
     return page
 
 

@@ -14,10 +14,12 @@ from nceref.losses import get_loss
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
 from nceref.registry import choose, pick
-from nceref.spec import Array, Choice, Loss, Parameter, Scalar
+from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.corpus.files import read_inputs
 from nceref.verification.corpus.geometries import SUITES
+from nceref.verification.corpus.resizing import NO_RESIZING, Resizing, parse_shape
 from nceref.verification.diagnosis.intended import AXES, intentions
 from nceref.verification.modes import MODES
 from nceref.verification.parametrization import candidates, described, parse_parametrization
@@ -77,6 +79,8 @@ class Request:
     param: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     unsought: Mapping[str, str] = field(default_factory=dict)
     modes: tuple[str, ...] = ()
+    resizing: Resizing = NO_RESIZING
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -129,6 +133,13 @@ def parse_request(
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
     checked = _checked(declaration, rest)
+    rows, features = own.pop("shape", (0, 0))
+    own["resizing"] = Resizing(own.pop("multiple_of", 1), rows, features)
+    if "inputs" in own:
+        own["inputs"] = read_inputs(own["inputs"], declaration)
+        # What the batch has, the designed cases have as well: the target takes it.
+        arrays = {p.name for p in declaration.parameters if isinstance(p, Array | Labels) and not p.required}
+        checked = {**{name: ... for name in own["inputs"] if name in arrays}, **checked}
     return Request(thing, name, declaration, checked, intended, reduction, dtypes, cases=cases, **own)
 
 
@@ -197,6 +208,9 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         "modes": _modes,
         "dtype": lambda name, x: _formats(x),
         "seed": lambda name, x: integer("`seed`", x, least=0),
+        "multiple_of": lambda name, x: integer("`multiple_of`", x, least=1, most=256),
+        "shape": parse_shape,
+        "inputs": lambda name, x: x,
         "timeout": lambda name, x: checked_number(_TIMEOUT, x),
     }
     return {name: converted(name, x, readers[name], name, x) for name, x in options.items()}

@@ -40,12 +40,12 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
     lost = [t for t in trials if t.result == "lost"]
-    graded, ungraded = _graded(results)
+    judged_grads, ungraded = graded(results)
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
     beside = f"; {counted(held, 'failure')} expected" if held else ""
-    beside += f"; not judged: the gradient of {', '.join(ungraded)}" if graded and ungraded else ""
+    beside += f"; not judged: the gradient of {', '.join(ungraded)}" if judged_grads and ungraded else ""
     beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
     several = f"{counted(judged, 'case')} but where it is expected not to"
     cases = f"on {several if held else _judged_by_format(runs)}"
@@ -62,7 +62,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
          lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
-        (not graded or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
+        (not judged_grads or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
          lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}{beside}"),
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
@@ -106,8 +106,17 @@ def _cause(results: Sequence[Result]) -> str:
 _REPORT = "please report this"
 
 
-def _graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:
-    """Names of the inputs whose gradients were judged on some case, and of those that were judged on none."""
+def graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:
+    """Names of the inputs whose gradients were judged on some case, and of those that were judged on none.
+
+    Parameters
+    ----------
+    results : sequence of Result
+
+    Returns
+    -------
+    judged, not_judged : list of str
+    """
     judged_once: dict[str, bool] = {}
     for r in results:
         if r.quantity.startswith("grad."):

@@ -14,23 +14,25 @@ from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus.corpus import corpus
+from nceref.verification.corpus.corpus import corpus, evaluate
+from nceref.verification.corpus.files import given_inputs
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge, mark_expected_failures
 from nceref.verification.measured_parameters import measure_forms, unmeasured
 from nceref.verification.modes import check_modes, mode_diagnoses, refuse_other_frameworks
-from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Outcome, Probe, Result
+from nceref.verification.records import RANDOM_WALK, Diagnosis, Observation, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, selected
+from nceref.verification.scope import Scope, scope_of
 from nceref.verification.self_test import SelfTestTrial, run_self_test
 from nceref.verification.targets.arguments import SUCH_AS
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
-from nceref.verification.verdict import decide_verdict
+from nceref.verification.verdict import decide_verdict, graded
 
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
-    "isolate", "modes", "param", "require_grad", "seed", "suite", "timeout",
+    "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
 
@@ -63,6 +65,12 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         As the framework names it.
     seed : int
         Of the corpus.
+    multiple_of : int, optional
+        All sizes are rounded up to multiples of it, for targets that take no others.
+    shape : (int, int) or str, optional
+        N and D of all cases, such as ``(64, 512)``.
+    inputs : str, optional
+        A file ``.npz`` or ``.safetensors`` with a batch of one's own, judged beside the designed cases.
     algorithm : {"textbook", "log1p"}
         Whose rounding errors are admitted: any backward-stable evaluation, or the one without cancellation.
     timeout : float, optional
@@ -270,7 +278,12 @@ def probes_of(
         algorithm=request.algorithm,
         fixed=fixed,
         forms=forms,
+        resizing=request.resizing,
     )
+    if request.inputs:
+        own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
+        how = (dtype, request.reduction, request.algorithm)
+        probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
     chosen = selected((p.id for p in probes), request.cases)
     return tuple(intended(p, request.intended) for p in probes if p.id in chosen)
 
@@ -295,7 +308,8 @@ def _observed(
     # Determinism is judged on one case only, since a second call doubles the time.
     twice = next((p.id for p in probes if not p.skip), "")
     for probe in probes:
-        outcome = Outcome() if probe.skip else run(probe, twice=probe.id == twice)
+        # What the reference refuses is run too, and said.
+        outcome = run(probe, twice=probe.id == twice)
         if on_progress is not None:
             on_progress(probe, total=total)
         yield Observation(probe, outcome)
@@ -335,7 +349,13 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         script,
         request.stated,
         _terms(request, runs) if request.explain else {},
+        _scope(request, results, runs),
     )
+
+
+def _scope(request: Request, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
+    observations = [o for each in runs for o in each.observations]
+    return scope_of(observations, results, request.dtypes, graded(results)[1])
 
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
 from nceref.cli import experiment_page
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
@@ -55,7 +57,8 @@ _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperatu
 
 
 REPORT = {
-    "": "diagnosis, environment, exit_code, loss, reason, results, settings, target, verdict",
+    "": "diagnosis, environment, exit_code, loss, reason, results, scope, settings, target, verdict",
+    "scope": "cases, dtypes, modes, not_judged, ranges",
     "results[]": "bits, bound, case, error, id, quantity, status, why",
     "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
 }
@@ -216,6 +219,12 @@ EXAMPLES = (
     ),
     Example("verify targets.py:loss --loss cross_entropy --modes compile", 2),
     Example("verify targets.py:loss --loss cross_entropy --param temperature=exp(log_tau) --suite quick", 2),
+    Example(
+        "verify targets.py:loss --loss cross_entropy --suite quick --multiple-of 4 --inputs batch.npz --json",
+        json="-",
+        keys=REPORT | {"scope.ranges": "classes, rows, temperature"},
+    ),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --shape 12,5"),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",
@@ -233,6 +242,7 @@ def fill(folder):
     (folder / "targets.py").write_text(TARGETS)
     (folder / "known.txt").write_text("*/value  it returns twice the mean\n")
     (folder / "losses.py").write_text("")
+    np.savez(folder / "batch.npz", logits=np.arange(12.0).reshape(4, 3), target=np.array([0, 2, 1, 1]))
 
 
 def make_small(setattr=setattr):

@@ -152,8 +152,8 @@ def test_cases_that_can_see_nothing_are_inconclusive(monkeypatch):
 
     def vague(*args, **kwargs):
         for probe in corpus(*args, **kwargs):
-            grads = {name: 1e6 + 0 * np.asarray(g) for name, g in probe.grads.items()}
-            yield probe if probe.skip else replace(probe, bounds=Bounds(1e6, grads))
+            grads = {name: 1e12 + 0 * np.asarray(g) for name, g in probe.grads.items()}
+            yield probe if probe.skip else replace(probe, bounds=Bounds(1e12, grads))
 
     monkeypatch.setattr(verifier, "corpus", lambda *args, **kwargs: tuple(vague(*args, **kwargs)))
     report = nceref.verify(plain.with_gradients, **QUICK)

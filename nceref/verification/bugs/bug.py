@@ -36,6 +36,9 @@ Gradients = dict[str, Any]
 
 DTYPES = ("float64", "float32")
 
+MOST_ENTRIES = 300
+"""Of an argument: a larger one would take too many complex steps, and the program answers with the value alone."""
+
 # The step, relative to the row. Its square, even over a squared temperature of 0.001, vanishes beside the real part;
 # it is large enough for gradients that are almost too small for float32, and for programs that cast to float32.
 _STEP_BITS: Mapping[str, int] = MappingProxyType({"f": 24, "d": 50})
@@ -202,7 +205,8 @@ def target(program: Program) -> Callable[..., tuple[float, Mapping[str, Any]]]:
                 return program.gradients(grads, inputs) if program.gradients else grads
 
         with np.errstate(all="ignore"):
-            return float(np.real(function(**inputs))), _WhenRead(gradients)
+            value = float(np.real(function(**inputs)))
+        return value, {} if any(np.size(x) > MOST_ENTRIES for x in inputs.values()) else _WhenRead(gradients)
 
     return run
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.checks.cases import arguments
+from nceref.checks.cases import Geometry, arguments
 from nceref.engine.arguments import choose_reduction
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
@@ -22,8 +22,9 @@ from nceref.losses import LossFunction, input_gradients
 from nceref.output.text import shown
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
-from nceref.verification.corpus.geometries import BIASES, PLACES, SHARES, SUITES, short, sites, turn_vectors
+from nceref.verification.corpus.geometries import BIASES, LARGEST, PLACES, SHARES, SUITES, short, sites, turn_vectors
 from nceref.verification.corpus.held import held_bounds
+from nceref.verification.corpus.resizing import NO_RESIZING, Resizing
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.parametrization import representable
 from nceref.verification.records import Probe
@@ -40,6 +41,7 @@ def corpus(
     algorithm: str = "textbook",
     fixed: Mapping[str, float] | None = None,
     forms: Mapping[str, str] | None = None,
+    resizing: Resizing | None = None,
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
@@ -64,6 +66,8 @@ def corpus(
         Scalars that can only have one value, because the target was made with it. They are not rounded.
     forms : mapping, optional
         Parametrizations by scalar, of a target that holds it: what it holds is rounded, and not the scalar.
+    resizing : Resizing, optional
+        The sizes that all cases have, in place of those of the suite.
 
     Returns
     -------
@@ -80,7 +84,8 @@ def corpus(
     arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
     # An array that is given is generated as well: what matters is that there is one.
     given = {n: ... if n in arrays and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
-    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, _sorted(fixed), _sorted(forms or {}))
+    by_name = _sorted(fixed), _sorted(forms or {})
+    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, *by_name, resizing or NO_RESIZING)
 
 
 # Enough for every loss in two formats, as the score of the catalogue and `nceref identify` go through them.
@@ -95,8 +100,9 @@ def _probes(
     algorithm: str,
     fixed: tuple[tuple[str, float], ...],
     forms: tuple[tuple[str, str], ...] = (),
+    resizing: Resizing = NO_RESIZING,
 ) -> tuple[Probe, ...]:
-    made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed), dict(forms))
+    made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed), dict(forms), resizing)
     probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name, forms=dict(forms)) for name, inputs in made)
     return tuple(probe for probe in probes if _has_meaning(probe))
 
@@ -144,6 +150,7 @@ def designed_inputs(
     seed: int,
     fixed: Mapping[str, float],
     forms: Mapping[str, str] | None = None,
+    resizing: Resizing = NO_RESIZING,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ids and inputs of a suite, without their references; parameters as for `corpus`.
 
@@ -164,14 +171,16 @@ def designed_inputs(
         else:
             temperature = judged_temperature(loss, temperature)
         label = f"{name}-{temperature:g}" if hot else name
-        if label in seen or (geometry in ("lonely", "one-class") and not _labelled(loss)):
+        variant = _variant(loss, settings)
+        if label in seen or not (_applies(loss, geometry, variant, dtype) and resizing.keeps(geometry)):
             continue
         seen.add(label)
         # Without the temperature: a geometry draws the same rows at each of them.
         rng = np.random.default_rng([seed, list(PLACES).index(geometry), len(name)])
-        variant = _variant(loss, settings)
-        inputs = arguments(loss, PLACES[geometry], variant, temperature, sizes, rng, np.float64)
+        place = resizing.place(_place(loss, geometry, variant), sizes)
+        inputs = arguments(loss, place, variant, temperature, sizes, rng, np.float64)
         _complete(loss, inputs, given, len(seen) - 1)
+        _spread_labels(loss, geometry, inputs)
         turn_vectors(loss, geometry, inputs)
         # The first anchor has no positive.
         if geometry == "lonely" and inputs.get("mask") is not None:
@@ -186,9 +195,34 @@ def _rounded(x: Any, dtype: str, form: str | None) -> Any:
     return representable(form, x, dtype) if form and isinstance(x, float) else rounded(x, dtype)
 
 
-def _labelled(loss: Loss) -> bool:
-    """Whether samples may be alone in their class."""
-    return any(isinstance(p, Labels) and p.name == "labels" for p in loss.parameters)
+def _place(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> Geometry:
+    """A geometry; where the views of the largest batch are rows of one matrix, it has half as many samples."""
+    rows, sizes, extra = PLACES[geometry]
+    if geometry == LARGEST and (loss.rows.startswith("(2N") or "views" in variant.values()):
+        sizes = {**sizes, "N": sizes["N"] // 2 + 1}
+    return rows, sizes, extra
+
+
+def _spread_labels(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
+    """Other numbers for the same classes, where there are many: in 8 bits some of them are the same."""
+    classes = PLACES[geometry][1].get("C", 0)
+    for p in loss.parameters:
+        if classes > 2**8 and isinstance(p, Labels) and inputs.get(p.name) is not None:
+            # 8 and the odd number of classes have no common divisor: no two classes become one.
+            inputs[p.name] = inputs[p.name] * 8 % classes
+
+
+def _applies(loss: Loss, geometry: str, variant: Mapping[str, Any], dtype: str) -> bool:
+    """Whether samples have classes, and rows a width and a length of their own, if the geometry is about that."""
+    if geometry in ("lonely", "one-class"):
+        return any(isinstance(p, Labels) and p.name == "labels" for p in loss.parameters)
+    if geometry in ("d65", "d513"):
+        return any(isinstance(p, Array) and "D" in p.shape for p in loss.parameters)
+    if geometry == "extreme":
+        # The squares of such lengths are out of the range of float16.
+        normalized = any(p.name == "normalize" for p in loss.parameters) and variant.get("normalize", "l2") == "l2"
+        return normalized and dtype != "float16"
+    return True
 
 
 def _complete(loss: Loss, inputs: dict[str, Any], given: Mapping[str, Any], number: int) -> None:
@@ -196,10 +230,7 @@ def _complete(loss: Loss, inputs: dict[str, Any], given: Mapping[str, Any], numb
     share = SHARES[number % len(SHARES)]
     for p in loss.parameters:
         if isinstance(p, Array) and p.like == "prior" and inputs.get(p.name) is not None:
-            # Powers of 1/2 are exact in every format.
-            prior = 0.5 ** np.arange(1.0, len(inputs[p.name]) + 1)
-            prior[-1] = 1 - np.sum(prior[:-1])
-            inputs[p.name] = prior
+            inputs[p.name] = _prior(len(inputs[p.name]))
         if not isinstance(p, Scalar):
             continue
         if p.low == -math.inf and not p.constant and p.name not in given:
@@ -211,6 +242,16 @@ def _complete(loss: Loss, inputs: dict[str, Any], given: Mapping[str, Any], numb
     for name, value in given.items():
         if isinstance(value, float | int) and not isinstance(value, bool):
             inputs[name] = float(value)
+
+
+def _prior(classes: int) -> Any:
+    """Probabilities that are exact in every format, as long as one less than the classes is a power of 2."""
+    prior = 0.5 ** np.arange(1.0, classes + 1)
+    if classes > 8:
+        # Powers of 1/2 would leave the range.
+        prior = np.where(np.arange(classes) % 2, 0.25, 0.75) / (classes - 1)
+    prior[-1] = 1 - np.sum(prior[:-1])
+    return prior
 
 
 def _between(low: float, high: float, share: float) -> float:

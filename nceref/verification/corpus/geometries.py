@@ -4,6 +4,7 @@ Rows are never of length 1, views are not mirror images of each other, and sizes
 gives many conventions the same number.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,8 @@ Generator = np.random.Generator
 SMALL = {"N": 5, "D": 3, "E": 3, "C": 4, "M": 4, "K": 6, "V": 2}
 LARGE = {"N": 11, "D": 6, "E": 6, "C": 5, "M": 7, "K": 9, "V": 3}
 SEVEN = {"N": 7, "D": 4, "E": 4, "C": 5, "M": 3, "K": 8, "V": 3}
-CLASSES = {"N": 8, "C": 3}
+FOUR = {"N": 4, "D": 5, "E": 5}
+CLASSES = {"N": 8, "D": 3, "E": 3, "C": 3}
 """Three classes of 3, 3 and 2 samples."""
 
 BIASES = (-5.0, -10.0, 6.0, -7.5)
@@ -77,6 +79,14 @@ def _scattered(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Ar
     return x * 2.0 ** rng.integers(-4, 4, (*shape[:-1], 1))
 
 
+def _extreme(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
+    """Lengths of about 1e-4 and 1e4, in turns of three: partners have both."""
+    x = _designed(rng, shape, None)
+    x = x if twin is None else x + 0.7 * twin / np.linalg.norm(twin, axis=-1, keepdims=True)
+    turns = np.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1) + (twin is not None)
+    return x * np.array([2.0**-13, 1.0, 2.0**13])[turns % 3]
+
+
 def short(x: Array) -> Array:
     """The rows with lengths between 0.3 and 0.95, for losses whose inner products must be cosines.
 
@@ -126,13 +136,13 @@ PLACES: dict[str, Geometry] = {
     "seven": (_designed, SEVEN, {}),
     "classes": (_designed, CLASSES, {}),
     "aligned": (_alike, {}, {"centered": True}),
-    "opposed": (GEOMETRIES["opposed"][0], {}, {}),
+    "opposed": (GEOMETRIES["opposed"][0], SEVEN, {}),
     "antipodal": (_antipodal, {}, {"centered": True}),
-    "collapsed": (GEOMETRIES["collapsed"][0], {}, {}),
-    "duplicate": (GEOMETRIES["duplicate"][0], {}, {}),
+    "collapsed": (GEOMETRIES["collapsed"][0], CLASSES, {}),
+    "duplicate": (GEOMETRIES["duplicate"][0], FOUR, {}),
     "lonely": (_designed, {}, {"without_positive": True}),
     "single": (_designed, {"N": 1}, {}),
-    "separated": (_separated, {"N": 4, "D": 5, "E": 5}, {}),
+    "separated": (_separated, FOUR, {}),
     "one-class": (_designed, {"C": 1}, {}),
     "zero": (_zero, {}, {}),
     "random": (GEOMETRIES["random"][0], {}, {}),
@@ -140,27 +150,46 @@ PLACES: dict[str, Geometry] = {
     "many": (_designed, {"N": 12}, {}),
     "lengths": (_scattered, {}, {}),
     "tall": (_designed, {"N": 6, "D": 2, "E": 2, "C": 2, "M": 9, "K": 3, "V": 2}, {}),
+    # One beyond the sizes of tiles and chunks, and those sizes themselves: what is left over must count too.
+    "n17": (_designed, {"N": 17, "D": 4, "E": 4, "M": 33, "K": 33}, {}),
+    "n33": (_designed, {"N": 33, "D": 5, "E": 5, "M": 17, "K": 65}, {}),
+    "n127": (_designed, {"N": 127, "D": 4, "E": 4, "C": 513, "M": 127, "K": 127}, {}),
+    "n128": (_designed, {"N": 128, "D": 6, "E": 6, "C": 513, "M": 128, "K": 128}, {}),
+    "n129": (_designed, {"N": 129, "D": 3, "E": 3, "C": 513, "M": 65, "K": 257}, {}),
+    "n1025": (_designed, {"N": 1025, "D": 3, "E": 3, "C": 513, "M": 257, "K": 1025}, {}),
+    "d65": (_designed, {"N": 6, "D": 65, "E": 65}, {}),
+    "d513": (_designed, {"N": 7, "D": 513, "E": 513}, {}),
+    "extreme": (_extreme, {}, {}),
 }
 """Rows, sizes that differ from those of the suite, and arguments."""
+LARGEST = "n1025"
+"""Of two views in one matrix it has half the samples, so that this has no more rows."""
 
 # The case that discriminates most stands first: the self-test and the invariances take the first that serves.
+# No temperature and no size belongs to one geometry alone, so that what fails can be told by the cases that pass.
 QUICK = (
-    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0)), ("seven", (0.5,)), ("classes", (0.1,)), ("aligned", (0.07,)),
-    ("opposed", (0.3, 0.001)), ("antipodal", (0.3,)), ("separated", (0.04,)), ("collapsed", (0.3,)),
-    ("duplicate", (0.3,)), ("lonely", (0.3,)), ("one-class", (0.3,)), ("single", (0.3,)), ("zero", (0.3,)),
+    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0, 0.0001)), ("seven", (0.5, 0.0001)), ("classes", (0.1, 5.0)),
+    ("aligned", (0.07, 0.3)), ("opposed", (0.3, 0.001)), ("antipodal", (0.3, 0.07)), ("separated", (0.04, 0.3)),
+    ("collapsed", (0.3, 0.01)), ("duplicate", (0.3, 0.07)), ("lonely", (0.3,)), ("one-class", (0.3,)),
+    ("single", (0.3,)), ("zero", (0.3,)), ("extreme", (0.3,)), ("n17", (0.3, 0.04)), ("d65", (0.5,)), ("n129", (0.1,)),
 )  # fmt: skip
 STANDARD = (
-    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.005)), ("seven", (0.5, 0.07)), ("classes", (0.1, 0.3, 0.01)),
-    ("aligned", (0.07, 0.3, 0.01, 0.001)), ("opposed", (0.3, 0.07, 0.001)), ("antipodal", (0.3, 0.07)),
-    ("separated", (0.07, 0.04)), ("collapsed", (0.3, 0.001)), ("duplicate", (0.3, 0.07)), ("lonely", (0.3, 0.07)),
-    ("one-class", (0.3,)), ("single", (0.3, 0.07)), ("zero", (0.3,)), ("random", (0.3, 0.07, 0.001)),
-    ("wide", (0.3, 0.07)), ("many", (0.2, 0.05)), ("lengths", (0.3, 0.07)), ("tall", (0.4, 0.03)),
+    ("designed", (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.005, 0.0001)), ("seven", (0.5, 0.07, 0.0001)),
+    ("classes", (0.1, 0.3, 0.01, 5.0)), ("aligned", (0.07, 0.3, 0.01, 0.001)), ("opposed", (0.3, 0.07, 0.001)),
+    ("antipodal", (0.3, 0.07, 1.0)), ("separated", (0.07, 0.04, 0.3)), ("collapsed", (0.3, 0.001)),
+    ("duplicate", (0.3, 0.07, 0.005)), ("lonely", (0.3, 0.07)), ("one-class", (0.3, 0.07)), ("single", (0.3, 0.07)),
+    ("zero", (0.3,)), ("random", (0.3, 0.07, 0.001)), ("wide", (0.3, 0.07)), ("many", (0.1, 0.04)),
+    ("lengths", (0.3, 0.07)), ("extreme", (0.3, 0.07)), ("tall", (0.5, 0.01)), ("n17", (0.3, 0.04)),
+    ("d65", (0.5, 0.07)), ("n33", (0.3, 0.01)), ("n127", (0.07,)), ("n128", (0.3,)), ("n129", (0.1, 0.3)),
+    ("d513", (0.3, 0.07)), ("n1025", (0.3,)),
 )  # fmt: skip
-EVERY = (0.3, 0.07, 0.001, 0.01, 5.0, 1.0)
+EVERY = (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.0001)
+FEW = {"n127": (0.3, 0.07), "n128": (0.3, 0.07), "n129": (0.3, 0.07), "n1025": (0.3, 0.07)}
+"""Those that take long, of the full suite."""
 SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
     "quick": QUICK,
     "standard": STANDARD,
-    "full": tuple((name, EVERY) for name in PLACES),
+    "full": tuple((name, FEW.get(name, EVERY)) for name in PLACES),
 }
 """Geometries, and the temperatures of each; a scale is the inverse of the temperature."""
 

@@ -153,6 +153,35 @@ def gradient(
     return entries.reshape(x.shape) if x.ndim else float(entries[0])
 
 
+def slope(
+    form: DenseForm,
+    inputs: Mapping[str, Any],
+    deviations: Deviations,
+    name: str,
+    direction: Any,
+    reduction: str = "mean",
+    outer: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> float:
+    """Derivative along one direction of one input: a large input has too many entries for `gradient`.
+
+    Parameters
+    ----------
+    form, inputs, deviations, name, reduction, outer
+        As for `gradient`.
+    direction : array or float
+        In the shape of the input.
+
+    Returns
+    -------
+    float
+    """
+    moved = {**inputs, name: np.asarray(inputs[name], dtype=np.float64) + 1j * STEP * np.asarray(direction)}
+    with np.errstate(all="ignore"):
+        result = np.sum(reduced(evaluated(form, moved, deviations), deviations, reduction))
+        result = result if outer is None else result * np.ravel(outer(moved))[0]
+    return float(np.imag(result)) / STEP
+
+
 def gradients(probe: Probe, deviations: Deviations, names: tuple[str, ...]) -> dict[str, Any]:
     """Gradients of the loss of a probe under the deviations, by the named inputs."""
     form, inputs = form_of(probe.loss), prepared(probe)

@@ -125,7 +125,7 @@ def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str
     for words, has in FEATURES.items():
         if all(has(o.probe) for o in failing) and not any(has(o.probe) for o in others):
             return f", exactly those with {words}"
-    side = _one_side(failing, others)
+    side = _one_side(failing, others) or _by_size(failing, others)
     if side:
         return f", {side}"
     # What others may have as well says least.
@@ -145,6 +145,23 @@ def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> 
     if max(low) < min(high):
         return f"exactly those at {name} {max(low):g} and below"
     return f"exactly those at {name} {min(low):g} and above" if min(low) > max(high) else ""
+
+
+_SIZES: Mapping[str, Callable[[Probe], int]] = {
+    "samples": samples,
+    "features": lambda p: max((x.shape[-1] for x in embeddings(p.loss, p.inputs).values()), default=0),
+}
+
+
+def _by_size(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
+    """Whether a threshold on a size separates the two: ``those of 17 samples and more``."""
+    for unit, size in _SIZES.items():
+        bad, good = [size(o.probe) for o in failing], [size(o.probe) for o in others]
+        if min(bad) > max(good):
+            return f"exactly those of {min(bad)} {unit} and more"
+        if max(bad) < min(good):
+            return f"exactly those of {max(bad)} {unit} and fewer"
+    return ""
 
 
 def where(

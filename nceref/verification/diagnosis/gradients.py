@@ -122,6 +122,23 @@ def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bo
     return GradientFit(explanation.options, judged).worst() <= 1
 
 
+def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], str]:
+    """What is seen of the gradients beside values that are those of the reference.
+
+    Parameters
+    ----------
+    analyses : sequence of CaseAnalysis
+
+    Returns
+    -------
+    ids : tuple of str
+    words : str
+    """
+    fit = GradientFit((), [one for analysis in analyses for one in judged_gradients(analysis)])
+    findings = _by_input(fit)
+    return _named(findings, fit), _words(findings, fit)
+
+
 def judged_gradients(analysis: CaseAnalysis) -> Iterator[JudgedGradient]:
     """The finite gradients that the reference has too, and those of constants, of which it has none.
 
@@ -180,8 +197,14 @@ class GradientFit:
             temperature(inputs, self.deviations) if analysis.has_temperature else 1.0, analysis.samples
         )
 
-    def allowed(self, one: JudgedGradient) -> Any:
-        """How far the target may be from the variant."""
+    def slope(self, one: JudgedGradient, direction: Any) -> float:
+        """The derivative of the variant along a direction."""
+        analysis = one.analysis
+        reduction, outer = analysis.probe.reduction, self._outer(analysis)
+        return forms.slope(analysis.form, analysis.inputs, self.deviations, one.name, direction, reduction, outer)
+
+    def allowed(self, one: JudgedGradient, want: Any = None) -> Any:
+        """How far the target may be from the variant, or from another array of its size."""
         probe, analysis = one.analysis.probe, one.analysis
         if one.constant or probe.bounds is None:
             others = probe.bounds.grads.values() if probe.bounds and self.chosen else ()
@@ -190,7 +213,7 @@ class GradientFit:
             bound = np.asarray(probe.bounds.grads[one.name])
         if not self.chosen:
             return bound
-        want = self.expected(one)
+        want = self.expected(one) if want is None else want
         size = float(np.max(np.abs(want), initial=0.0))
         plain = float(np.max(np.abs(probe.grads.get(one.name, want)), initial=0.0))
         inner = tuple(o for o in self.chosen if o.axis not in ("gradient", "gradient-factor", "factor", "offset"))

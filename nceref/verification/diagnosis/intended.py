@@ -133,7 +133,10 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     value, allowed = variant_value(analysis, chosen)
     fit = GradientFit(chosen, [])
     judged = {
-        name: JudgedGradient(analysis, name, np.asarray(grad), constant=False) for name, grad in probe.grads.items()
+        # A dense form has gradients entry by entry, and a large case too many entries: its value alone is judged.
+        name: JudgedGradient(analysis, name, np.asarray(grad), constant=False)
+        for name, grad in probe.grads.items()
+        if not probe.is_large
     }
     grads = {name: fit.expected(one) for name, one in judged.items()}
     if not all(np.all(np.isfinite(x)) for x in (value, *grads.values())):

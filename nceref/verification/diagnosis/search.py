@@ -18,6 +18,7 @@ from nceref.verification.diagnosis.explanation import Explanation, scaled_or_shi
 from nceref.verification.diagnosis.features import zero_row
 from nceref.verification.diagnosis.gaps import usable
 from nceref.verification.diagnosis.gradients import with_gradients
+from nceref.verification.diagnosis.large_cases import on_all
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.solve import solved
 from nceref.verification.records import Observation
@@ -47,10 +48,12 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     tuple of Explanation
         At most three: fewer conventions first, then the order of the closed list.
     """
-    analyses = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
+    every = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
+    analyses, large = ([a for a in every if a.probe.is_large == size] for size in (False, True))
     if not analyses:
         return ()
     explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
+    explained = [whole for one in explained if (whole := on_all(one, analyses, large))]
     # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])

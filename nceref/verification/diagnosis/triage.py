@@ -135,9 +135,9 @@ def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Dia
 
 def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None:
     """The largest error in units of a coarser format's bounds; None where one is too large, or they prove nothing."""
-    worst, discriminating = 0.0, 0
+    shares, discriminating = [], 0
     for observation in observations:
-        probe = observation.probe
+        probe, worst = observation.probe, 0.0
         wide = implementation_bounds(probe.bound, coarse.bounds, probe.reduction)
         for name, gap in gaps(observation).items():
             room = np.asarray(wide.value if name == VALUE else wide.grads[name]) + gap.bound
@@ -146,10 +146,15 @@ def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None
                 return None
             worst = max(worst, float(np.max(error / np.where(room > 0, room, 1.0), initial=0.0)))
             discriminating += bool(np.max(room) < 0.5 * np.max(np.abs(gap.want), initial=0.0))
+        shares.append(worst)
     # Where the wider bound is above half of the numbers nearly everything is within it, and nothing is proved.
-    return worst if discriminating >= 2 else None
+    # Roundings use up much the same part everywhere; of a small change of the inputs, one case may make a large one.
+    even = max(shares) <= _UNEVEN * float(np.median(shares))
+    return max(shares) if discriminating >= 2 and even else None
 
 
+_UNEVEN = 30.0
+"""How much more of its bound the worst case may use up than the middle one."""
 _PART = 0.3
 """The part of its bound that an entry of a gradient may use up."""
 

@@ -54,6 +54,8 @@ class CallRequest:
         Upstream gradient; None for 1.
     before : mapping or None
         The inputs that the same instance is called with first.
+    rooms : mapping
+        How far the value, under the empty name, and gradients of two calls may be apart; what is not named, not at all.
     """
 
     inputs: Mapping[str, Any]
@@ -67,6 +69,7 @@ class CallRequest:
     mode: str = ""
     cotangent: Any = None
     before: Mapping[str, Any] | None = None
+    rooms: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def differentiable(self) -> frozenset[str]:
@@ -119,6 +122,7 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
         probe.mode,
         probe.cotangent,
         None if probe.before is None else call_request(probe.before).inputs,
+        {"": np.asarray(probe.bounds.value), **probe.bounds.grads} if probe.bounds else {},
     )
 
 

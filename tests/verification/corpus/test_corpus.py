@@ -13,7 +13,7 @@ from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus import corpus as module
 from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate
-from nceref.verification.corpus.geometries import EVERY, PLACES, SUITES
+from nceref.verification.corpus.geometries import EVERY, FEW, PLACES, SUITES, sites
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.records import Probe
 
@@ -44,7 +44,8 @@ def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
 
 def test_the_full_suite_has_every_geometry_and_two_sizes():
     ids = list(inputs("supcon_out", "full"))
-    assert len(ids) == len(EVERY) * (len(PLACES) + 7)  # seven of them are large as well
+    few = sum(map(len, FEW.values()))
+    assert len(ids) == len(EVERY) * (len(PLACES) - len(FEW) + 7) + few  # seven of them are large as well
     assert {id.removeprefix("large-").rpartition("-")[0] for id in ids} == set(PLACES)
 
 
@@ -55,6 +56,29 @@ def test_every_suite_is_warm_cold_steep_and_biased(suite):
     assert 100.0 in {x["logit_scale"] for x in of["clip"]}
     assert min(abs(x["logit_bias"]) for x in of["siglip"]) >= 5
     assert len({x["logit_bias"] for x in of["siglip"]}) > 2
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_temperature_geometry_and_size_are_not_confounded(suite):
+    """What fails at one level of one of them fails beside cases of the same level of the others that pass."""
+    cases = [
+        (place, temperature, tuple({**sizes, **PLACES[place][1]}[letter] for letter in "ND"))
+        for _, place, temperature, sizes in sites(suite)
+    ]
+    at, of, shaped = {}, {}, {}
+    for place, temperature, size in cases:
+        at.setdefault(temperature, set()).add(place)
+        of.setdefault(place, set()).add(temperature)
+        shaped.setdefault(size, set()).add(place)
+    assert min(map(len, at.values())) >= 2
+    # A geometry of its own size has rows that are drawn like those of the designed one.
+    own = {PLACES[place][0] for places in shaped.values() if len(places) == 1 for place in places}
+    assert own <= {PLACES["designed"][0], PLACES["lengths"][0], PLACES["random"][0]}
+    once = {place for place, temperatures in of.items() if len(temperatures) == 1}
+    assert not once & {"seven", "classes", "aligned", "opposed", "antipodal", "separated", "collapsed", "duplicate"}
+    assert all(len(at[temperature]) >= 2 for place in once for temperature in of[place])
+    labelled = {place for place, *_ in cases if place in ("classes", "lonely", "one-class")}
+    assert all(len(shaped[size]) >= 2 for place, _, size in cases if place in labelled)
 
 
 def test_the_designed_batch_is_five_by_three_and_has_no_symmetry(loss_name):

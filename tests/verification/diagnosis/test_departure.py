@@ -9,7 +9,7 @@ from nceref.verification.diagnosis.departure import departure
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(0, 9, "it shows at every temperature"), (0.05, 0.4, "it shows at temperature 0.07 to 0.3 (0.001 to 5")],
+    [(0, 9, "it shows at every temperature"), (0.05, 0.4, "it shows at temperature 0.07 to 0.3 (0.0001 to 5")],
 )
 def test_a_range_of_temperatures_is_told_by_both_ends(low, high, said):
     def target(probe, value, grads):
@@ -32,7 +32,7 @@ def test_what_nothing_explains_is_told_by_quantity_and_temperature():
     (found,) = departure(altered("nt_xent", target))
     assert found.id == "unexplained"
     assert "exactly those at temperature" in found.sentence
-    assert "it shows at temperature 0.001 to 0.07 (0.001 to 5 were tried)" in found.sentence
+    assert "it shows at temperature 0.0001 to 0.07 (0.0001 to 5 were tried)" in found.sentence
     assert departure(altered("nt_xent", times(1.0))) == ()
 
 

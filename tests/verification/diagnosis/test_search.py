@@ -147,7 +147,7 @@ def test_a_factor_on_the_gradient_alone_is_named(factor, id):
 def test_a_factor_on_the_gradient_of_one_input_is_told():
     scaled = []
     for o in observed(right, "info_nce"):
-        grads = {**o.outcome.grads, "temperature": 8 * o.outcome.grads["temperature"]}
+        grads = {name: grad * (8 if name == "temperature" else 1) for name, grad in o.outcome.grads.items()}
         scaled.append(Observation(o.probe, Outcome(o.outcome.value, grads)))
     (found, *_) = explanations(scaled)
     assert found.ids == ("gradient-constant-factor",)

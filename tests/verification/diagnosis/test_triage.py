@@ -37,7 +37,7 @@ def in_format(dtype, inside):
 def test_arithmetic_in_float32_is_named(name):
     found = first(altered(name, in_format("float32", np.float32)))
     assert found.id == "float32-fallback"
-    assert "of 1" in found.sentence
+    assert "of 2" in found.sentence
 
 
 @pytest.mark.slow(reason="searches the corpus in two formats more; float32 is in `make test`")

@@ -89,7 +89,9 @@ def moco_not_normalized(queries, keys, queue, *, temperature):
     return -np.mean(log_softmax(np.concatenate([positive, queries @ queue.T], axis=1) / temperature)[:, 0])
 
 
-@bug("uniformity", named="rows-not-normalized", thread="princeton-nlp/SimCSE#41")
+# In float32 every exponential of rows of length 10000 is lost.
+@bug("uniformity", named="rows-not-normalized", thread="princeton-nlp/SimCSE#41",
+     also=("rows-not-normalized+value-not-finite",))  # fmt: skip
 def uniformity_off_the_sphere(x, *, t):
     """The points are not on the sphere: uniformity runs to -infinity."""
     squared = np.sum((x[:, None] - x[None, :]) ** 2, axis=-1)

@@ -1,0 +1,153 @@
+"""A batch of a user's own from a file: arrays by name, in NumPy's or in safetensors' format."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+
+from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
+from nceref.errors import InputError, UnavailableError
+from nceref.output.text import printable, shown
+from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.verification.corpus.resizing import MOST_ROWS
+from nceref.verification.corpus.rounding import rounded
+from nceref.verification.targets.aliases import match_input
+
+ENDINGS = (".npz", ".safetensors")
+
+
+def read_inputs(path: Any, loss: Loss) -> dict[str, Any]:
+    """The inputs of a loss that a file has.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file ``.npz`` or ``.safetensors`` with arrays under the names of inputs, or under other names for them.
+    loss : Loss
+
+    Returns
+    -------
+    dict
+        Float64 arrays, int64 labels, and floats, by the name of the input.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has an array that is no input, is not finite, or is too large. Pickled objects
+        are never loaded.
+    UnavailableError
+        Without the package that reads safetensors.
+    """
+    stored = _arrays(path)
+    known = {p.name: p for p in loss.parameters if isinstance(p, Array | Labels | Scalar)}
+    out: dict[str, Any] = {}
+    for key, x in stored.items():
+        name = match_input(key, known)
+        if name is None or name in out:
+            why = "stands for an input that is there already" if name else f"is no input of {loss.name}"
+            msg = f"`inputs` has {printable(key, 60)!r}, which {why}; it has {', '.join(f'`{n}`' for n in known)}"
+            raise InputError(msg)
+        out[name] = _checked(key, x, known[name])
+    missing = [p.name for p in known.values() if isinstance(p, Array | Labels) and p.required and p.name not in out]
+    if missing:
+        msg = f"`inputs` must have every array that {loss.name} needs; {', '.join(map(repr, missing))} is missing"
+        raise InputError(msg)
+    return out
+
+
+def given_inputs(
+    loss: Loss, given: Mapping[str, Any], settings: Mapping[str, Any], dtype: str, fixed: Mapping[str, float]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Cases of a user's own batch: at the temperature that it has, or that is fixed, or at usual ones.
+
+    Parameters
+    ----------
+    loss : Loss
+    given : mapping
+        What `read_inputs` has read.
+    settings : mapping
+        What the target intends.
+    dtype : str
+        The format of the run: arrays and scalars are rounded to it.
+    fixed : mapping
+        Scalars that the target was made with.
+
+    Yields
+    ------
+    (str, dict)
+        Id, such as ``given-0.07``, and inputs.
+    """
+    plain = {name: x for name, x in settings.items() if x is not ...}
+    scalars = {p.name: p.default for p in loss.parameters if isinstance(p, Scalar) and isinstance(p.default, float)}
+    typical = {p.name: float(np.mean(p.typical)) for p in loss.parameters if isinstance(p, Scalar) and p.default is ...}
+    first = {name: x for name, x in loss.variants[0].items() if x is not ... and x != "views"}
+    inputs = {**typical, **scalars, **first, **plain, **given}
+    hot = next((p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES), None)
+    free = hot is not None and hot not in {*given, *plain, *fixed}
+    for temperature in USUAL if free else (None,):
+        here = {**inputs, hot: at_temperature(hot, temperature)} if hot and temperature else inputs
+        made = {name: rounded(x, dtype) for name, x in here.items()}
+        yield f"given-{temperature:g}" if temperature else "given", {**made, **fixed}
+
+
+USUAL = (0.3, 0.07, 0.01)
+"""Temperatures at which a batch is judged that has none."""
+
+
+def _arrays(path: Any) -> Mapping[str, Any]:
+    file = Path(str(path))
+    if file.suffix not in ENDINGS:
+        msg = f"`inputs` must be a file {' or '.join(ENDINGS)}, got {shown(str(path))}"
+        raise InputError(msg)
+    try:
+        if file.suffix == ".npz":
+            if file.exists() and not is_zipfile(file):
+                msg = "it is no archive of arrays, as numpy.savez writes them"
+                raise ValueError(msg)
+            with np.load(file, allow_pickle=False) as data:
+                return {key: data[key] for key in data.files}
+        return _safetensors(file)
+    # What a broken file raises depends on where it is broken.
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        msg = f"`inputs` cannot be read: {printable(file, 200)}: {printable(error, 200)}"
+        raise InputError(msg) from None
+
+
+def _safetensors(file: Path) -> Mapping[str, Any]:
+    try:
+        from safetensors import SafetensorError, numpy
+    except ImportError:
+        msg = "to read a .safetensors file, install safetensors; or save the arrays with numpy.savez"
+        raise UnavailableError(msg) from None
+    try:
+        arrays: Mapping[str, Any] = numpy.load_file(file)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+    return arrays
+
+
+def _checked(key: str, x: Any, p: Any) -> Any:
+    """The array as what the input is."""
+    x = np.asarray(x)
+    wanted = "iu" if isinstance(p, Labels) else "fiu"
+    if x.dtype.kind not in wanted:
+        kinds = "integers" if isinstance(p, Labels) else "numbers"
+        msg = f"`inputs` must have {kinds} under {printable(key, 60)!r}, got {x.dtype}"
+        raise InputError(msg)
+    if x.dtype.kind == "f" and not np.all(np.isfinite(x)):
+        msg = f"`inputs` must be finite, got NaN or infinity in {printable(key, 60)!r}"
+        raise InputError(msg)
+    if isinstance(p, Scalar):
+        if x.size != 1:
+            msg = f"`inputs` must have one number under {printable(key, 60)!r}, got shape {x.shape}"
+            raise InputError(msg)
+        return float(x.reshape(()))
+    if x.ndim == 0 or x.shape[0] > MOST_ROWS:
+        msg = (
+            f"`inputs` must have between 1 and {MOST_ROWS} rows under {printable(key, 60)!r}, got shape {x.shape}:"
+            " bounds take rows by rows; save a part of the batch"
+        )
+        raise InputError(msg)
+    return x.astype(np.int64 if isinstance(p, Labels) else np.float64)

@@ -1,0 +1,68 @@
+"""Whether an explanation that was found on small cases holds on the large ones, which a search would take too long on.
+
+Values are those of the variant; of gradients, slopes along a few random directions are compared, since a variant has
+its gradient entry by entry.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nceref.verification.diagnosis.case import CaseAnalysis
+from nceref.verification.diagnosis.explanation import Explanation, variant_value
+from nceref.verification.diagnosis.gradients import WRONG, GradientFit, JudgedGradient, judged_gradients, patterns
+
+DIRECTIONS = 2
+"""Along which the gradient of each input is compared."""
+
+
+def on_all(
+    explanation: Explanation, small: Sequence[CaseAnalysis], large: Sequence[CaseAnalysis]
+) -> Explanation | None:
+    """The explanation, with all cases counted; None where a value or a gradient of a large case is not predicted.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of the small cases.
+    small, large : sequence of CaseAnalysis
+
+    Returns
+    -------
+    Explanation or None
+        Beside a convention of the value, patterns that were read off a gradient itself, such as a factor, are not
+        looked at on large cases.
+    """
+    if not all(_value_fits(explanation, analysis) for analysis in large):
+        return None
+    counted = replace(explanation, of=explanation.of + len(large))
+    if not explanation.value_options and explanation.gradient_words:
+        ids, words = patterns([*small, *large])
+        return replace(counted, gradient_words=words) if {*ids} - {WRONG} == {*explanation.ids} - {WRONG} else None
+    # What was read off a gradient is no step of a dense form.
+    if not explanation.gradient or any(option.axis == "gradient-factor" for option in explanation.options):
+        return counted
+    fit = GradientFit(explanation.options, [one for analysis in large for one in judged_gradients(analysis)])
+    return counted if all(_slopes_fit(fit, one) for one in fit.judged) else None
+
+
+def _value_fits(explanation: Explanation, analysis: CaseAnalysis) -> bool:
+    # As on the small cases: a constant carries the error of the case that it was read off.
+    fitted = sum(option.id.endswith("-constant") for option in explanation.options)
+    value, allowed = variant_value(analysis, explanation.value_options)
+    return analysis.misfit(value, (1 + fitted) * allowed) <= 1
+
+
+def _slopes_fit(fit: GradientFit, one: JudgedGradient) -> bool:
+    if one.constant and "constants-get-gradient" not in fit.deviations:
+        return not np.any(one.got)
+    if not fit.chosen:
+        return fit.misfit(one) <= 1
+    rng, allowed = np.random.default_rng(one.got.size), fit.allowed(one, one.got)
+    for _ in range(DIRECTIONS):
+        # Signs, and nothing else: no entry weighs more than another.
+        direction = rng.choice([-1.0, 1.0], np.shape(one.got))
+        if not abs(float(np.sum(one.got * direction)) - fit.slope(one, direction)) <= float(np.sum(allowed)):
+            return False
+    return True

@@ -1,0 +1,111 @@
+"""What a run has looked at: the ends of sizes and scalars, formats, ways of calling, and what was not judged."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.output.words import counted
+from nceref.spec import Array, Labels
+from nceref.verification.records import Observation, Result
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a verdict is about.
+
+    Attributes
+    ----------
+    cases : int
+        That were judged.
+    ranges : mapping
+        Smallest and largest of what the cases have, by name: ``rows``, ``features``, ``classes``, the temperature.
+    dtypes, modes : tuple of str
+        Formats, and ways of calling other than plainly, see `nceref.verification.modes`.
+    not_judged : tuple of str
+        Inputs whose gradient was judged on no case.
+    """
+
+    cases: int = 0
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """The scope in words, a line or two."""
+        ends = (f"{_span(*ends)} {name}" for name, ends in self.ranges.items() if name in _COUNTED)
+        scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
+        yield f"looked at {counted(self.cases, 'case')}: {', '.join([*ends, *scalars, *self.dtypes])}"
+        ways = f"called plainly and {', '.join(self.modes)}" if self.modes else "called plainly"
+        rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
+        yield f"{ways}{rest}; beyond that nothing is said"
+
+    def record(self) -> dict[str, Any]:
+        """The scope as plain data."""
+        ranges = {name: list(ends) for name, ends in self.ranges.items()}
+        return {
+            "cases": self.cases,
+            "ranges": ranges,
+            "dtypes": list(self.dtypes),
+            "modes": list(self.modes),
+            "not_judged": list(self.not_judged),
+        }
+
+
+_COUNTED = ("rows", "features", "classes")
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def scope_of(
+    observations: Iterable[Observation], results: Iterable[Result], dtypes: tuple[str, ...], not_judged: Iterable[str]
+) -> Scope:
+    """The scope of a run.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        Of all formats.
+    results : iterable of Result
+        Which ways of calling were judged is in them.
+    dtypes : tuple of str
+    not_judged : iterable of str
+        Inputs without a judged gradient.
+
+    Returns
+    -------
+    Scope
+    """
+    judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
+    seen: dict[str, list[float]] = {}
+    for observation in judged:
+        for name, x in _sizes(observation):
+            seen.setdefault(name, []).append(x)
+    passed = (r.quantity for r in results if r.status == "pass" and r.quantity.startswith("mode."))
+    modes = dict.fromkeys(quantity.removeprefix("mode.") for quantity in passed)
+    ranges = {name: (min(each), max(each)) for name, each in seen.items()}
+    return Scope(len(judged), ranges, dtypes, tuple(modes), tuple(not_judged))
+
+
+def _sizes(observation: Observation) -> Iterator[tuple[str, float]]:
+    inputs = observation.probe.inputs
+    for p in observation.probe.loss.parameters:
+        x = inputs.get(p.name)
+        if isinstance(p, Array) and x is not None:
+            yield from (
+                (_LETTERS[letter], n) for letter, n in zip(p.shape, np.shape(x), strict=False) if letter in _LETTERS
+            )
+        elif isinstance(p, Labels) and x is not None and p.classes is None:
+            yield "classes", len(np.unique(x))
+        elif p.name in INVERSE_TEMPERATURES and isinstance(x, float):
+            yield p.name.replace("_", " "), x
+
+
+_LETTERS = {"N": "rows", "D": "features", "C": "classes"}

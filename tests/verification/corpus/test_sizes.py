@@ -1,0 +1,97 @@
+"""Bugs that show in batches and rows beyond the size of a tile only: every suite must see them."""
+
+import numpy as np
+import pytest
+
+from nceref import get_loss, verify
+from nceref.spec import Array
+from nceref.verification.corpus.corpus import corpus, designed_inputs
+
+LOSS = {name: get_loss(name) for name in ("info_nce", "nt_xent", "supcon_out", "cross_entropy")}
+
+
+def rows_of(queries, keys, temperature):
+    return LOSS["info_nce"](queries, keys, temperature=temperature, reduction="none")
+
+
+def tail_dropped(queries, keys, temperature):
+    rows = rows_of(queries, keys, temperature)
+    return np.mean(rows[: len(rows) // 16 * 16 or None])
+
+
+def mean_of_chunk_means(queries, keys, temperature):
+    rows = rows_of(queries, keys, temperature)
+    return np.mean([np.mean(rows[i : i + 64]) for i in range(0, len(rows), 64)])
+
+
+def hardest_negatives_only(queries, keys, temperature):
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, keys))
+    logits = q @ k.T / temperature
+    own = np.diagonal(logits)
+    others = np.sort(np.where(np.eye(len(q)), -np.inf, logits), axis=1)[:, -100:]
+    return np.mean(np.logaddexp.reduce(np.column_stack([own, others]), axis=1) - own)
+
+
+def another_path_above_64_rows(queries, keys, temperature):
+    return np.mean(rows_of(queries, keys, temperature if len(queries) <= 64 else 0.5 * temperature))
+
+
+def first_64_features(z1, z2, temperature):
+    return LOSS["nt_xent"](z1[:, :64], z2[:, :64], temperature=temperature)
+
+
+def labels_in_8_bits(kind):
+    def run(embeddings, labels, temperature):
+        return LOSS["supcon_out"](embeddings, labels.astype(kind).astype(int), temperature=temperature)
+
+    return run
+
+
+def classes_in_8_bits(logits, target):
+    return LOSS["cross_entropy"](logits, target.astype(np.uint8).astype(int))
+
+
+def gradient_of_the_first_64_rows(queries, keys, temperature):
+    value, grads = LOSS["info_nce"].value_and_grad(queries, keys, temperature=temperature)
+    grads["keys"][64:] = 0
+    return value, grads
+
+
+BUGS = [
+    ("info_nce", tail_dropped), ("info_nce", mean_of_chunk_means), ("info_nce", hardest_negatives_only),
+    ("info_nce", another_path_above_64_rows), ("nt_xent", first_64_features),
+    ("supcon_out", labels_in_8_bits(np.int8)), ("supcon_out", labels_in_8_bits(np.uint8)),
+    ("cross_entropy", classes_in_8_bits), ("info_nce", gradient_of_the_first_64_rows),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "bug"), BUGS, ids=lambda x: getattr(x, "__qualname__", x))
+def test_a_bug_of_large_inputs_is_seen_by_the_quick_suite_and_where(loss, bug):
+    report = verify(bug, loss=loss, suite="quick")
+    assert report.verdict == "differs"
+    failed = {r.case for r in report.results if r.status == "fail"}
+    assert all(case.startswith(("n17", "n129", "d65")) for case in failed)
+    assert any(f"and {word}" in d.sentence for d in report.diagnosis for word in ("more", "n129", "n17", "later"))
+
+
+def test_every_suite_has_what_is_left_over_of_a_tile():
+    shapes = {
+        suite: {x["z1"].shape for _, x in designed_inputs(LOSS["nt_xent"].declaration, {}, suite, "float64", 0, {})}
+        for suite in ("quick", "standard")
+    }
+    rows, widths = ({suite: {s[axis] for s in x} for suite, x in shapes.items()} for axis in (0, 1))
+    assert {17, 129} <= rows["quick"]
+    assert {17, 33, 127, 128, 129, 513} <= rows["standard"]
+    assert 65 in widths["quick"]
+    assert {65, 513} <= widths["standard"]
+
+
+def test_large_cases_are_judged_for_every_loss(loss_name):
+    declared = get_loss(loss_name).declaration
+    wide = {"d65"} if any(isinstance(p, Array) and "D" in p.shape for p in declared.parameters) else set()
+    large = [p for p in corpus(declared, {}, suite="quick") if p.is_large]
+    assert {p.id.split("-")[0] for p in large} == {"n17", "n129", *wide}
+    for probe in large:
+        assert not probe.skip
+        assert probe.grads
+        assert np.all(probe.bounds.value < 1e-6 * max(1, np.max(np.abs(probe.value))))

@@ -1,0 +1,106 @@
+"""Sizes and batches of a user's own: every case has them, and a file that is not what it should be is refused."""
+
+import numpy as np
+import pytest
+
+from nceref import get_loss, verify
+from nceref.errors import InputError, UnavailableError
+from nceref.verification.corpus.corpus import designed_inputs
+from nceref.verification.corpus.files import read_inputs
+from nceref.verification.corpus.resizing import Resizing
+
+INFO_NCE = get_loss("info_nce")
+
+
+def made(name, resizing, suite="standard"):
+    return dict(designed_inputs(get_loss(name).declaration, {}, suite, "float64", 0, {}, None, resizing))
+
+
+@pytest.mark.parametrize("name", ["info_nce", "moco", "supcon_out", "cosface"])
+def test_all_sizes_are_multiples(name):
+    for id, inputs in made(name, Resizing(16)).items():
+        shapes = [np.shape(x) for x in inputs.values() if np.ndim(x)]
+        assert shapes
+        assert all(n % 16 == 0 for shape in shapes for n in shape), id
+
+
+def test_all_cases_have_the_shape_and_one_that_is_about_size_is_left_out():
+    cases = made("nt_xent", Resizing(1, 24, 10))
+    assert {x["z1"].shape for x in cases.values()} == {(24, 10)}
+    geometries = {id.rpartition("-")[0] for id in cases}
+    assert {"designed", "aligned", "opposed", "collapsed", "zero", "extreme"} <= geometries
+    assert not geometries & {"n17", "n1025", "d65", "wide", "many", "single"}
+
+
+def in_multiples(queries, keys, temperature):
+    if len(queries) % 16:
+        raise ValueError
+    return INFO_NCE.value_and_grad(queries, keys, temperature=float(temperature))
+
+
+def test_a_target_that_needs_multiples_conforms_with_them():
+    assert verify(in_multiples, loss="info_nce", suite="quick").verdict == "error"
+    report = verify(in_multiples, loss="info_nce", suite="quick", multiple_of=16)
+    assert report.verdict == "conforms"
+    assert report.scope.ranges["rows"] == (16, 144)
+
+
+def wrong_for_forty(queries, keys, temperature):
+    return INFO_NCE(queries, keys, temperature=float(temperature)) * (1 + (len(queries) == 40))
+
+
+def test_a_batch_of_ones_own_is_judged_beside_the_others(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((2, 40, 8)).astype(np.float32)
+    np.savez(tmp_path / "batch.npz", q=rows[0], keys=rows[1])
+    assert verify(wrong_for_forty, loss="info_nce", suite="quick").ok
+    report = verify(wrong_for_forty, loss="info_nce", suite="quick", inputs=str(tmp_path / "batch.npz"))
+    failed = {r.case for r in report.results if r.status == "fail"}
+    assert failed == {"given-0.3", "given-0.07", "given-0.01"}
+
+
+ROWS = np.ones((4, 2))
+REFUSED = [
+    ({"foo": ROWS}, "has 'foo', which is no input of info_nce"),
+    ({"queries": ROWS}, "'keys' is missing"),
+    ({"queries": ROWS, "keys": np.array([None])}, "cannot be read: .*allow_pickle=False"),
+    ({"queries": ROWS, "keys": ROWS * np.nan}, "must be finite, got NaN or infinity in 'keys'"),
+    ({"queries": ROWS, "keys": np.ones((3000, 2))}, "between 1 and 2048 rows under 'keys'"),
+    ({"queries": ROWS, "q": ROWS, "keys": ROWS}, "stands for an input that is there already"),
+    ({"queries": ROWS, "keys": ROWS > 0}, "must have numbers under 'keys', got bool"),
+    ({"queries": ROWS, "keys": ROWS, "temperature": ROWS}, "must have one number under 'temperature'"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), REFUSED)
+def test_a_file_that_has_something_else_is_refused_by_name(tmp_path, arrays, message):
+    np.savez(tmp_path / "batch.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_inputs(tmp_path / "batch.npz", INFO_NCE.declaration)
+
+
+def test_what_is_no_such_file_is_refused(tmp_path):
+    (tmp_path / "text.npz").write_text("no archive")
+    (tmp_path / "text.safetensors").write_text("no archive")
+    for name, message in (
+        ("text.npz", "no archive of arrays"),
+        ("none.npz", "No such file"),
+        ("x.pt", "must be a file"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_inputs(tmp_path / name, INFO_NCE.declaration)
+    with pytest.raises((InputError, UnavailableError), match=r"cannot be read|install safetensors"):
+        read_inputs(tmp_path / "text.safetensors", INFO_NCE.declaration)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": "5"}, "`shape` must be two integers"),
+        ({"shape": (5, 0)}, "`shape` must be"),
+        ({"shape": "5000,3"}, "at most 2048,65536"),
+        ({"multiple_of": 0}, "`multiple_of` must be"),
+    ],
+)
+def test_a_size_that_is_none_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        verify(in_multiples, loss="info_nce", **options)

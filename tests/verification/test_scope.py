@@ -1,0 +1,56 @@
+"""What a verdict is about is said with it, in words and as data; what the reference refuses is run, and said."""
+
+import json
+
+import numpy as np
+
+from nceref import get_loss, verify
+
+NT_XENT = get_loss("nt_xent")
+
+
+def graded(z1, z2, temperature):
+    if not np.all(np.any(z1, axis=1)):
+        return np.float64(np.nan)
+    value, grads = NT_XENT.value_and_grad(z1, z2, temperature=float(temperature))
+    return value, {name: grads[name] for name in ("z1", "z2")}
+
+
+def refusing(z1, z2, temperature):
+    return NT_XENT(z1, z2, temperature=float(temperature))
+
+
+def test_conforms_ends_with_its_scope():
+    report = verify(graded, loss="nt_xent", suite="quick")
+    assert report.verdict == "conforms"
+    scope = json.loads(report.to_json())["scope"]
+    assert scope["ranges"] == {"rows": [1, 129], "features": [3, 65], "temperature": [0.0001, 5]}
+    assert (scope["dtypes"], scope["not_judged"]) == (["float64"], ["temperature"])
+    assert scope["cases"] == len({r.case for r in report.results if r.quantity == "value" and r.status == "pass"})
+    assert "strided" in scope["modes"]
+    end = " ".join(str(report).split())
+    assert "1 to 129 rows, 3 to 65 features, temperature 0.0001 to 5, float64 called plainly and again" in end
+    assert end.endswith("gradients not judged: temperature; beyond that nothing is said")
+
+
+def test_what_the_reference_refuses_is_run_and_reported_without_a_verdict():
+    for target, does in ((graded, "there the target returns NaN"), (refusing, "there the target raises InputError")):
+        report = verify(target, loss="nt_xent", suite="quick")
+        assert report.ok
+        assert next(does in r.why for r in report.results if r.case == "zero-0.3")
+
+
+def jittery():
+    """A target whose second call differs in its last bit, as after it was compiled."""
+    calls = []
+
+    def target(z1, z2, temperature):
+        calls.append(1)
+        value = NT_XENT(z1, z2, temperature=float(temperature))
+        return np.nextafter(value, 2 * value) if len(calls) % 2 else value
+
+    return target
+
+
+def test_a_second_call_may_differ_within_the_bound():
+    assert verify(jittery(), loss="nt_xent", suite="quick").verdict == "value-only"
