@@ -30,8 +30,12 @@ _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-nu
 """What becomes of a call whose arguments or whose answer have another form."""
 Attempt = Callable[..., Sequence[Observation]]
 """``attempt(call)``: what came of a few cases with that call expression; raises where it cannot be loaded so."""
-_OUTPUTS = ("torch.nn.functional.cross_entropy(*{})", "{}[0]")
-"""What makes a loss of another output: a pair of logits and labels, the first of several."""
+_OUTPUTS = (
+    "torch.nn.functional.cross_entropy(*{})",
+    *("{}[0]", "{}[1]"),
+    *("[*{}.values()][0]", "[*{}.values()][1]"),
+)
+"""What makes a loss of another output: a pair of logits and labels, one of the first two numbers, in a dict as well."""
 
 
 def called_wrongly(results: Sequence[Result]) -> bool:
@@ -116,10 +120,10 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
         if monotonic() > end:
             break
         for text in (call, *(output.format(call) for output in _OUTPUTS)):
-            try:
+            observations: Sequence[Observation] = ()
+            # A framework that is not installed, or a scalar that is handed over nowhere.
+            with contextlib.suppress(NcerefError):
                 observations = attempt(text)
-            except NcerefError:
-                break
             count, troubles = len(observations), {o.outcome.trouble for o in observations}
             if not troubles - {""} and count:
                 if _right(observations):
@@ -128,7 +132,7 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
             if troubles & {"hangs", "dies", "exits"}:
                 return runs
             # Only what returns something else than a loss needs another output.
-            if troubles != {"wrong-shape"}:
+            if text == call and troubles != {"wrong-shape"}:
                 break
     return runs
 
