@@ -11,7 +11,7 @@ import pytest
 import nceref
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
-from nceref.verification.corpus.corpus import corpus
+from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.judge import judge
 from nceref.verification.measured_parameters import measure_forms
 from nceref.verification.parametrization import (
@@ -75,6 +75,26 @@ def test_each_function_has_its_inverse_and_its_derivative(name, dtype):
         slope = (form.value(p + 1e-6) - form.value(p - 1e-6)) / 2e-6
         assert form.gradient(p, slope) == pytest.approx(1.0, rel=1e-6)
         assert gradient_by(name, p, form.gradient(p, 2.0)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_in_float64_the_parameter_is_recovered_to_the_last_bit(name):
+    for s in np.geomspace(0.01, 3.0, 300):
+        snapped = representable(name, float(s), "float64")
+        assert PARAMETRIZATIONS[name].value(parameter_at(name, snapped, "float64")) == snapped
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_bound_admits_the_rounding_of_the_function(reduction):
+    queries, keys = np.random.default_rng(3).integers(1, 9, (2, 4, 3)) / 8
+    inputs = {"queries": queries, "keys": keys, "temperature": representable("exp", 0.3, "float32")}
+    plain = evaluate(INFO_NCE.declaration, inputs, "float32", reduction)
+    wider = evaluate(INFO_NCE.declaration, inputs, "float32", reduction, forms={"temperature": "exp"})
+    # One unit of roundoff of the temperature moves the value by this much; four are admitted, with a factor of two.
+    unit = 2.0**-24 * 0.3 * abs(plain.grads["temperature"])
+    added = np.sum(wider.bounds.value) - np.sum(plain.bounds.value)
+    assert 4 * unit < added < 16 * unit
+    assert all(np.all(wider.bounds.grads[n] > plain.bounds.grads[n]) for n in plain.grads)
 
 
 CLIP_NAMES = ("logit_scale", "logit_bias")
