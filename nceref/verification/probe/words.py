@@ -252,7 +252,7 @@ class _Writer:
         rest = next((x for (kind, key), x in terms.items() if kind == "d" and key[0] == block), ())
         if rest:
             parts["d",] = written(rest)
-        return Row("sum_i ", written(factor), parts)
+        return Row(f"sum_{{i in {block}}} " if self.views else "sum_i ", written(factor), parts)
 
     def _pulls(self, block: str, anchors: list[str]) -> Iterator[tuple[Key, float]]:
         keys = dict.fromkeys(key for one in self.both for kind, key in one.terms if kind == "A")

@@ -5,7 +5,7 @@ from inspect import signature
 import numpy as np
 import pytest
 from slow import partly_slow
-from verification.probe.wrong_losses import WRONG, cosines, mass
+from verification.probe.wrong_losses import WRONG, cosines, labelled, mass
 
 import nceref
 from nceref.engine.bound_loss import bound_loss
@@ -147,6 +147,17 @@ def constant(queries, keys, temperature):
 
 def without_a_number(queries, keys, temperature):
     return np.nan
+
+
+def positives_after_the_anchor(embeddings, labels, temperature):
+    s, together, own = labelled(embeddings, labels)
+    pull = (s * np.triu(together)).sum(axis=1) / (2 * temperature)
+    return np.mean(-pull + np.log((np.exp(s / temperature) * ~own * (1 + np.triu(~own))).sum(axis=1)))
+
+
+@pytest.mark.slow(reason="everything is tried before nothing is said")
+def test_a_formula_without_words_for_its_pairs_is_not_written():
+    assert formula_of(positives_after_the_anchor, "supcon_out") is None
 
 
 UNCONFIRMED = (plain, focal, slightly_curved, random, another_one_for_more_than_eight, without_a_number)

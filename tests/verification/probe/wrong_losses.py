@@ -184,6 +184,16 @@ def mean_of_the_negatives(z1, z2, temperature):
 
 
 @wrong(
+    "dcl",
+    "<<1/N>> sum_{i in z1} [ -s_ip/T + log( sum_{j not in {i, p}} e^(s_ij/T) ) ], s: cosines",
+)
+def anchors_of_the_first_view(z1, z2, temperature):
+    s, pair, own = views(z1, z2)
+    total = (np.exp(s / temperature) * ~own).sum(axis=1) - np.exp(pair / temperature)
+    return np.mean((-pair / temperature + np.log(total))[: len(z1)])
+
+
+@wrong(
     "supcon_out",
     "1/N sum_i [ sum_{p in P(i)} -s_ip/(|P(i)| T) + log( <<sum_{p in P(i)} e^(s_ip/T)/4>>"
     " + sum_{n not in P(i)} e^(s_in/T) ) ], s: cosines",
