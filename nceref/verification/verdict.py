@@ -147,7 +147,10 @@ def _only_size(runs: Sequence[Any]) -> str:
     others = sorted(n for n, seen in right.items() if not any(seen))
     if len(alone) != 1 or not others or len(others) < len(right) - 1:
         return ""
-    return f"it is right for N = {alone[0]} only, and on no case with N = {', '.join(map(str, others))}"
+    none = ", ".join(map(str, others))
+    return (
+        f"it is right for N = {alone[0]} only (--shape {alone[0]},D judges that size), and on no case with N = {none}"
+    )
 
 
 def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int, runs: Sequence[Any]) -> str:

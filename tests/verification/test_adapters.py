@@ -130,7 +130,7 @@ def logits_and_labels(features, temperature):
             'is a method without its object; name the class: mine.py:Loss --call "f.loss(z1, z2, ...)"',
         ),
         ("mine.py:Uncallable", "name its method, as in --call 'f.METHOD(...)'"),
-        ("mine.py:of_five", "it is right for N = 5 only, and on no case with N = 4, "),
+        ("mine.py:of_five", "it is right for N = 5 only (--shape 5,D judges that size), and on no case with N = 4, "),
     ],
 )
 def test_one_sentence_solves_it(target, message):
