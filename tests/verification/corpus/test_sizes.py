@@ -95,3 +95,32 @@ def test_large_cases_are_judged_for_every_loss(loss_name):
         assert not probe.skip
         assert probe.grads
         assert np.all(probe.bounds.value < 1e-6 * max(1, np.max(np.abs(probe.value))))
+
+
+def held_above(least):
+    def run(queries, keys, temperature):
+        return LOSS["info_nce"](queries, keys, temperature=max(float(temperature), least))
+
+    return run
+
+
+def length_floored(queries, keys, temperature):
+    rows = [x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-3) for x in (queries, keys)]
+    return LOSS["info_nce"](*rows, temperature=float(temperature), normalize="none")
+
+
+@pytest.mark.parametrize(
+    ("bug", "cases"),
+    [(held_above(5e-4), {"designed-0.0001", "seven-0.0001"}), (length_floored, {"extreme-0.3"})],
+    ids=["temperature", "length"],
+)
+def test_a_floor_under_small_numbers_is_seen(bug, cases):
+    def judged(**options):
+        # A row of zeros is where a floor is meant, and where nothing is asked.
+        with np.errstate(all="ignore"):
+            report = verify(bug, loss="info_nce", suite="quick", **options)
+        return report.verdict, {r.case for r in report.results if r.status == "fail" and r.quantity == "value"}
+
+    assert judged() == ("differs", cases)
+    if bug is not length_floored:
+        assert judged(temperature="temperature-clamped=0.0005")[0] == "value-only"
