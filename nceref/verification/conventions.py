@@ -106,6 +106,9 @@ _LISTED = (
                "Take the larger of length and eps (F.normalize does); add nothing to it.", kind="rows",
                settings=tuple((where, size) for size in _SMALL for where in ("added", "under the root")),
                describe=lambda v: f"eps = {v[1]:.6g} {v[0]}"),
+    Convention("norm-floored", "normalization", "lengths of rows held above a floor",
+               "Divide by the length itself; a floor of 1e-12, as in F.normalize, leaves rows as they are.",
+               kind="rows", settings=(1e-3, 1e-4, 1e-2, 1e-5), describe=lambda v: f"floor {v:.6g}"),
     Convention("centers-normalized", "normalization", "class centers scaled to length 1",
                "Leave the centers as they are given."),
     # Temperature and scale.

@@ -245,6 +245,8 @@ def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Ar
 
 def _enlarged(length: Array, deviations: Deviations) -> Array:
     """A length with a small constant in it, where a deviation says so."""
+    floor = deviations.get("norm-floored", 0.0)
+    length = np.where(np.real(length) < floor, floor, length) if floor else length
     where, size = deviations.get("epsilon-in-norm", ("", 0.0))
     return length + size if where == "added" else np.sqrt(length * length + size) if where else length
 
