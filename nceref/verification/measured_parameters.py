@@ -151,7 +151,15 @@ def _scaled(first: Pair, other: Pair) -> float:
 
 def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> list[Probe]:
     """One case of the corpus with several values of the scalars that are held."""
-    cases = designed_inputs(request.loss, request.settings, "quick", dtype, request.seed, run.target.fixed)
+    cases = designed_inputs(
+        request.loss,
+        request.settings,
+        "quick",
+        dtype,
+        request.seed,
+        run.target.fixed,
+        resizing=request.resizing,
+    )
 
     def probe_of(inputs: Mapping[str, Any], factor: float) -> Probe:
         moved = {n: factor * x if n in names and isinstance(x, float) else x for n, x in inputs.items()}
@@ -167,6 +175,6 @@ def _refused(request: Request, run: Any, trouble: str) -> str:
     """What is said where the target takes its own parameters in no shape but one."""
     listed = ", ".join(f"{path} in the place of `{name}`" for name, path in run.target.parameters.items())
     return (
-        f"{request.name} cannot be called with {listed}: it {trouble}; a module whose parameters can have one shape"
-        f" only is verified with that shape: --shape gives the cases its sizes"
+        f"{request.name} cannot be called with {listed}: it {trouble}; the cases have several sizes,"
+        f" so the module must read them from its parameter, as in `weight.shape`; --shape N,D fixes rows and features"
     )
