@@ -145,8 +145,9 @@ def _size(probe: Probe) -> int:
 def _judged(name: str, plain: Observation, probe: Probe, run: Callable[[Probe], Outcome]) -> Result:
     mode, outcome = MODES[name], run(probe)
     if outcome.trouble:
-        # An unusual layout may be refused; what was asked for must run.
-        return _result(name, probe, "error" if mode.optional else "skip", f"{mode.words} it {outcome.sentence}")
+        # An unusual layout may be refused; what was asked for must run, and nothing may end the process.
+        refused = outcome.trouble == "raises" and not mode.optional
+        return _result(name, probe, "skip" if refused else "error", f"{mode.words} it {outcome.sentence}")
     # What the plain call could not judge says nothing here either.
     grads = {} if mode.value_only else {n: g for n, g in outcome.grads.items() if n in plain.outcome.grads}
     results = judge(Observation(probe, Outcome(outcome.value, grads)))
