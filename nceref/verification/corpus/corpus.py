@@ -53,7 +53,7 @@ def corpus(
         Parameter name to a value, to ``...`` for a generated array, or to "views". What is not named is as in the
         first variant of the loss; naming any array or labels sets aside all that the variant has of these.
     suite : {"quick", "standard", "full"}
-        How many probes: about 14, 40, 140.
+        How many probes: about 30, 60, 200.
     dtype : {"float64", "float32", "bfloat16", "float16"}
         The format of the run; inputs are rounded to it.
     seed : int
