@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from nceref.output.pages import GAP, Page
 from nceref.verification.conventions import CONVENTIONS
@@ -27,6 +28,21 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
     for label, text in lines:
         if text:
             page.grid([(label, text)] if label else [(text,)], *([width] if label else []), indent=GAP)
+
+
+def print_training(page: Page, training: Mapping[str, Any]) -> None:
+    """What a difference does to training; nothing is printed if empty.
+
+    Parameters
+    ----------
+    page : Page
+        Is written to.
+    training : mapping
+        Of `Report.training`.
+    """
+    if training:
+        page.print("\nin training", style="bold")
+        page.grid([(str(training["sentence"]),)], indent=GAP)
 
 
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:

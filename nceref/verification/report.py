@@ -50,6 +50,8 @@ class Report:
         For each case what the bound of its value is made of, if that was wished.
     scope : Scope
         What was looked at: a verdict is about that.
+    training : mapping
+        What a difference does to training: a sentence and its numbers; empty where nothing differs.
     """
 
     target: str
@@ -64,6 +66,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -87,6 +90,7 @@ class Report:
             "environment": _plain(self.environment),
             "scope": _plain(self.scope.record()),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
+            **({"training": _plain(self.training)} if self.training else {}),
         }
 
     def to_json(self) -> str:
@@ -121,6 +125,7 @@ def page_of(report: Report) -> Page:
     page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
+    layout.print_training(page, report.training)
     if report.results:
         page.print()
         layout.print_results(page, report.results, str(report.environment.get("dtype", "")).split(", "))

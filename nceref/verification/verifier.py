@@ -326,12 +326,15 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
     diagnoses: tuple[Diagnosis, ...] = ()
+    training: Mapping[str, Any] = {}
     script = ""
     if code == codes.DIFFERS:
         # One dtype is explained, the first that fails: bounds of different formats do not mix.
         failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-        diagnoses = _explained(request, run, failing)
+        calls = _calls(request, run, failing)
+        diagnoses = _explained(request, calls, failing)
         diagnoses = _limited(request, _measured(request, run, failing, diagnoses) if measure else diagnoses)
+        training = _training(request, calls, failing, diagnoses) if measure else {}
         if len(runs) > 1:
             diagnoses = tuple(replace(d, sentence=f"in {failing.dtype} {d.sentence}") for d in diagnoses)
         script = (
@@ -350,6 +353,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         request.stated,
         _terms(request, runs) if request.explain else {},
         _scope(request, results, runs),
+        training=training,
     )
 
 
@@ -368,16 +372,35 @@ def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosi
     return tuple(replace(d, sentence=d.sentence + words) if d.id == "unexplained" else d for d in diagnoses)
 
 
-def _explained(request: Request, run: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
+def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
+    """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
+    from nceref.verification.diagnosis.fresh import fresh_calls
+
+    return fresh_calls(run, failing.observations, request.algorithm)
+
+
+def _training(
+    request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]
+) -> Mapping[str, Any]:
+    """What the difference does to training, as plain data; beside intended conventions, on the cases alone."""
+    # What is random has no number that a second measurement would confirm.
+    if any(d.id == "not-repeatable" for d in diagnoses):
+        return {}
+    from nceref.verification.diagnosis.fresh import NO_CALLS
+    from nceref.verification.diagnosis.severity import severity
+
+    measured = severity(failing.observations, NO_CALLS if request.intended else calls)
+    return measured.record() if measured is not None else {}
+
+
+def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
-    from nceref.verification.diagnosis.fresh import fresh_calls
 
     if modes := mode_diagnoses(failing.results):
         return modes
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
-        calls = fresh_calls(run, failing.observations, request.algorithm)
         return diagnose(failing.observations, identities, calls)
     plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
@@ -387,7 +410,7 @@ def _explained(request: Request, run: Any, failing: TargetRun) -> tuple[Diagnosi
         count = len(unaltered)
         sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
         return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
-    return diagnose(unaltered, identities, fresh_calls(run, unaltered, request.algorithm))
+    return diagnose(unaltered, identities, calls)
 
 
 def _measured(

@@ -1,0 +1,328 @@
+"""What a difference does to training: errors of value and gradient at ordinary temperatures, and of the optimum."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.parameters import at_temperature
+from nceref.errors import NcerefError
+from nceref.output.words import counted
+from nceref.spec import Array
+from nceref.verification.diagnosis.features import temperature_scalar
+from nceref.verification.diagnosis.fresh import GENERAL, FreshCalls, Site, Template, fresh_probe, judged
+from nceref.verification.diagnosis.gaps import VALUE, Gap, gaps, usable
+from nceref.verification.records import Observation, Probe
+
+ORDINARY = (0.07, 1.0)
+"""Temperatures that losses are trained at."""
+_PARALLEL = 0.05
+"""Degrees: less is no difference of direction that training would show."""
+_STEPS = 300
+_WARM = Site("designed", 0.7, (6, 7, 3, 6, 5, 2))
+"""Where descent begins: at low temperatures every gradient vanishes near an optimum, that of another loss too."""
+_AT_REST, _MOVES = 1e-3, 0.02
+"""Of the gradient at the start: what is left of another loss's gradient where it is at rest as well, and where not."""
+_REFERENCE_AT_REST = 1e-5
+_UNSEEN = 1e-4
+"""A relative error of the gradient that is far below its noise in training."""
+
+
+@dataclass(frozen=True)
+class Severity:
+    """What a difference does to training.
+
+    Attributes
+    ----------
+    calls : int
+        Inputs that it was measured on.
+    temperatures : tuple of float or None
+        The lowest and the highest.
+    value_error : tuple of float or None
+        Relative, the smallest and the largest; None where no value can be compared.
+    gradient_error : tuple of float or None
+        Relative to the length of the right gradient.
+    angle : tuple of float or None
+        Between both gradients, in degrees.
+    length : tuple of float or None
+        Of the gradient, as a multiple of the right one.
+    along_rows : float
+        The largest part of the gradient along the rows, relative to the right gradient, which has none; it changes the
+        lengths of rows only, and the rest is compared without it.
+    at_optimum : float or None
+        Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
+    right : tuple of str
+        ``value`` and ``gradient`` where these are within their bounds.
+    """
+
+    calls: int
+    temperatures: tuple[float, float] | None
+    value_error: tuple[float, float] | None
+    gradient_error: tuple[float, float] | None
+    angle: tuple[float, float] | None
+    length: tuple[float, float] | None
+    along_rows: float
+    at_optimum: float | None
+    right: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        where = f" at temperature {_range(self.temperatures, '{:.2g}')}" if self.temperatures else ""
+        parts = [self._value(), *self._gradient(), *self._along(), *self._rest()]
+        return f"on {counted(self.calls, 'input', 'inputs')}{where} {'; '.join(parts)}"
+
+    def _value(self) -> str:
+        if VALUE in self.right:
+            return "the value is right"
+        return f"the value is off by {_shares(self.value_error)}" if self.value_error else "the value is 0"
+
+    def _gradient(self) -> Iterator[str]:
+        if "gradient" in self.right:
+            yield "the gradient is right, so that training is the same"
+        elif self.angle is None or self.length is None:
+            yield "there is no gradient to compare"
+        elif max(self.length) == 0:
+            yield "the gradient of the embeddings is 0, so that nothing is trained"
+        elif self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
+            yield f"the gradient is off by {_shares(self.gradient_error)}, which training does not show"
+        elif self.angle[1] <= _PARALLEL:
+            same = self.length[1] <= self.length[0] * 1.001
+            change = "only the learning rate changes" if same else "its length depends on the input"
+            yield f"the gradient has the right direction and {_range(self.length, '{:.3g}')} times the length: {change}"
+        elif self.angle[0] >= 180 - _PARALLEL:
+            yield f"the gradient points the other way, with {_range(self.length, '{:.3g}')} times the length"
+        else:
+            yield (
+                f"the gradient is {_range(self.angle, '{:.2g}')} degrees off the right direction, with"
+                f" {_range(self.length, '{:.2g}')} times the length"
+            )
+
+    def _along(self) -> Iterator[str]:
+        if self.along_rows > _UNSEEN:
+            yield f"a part of it along the rows, {_share(self.along_rows)} of the right gradient, changes lengths only"
+
+    def _rest(self) -> Iterator[str]:
+        if self.at_optimum is None or "gradient" in self.right or (self.gradient_error or (0, 0))[1] < _UNSEEN:
+            return
+        share = f"{_share(self.at_optimum)} of the gradient at the start of the descent remains"
+        if self.at_optimum > _MOVES:
+            yield f"the optimum moves: at a minimum of the reference {share}"
+        elif self.at_optimum < _AT_REST and self.angle is not None and self.angle[1] > _PARALLEL:
+            yield f"a minimum of the reference that descent has reached is a stationary point here too ({share})"
+
+    def record(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"sentence": self.sentence, **asdict(self)}
+
+
+def _share(x: float) -> str:
+    return f"{x:.2g}" if x < _UNSEEN else f"{100 * x:.2g} %" if x < 1 else f"{100 * x:,.0f} %"
+
+
+def _shares(ends: tuple[float, float]) -> str:
+    low, high = map(_share, ends)
+    return low if low == high else f"{low} to {high}" if ends[0] > 1e-9 else f"up to {high}"
+
+
+def _range(ends: tuple[float, float] | None, form: str) -> str:
+    if ends is None:
+        return ""
+    low, high = (form.format(end) for end in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity | None:
+    """Measure what a difference does to training.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of the corpus; they serve where the target cannot be called.
+    calls : FreshCalls
+
+    Returns
+    -------
+    Severity or None
+        None where the target gives no number at an ordinary temperature, or nothing departs there.
+    """
+    every = [o for o in usable([*calls.at(GENERAL), *observations]) if np.all(np.isfinite(o.outcome.value))]
+    every = [o for o in every if _several(o.probe)]
+    seen = [o for o in every if _is_ordinary(o.probe)] or every
+    # Fresh calls have ordinary rows: cases of the corpus are extreme ones.
+    seen = [o for o in seen if o.probe.id.startswith("fresh-")] or seen
+    if not seen:
+        return None
+    both = [gaps(o)[VALUE] for o in seen]
+    values = [_size(gap.got - gap.want) / _size(gap.want) for gap in both if _size(gap.want) > 0]
+    pairs = [pair for o in seen if (pair := _gradients(o)) is not None]
+    angles, lengths, errors = _compared(pairs)
+    along = [float(radial / size) for _, want, _, radial in pairs if (size := float(np.linalg.norm(want))) > 0]
+    return Severity(
+        len(seen),
+        _temperatures(seen),
+        _ends(values),
+        _ends(errors),
+        _ends(angles),
+        _ends(lengths),
+        max(along, default=0.0),
+        _at_optimum(calls) if pairs else None,
+        tuple(_right(seen, pairs)),
+    )
+
+
+def _right(seen: Sequence[Observation], pairs: Sequence[Any]) -> Iterator[str]:
+    if all(gaps(o)[VALUE].right for o in seen):
+        yield VALUE
+    if pairs and all(gap.right for o in seen for name, gap in gaps(o).items() if name != VALUE):
+        yield "gradient"
+
+
+def _size(x: Any) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
+
+
+def _ends(numbers: Sequence[float]) -> tuple[float, float] | None:
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+def _several(probe: Probe) -> bool:
+    """Whether there is more than one sample: a batch of one is trained by nobody."""
+    return all(
+        len(probe.inputs[p.name]) > 1
+        for p in probe.loss.parameters
+        if isinstance(p, Array) and p.embedding and isinstance(probe.inputs.get(p.name), np.ndarray)
+    )
+
+
+def _is_ordinary(probe: Probe) -> bool:
+    scalar = temperature_scalar(probe)
+    return scalar is None or ORDINARY[0] <= at_temperature(*scalar) <= ORDINARY[1]
+
+
+def _temperatures(seen: Sequence[Observation]) -> tuple[float, float] | None:
+    return _ends([at_temperature(*scalar) for o in seen if (scalar := temperature_scalar(o.probe))])
+
+
+def _gradients(observation: Observation) -> tuple[Any, Any, float, float] | None:
+    """Both gradients of the embeddings as one vector each, and the bound of its length; None without one.
+
+    Where the right gradient is orthogonal to each row, without the part along the rows, whose length is the last.
+    """
+    arrays = {p.name: p for p in observation.probe.loss.parameters if isinstance(p, Array) and not p.constant}
+    both = [gap for name, gap in gaps(observation).items() if name in arrays and gap.finite]
+    if not both:
+        return None
+    got, radial = [], []
+    for gap in both:
+        x = np.asarray(observation.probe.inputs[gap.quantity], dtype=np.float64)
+        along = _along(x, gap.got) if arrays[gap.quantity].embedding and _is_orthogonal(x, gap) else 0.0 * gap.got
+        got.append(np.ravel(gap.got - along))
+        radial.append(np.ravel(along))
+    want, room = (np.concatenate([np.ravel(getattr(g, what)) for g in both]) for what in ("want", "bound"))
+    return np.concatenate(got), want, float(np.linalg.norm(room)), float(np.linalg.norm(np.concatenate(radial)))
+
+
+def _along(x: Any, g: Any) -> Any:
+    """The part of a gradient along each row."""
+    square = np.sum(x * x, axis=-1, keepdims=True)
+    return np.sum(x * g, axis=-1, keepdims=True) * x / np.where(square > 0, square, 1.0)
+
+
+def _is_orthogonal(x: Any, gap: Gap) -> bool:
+    size = np.linalg.norm(gap.want)
+    return bool(x.ndim > 1 and x.shape[-1] > 1 and np.linalg.norm(_along(x, gap.want)) <= 1e-6 * size)
+
+
+def _compared(pairs: Sequence[tuple[Any, Any, float, float]]) -> tuple[list[float], list[float], list[float]]:
+    """Angles in degrees, quotients of lengths, and relative errors, where the right gradient is more than its bound."""
+    angles, lengths, errors = [], [], []
+    for got, want, room, _ in pairs:
+        size, right = float(np.linalg.norm(got)), float(np.linalg.norm(want))
+        if right <= 10 * room:
+            continue
+        lengths.append(size / right)
+        errors.append(float(np.linalg.norm(got - want)) / right)
+        if size > 0:
+            # Exact for small angles, unlike the arc cosine.
+            a, b = got / size, want / right
+            angle = 2 * math.atan2(float(np.linalg.norm(a - b)), float(np.linalg.norm(a + b)))
+            angles.append(math.degrees(angle))
+        else:
+            angles.append(0.0)
+    return angles, lengths, errors
+
+
+def _at_optimum(calls: FreshCalls) -> float | None:
+    """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent."""
+    if calls.like is None or not calls.possible:
+        return None
+    path = minimum(calls.like)
+    if path is None:
+        return None
+    start, end = (calls.on(probe) for probe in path)
+    first = _gradients(start) if start is not None else None
+    last = _gradients(end) if end is not None else None
+    if first is None or last is None or not np.any(first[0]):
+        return None
+    return float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
+
+
+@lru_cache(maxsize=64)
+def minimum(like: Template) -> tuple[Probe, Probe] | None:
+    """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity.
+
+    Parameters
+    ----------
+    like : Template
+
+    Returns
+    -------
+    (Probe, Probe) or None
+    """
+    start = fresh_probe(like, _WARM)
+    if start is None or not start.grads:
+        return None
+    scalar = temperature_scalar(start)
+    if scalar is not None and at_temperature(*scalar) < _WARM.temperature / 2:
+        return None
+    names = [p.name for p in like.loss.parameters if isinstance(p, Array) and not p.constant and p.name in start.grads]
+    inputs, g = dict(start.inputs), {name: np.asarray(start.grads[name]) for name in names}
+    first = _length(g)
+    step = 0.1 / first if first > 0 else 0.0
+    for _ in range(_STEPS):
+        moved = {**inputs, **{name: inputs[name] - step * g[name] for name in names}}
+        there = _slope(like, moved, names)
+        if there is None:
+            return None
+        # Barzilai and Borwein's step, from the last difference of gradients.
+        along = sum(float(np.sum((moved[n] - inputs[n]) * (there[n] - g[n]))) for n in names)
+        square = sum(float(np.sum((moved[n] - inputs[n]) ** 2)) for n in names)
+        step = min(square / along, 1e3) if along > 0 else 2 * step
+        inputs, g = moved, there
+        if _length(g) < 0.1 * _REFERENCE_AT_REST * first:
+            break
+    end = judged(like, inputs, "minimum")
+    return None if end is None or _length(g) > _REFERENCE_AT_REST * first else (start, end)
+
+
+def _length(g: Mapping[str, Any]) -> float:
+    return math.sqrt(sum(float(np.sum(x * x)) for x in g.values()))
+
+
+def _slope(like: Template, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+    from nceref.engine.bound_loss import bound_loss
+    from nceref.losses import input_gradients
+
+    try:
+        bound = bound_loss(like.loss, (), inputs)
+        evaluation = bound.evaluate(like.reduction, keep=True)
+        ones = np.ones_like(evaluation.rows) if like.reduction == "none" else None
+        grads = input_gradients(bound, evaluation, ones)
+    except NcerefError:
+        return None
+    out = {name: np.asarray(grads[name], dtype=np.float64) for name in names}
+    return out if all(np.all(np.isfinite(x)) for x in out.values()) else None
