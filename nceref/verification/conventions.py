@@ -446,6 +446,8 @@ _LISTED = (
     Convention("gradient-missing-rows", "gradient-factor", "no gradient to some of the rows",
                "Backpropagate through every chunk or process of the batch.",
                threads=("lightly-ai/lightly#1528", "UKPLab/sentence-transformers#3854")),
+    Convention("gradient-parts-scaled", "gradient-factor", "parts of the gradient with factors of their own",
+               "Look for a term that is added or detached twice, or a weight that one of the two sums has."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",
                "The value hides it: compare the gradients entry by entry.",
                threads=("UKPLab/sentence-transformers#3862", "lightonai/pylate#156")),

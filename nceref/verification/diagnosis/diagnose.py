@@ -155,6 +155,7 @@ def _sentence(explanation: Explanation) -> str:
     count = f"on {out_of(explanation.of, explanation.of, 'case')}"
     if explanation.fresh:
         count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
+    count = f"on {explanation.apart}: {count}" if explanation.apart else count
     fits = f"{count} (largest residual {explanation.residual:.2g} of the bound)"
     if not value:
         words = explanation.gradient_words or f"the gradient is that with {_joined(backward)}{detail}, {fits}"

@@ -30,6 +30,8 @@ class Explanation:
         What is wrong with the gradient of which input, or empty.
     fresh : int
         Fresh calls that it has predicted as well; `of` is without them.
+    apart : str
+        Which cases are not explained by it, and what happens on them; empty where all are.
     holds : callable or None
         Whether other cases have these gradients; None: those of the options.
     """
@@ -41,6 +43,7 @@ class Explanation:
     gradient: bool = True
     gradient_words: str = ""
     fresh: int = 0
+    apart: str = ""
     holds: Callable[[list[CaseAnalysis]], bool] | None = None
 
     @property

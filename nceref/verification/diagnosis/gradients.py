@@ -23,6 +23,7 @@ from nceref.verification.diagnosis.departure import named_part
 from nceref.verification.diagnosis.explanation import Explanation, variant_value
 from nceref.verification.diagnosis.features import where
 from nceref.verification.diagnosis.gaps import listed
+from nceref.verification.diagnosis.gradient_parts import PARTS, factors, in_words, is_sum
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.judge import constants
 from nceref.verification.simple_numbers import recognized
@@ -384,7 +385,7 @@ def _finding(fit: GradientFit, judged: list[JudgedGradient]) -> GradientFinding 
     if judged[0].constant:
         return GradientFinding("constants-get-gradient", f"is not 0 {_where(failing, judged)}, and it is a constant")
     # The first that fits is named, the simplest first.
-    for pattern in (_zero, _factor, _missing_rows, _radial):
+    for pattern in (_zero, _factor, _missing_rows, _radial, _sum_of_parts):
         finding = pattern(fit, judged, failing)
         if finding is not None:
             return finding
@@ -497,6 +498,34 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
 
 def _is_unprojected(fit: GradientFit, one: JudgedGradient) -> bool:
     return GradientFit((*fit.chosen, Option("normalization-detached")), [one]).worst() <= 1
+
+
+def _sum_of_parts(
+    fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]
+) -> GradientFinding | None:
+    """Parts of the right gradient, each with a factor of its own, such as that through the positives."""
+    ordered = sorted(judged, key=lambda one: -float(np.max(np.abs(fit.expected(one)) / (fit.allowed(one) + 1e-300))))
+    for id, which in PARTS.items():
+        if id not in judged[0].analysis.form.conventions or id in fit.deviations:
+            continue
+        rest = GradientFit((*fit.chosen, Option(id)), judged)
+        top = ordered[:3]
+        weights = factors([o.got for o in top], [_parts(fit, rest, o) for o in top], [fit.allowed(o) for o in top])
+        if weights is not None and all(
+            is_sum(one.got, _parts(fit, rest, one), weights, fit.allowed(one)) for one in ordered
+        ):
+            words = f"is {in_words(which, weights)} {_where(failing, judged)}"
+            return GradientFinding("gradient-parts-scaled", words, holds=partial(_has_parts, id, weights))
+    return None
+
+
+def _parts(fit: GradientFit, rest: GradientFit, one: JudgedGradient) -> tuple[Any, Any]:
+    return fit.expected(one) - rest.expected(one), rest.expected(one)
+
+
+def _has_parts(id: str, weights: tuple[float, float], fit: GradientFit, one: JudgedGradient) -> bool:
+    rest = GradientFit((*fit.chosen, Option(id)), [one])
+    return is_sum(one.got, _parts(fit, rest, one), weights, fit.allowed(one))
 
 
 def _is_radial(fit: GradientFit, one: JudgedGradient) -> bool:

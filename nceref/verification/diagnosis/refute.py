@@ -8,8 +8,11 @@ import numpy as np
 
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.explanation import Explanation, variant_value
+from nceref.verification.diagnosis.features import samples, where
 from nceref.verification.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, Site
+from nceref.verification.diagnosis.gaps import VALUE, gaps, usable
 from nceref.verification.diagnosis.gradients import gradients_hold
+from nceref.verification.diagnosis.localize import threshold
 from nceref.verification.diagnosis.search import explanations, is_comparable, is_fitted
 from nceref.verification.records import Observation, Outcome, Probe
 
@@ -49,7 +52,9 @@ def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     Tried
     """
     candidates = explanations(answered)
-    if not candidates or not calls.possible:
+    if not candidates:
+        return _explained_apart(answered, calls)
+    if not calls.possible:
         return Tried(candidates)
     first = _tried(candidates, calls, GENERAL)
     if first.kept:
@@ -59,6 +64,39 @@ def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     known = sum(is_comparable(o) for o in first.calls)
     second = _tried([replace(e, of=e.of - known) for e in again], calls, MORE)
     return Tried(second.kept, (*first.refuted, *second.refuted), (*first.calls, *second.calls))
+
+
+def _explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
+    """What explains all cases but a batch of one, or those that are wrong where others are right."""
+    seen = [o for o in usable(answered) if is_comparable(o)]
+    single = [o for o in seen if samples(o.probe) == 1]
+    several = [o for o in seen if o not in single]
+    if single and several and (candidates := explanations(several)):
+        apart = f"every case but the batch of one ({_example(single[0])})"
+        kept = [replace(e, apart=apart) for e in candidates]
+        return _tried(kept, calls, GENERAL) if calls.possible else Tried(tuple(kept))
+    wrong = [o for o in several if not gaps(o)[VALUE].right]
+    right = [o for o in several if o not in wrong]
+    # A sentence about a part of the cases is worth nothing before fresh calls confirm it.
+    if len(wrong) < _PART or len(right) < _PART or not calls.possible:
+        return Tried(())
+    made = [o for o in calls.at((*TELLING, *GENERAL)) if is_comparable(o)]
+    departing = [o for o in made if not gaps(o)[VALUE].right]
+    which = where(wrong, several, departing, [o for o in made if o not in departing]).removeprefix("on ")
+    limits = "".join(f"; {words}" for _, words in threshold(several, calls))
+    apart = f"the wrong cases ({which}{limits}; the others are right)"
+    candidates = explanations(wrong) if len(departing) >= _PART else ()
+    kept = [e for e in candidates if e.value_options and holds(e, departing)]
+    return Tried(tuple(replace(e, apart=apart, fresh=len(departing)) for e in kept), calls=tuple(made))
+
+
+_PART = 2
+"""Cases, and fresh calls, that a part must have at least."""
+
+
+def _example(observation: Observation) -> str:
+    gap = gaps(observation)[VALUE]
+    return f"there yours is {float(gap.got.flat[0]):.6g}, the reference {float(gap.want.flat[0]):.6g}"
 
 
 def _tried(candidates: Sequence[Explanation], calls: FreshCalls, sites: Sequence[Site]) -> Tried:
