@@ -142,7 +142,7 @@ def with_rows(queries, keys, temperature, count):
         ("info_nce", lambda queries, keys, temperature:
             2 * right(queries, keys, temperature) if len(queries) > 1 else 1 + 0 * temperature, "outer-factor-2",
          "on every case but the batch of one (there yours is 1, the reference 0): on 14 of 14 cases"),
-        ("info_nce", positives_doubled, "gradient-parts-scaled", "is 2 times its right part through the positives plus"),
+        ("info_nce", positives_doubled, "gradient-parts-scaled", "is 2 times its right part through the positives"),
     ],
     ids=["first rows", "tail", "features", "chunks", "labels", "temperature", "cold part", "batch of one", "positives"],
 )  # fmt: skip
