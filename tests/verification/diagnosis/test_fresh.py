@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from verification.diagnosis.altered_losses import (
     logsumexp,
     observed,
@@ -17,17 +18,25 @@ from verification.diagnosis.altered_losses import (
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.fresh import GENERAL, MORE, MOST, fresh_calls, fresh_probe, template
+from nceref.verification.diagnosis.gaps import diagnosis
+from nceref.verification.diagnosis.localize import localized, threshold
+from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Outcome
 
 
-def calls_of(target, observations):
+def calls_of(target, observations, differentiate=slopes):
     """The target for fresh calls, its gradients by the complex step."""
 
     def call(probe):
         with np.errstate(all="ignore"):
-            return Outcome(float(real(target(**probe.inputs))), slopes(target, probe))
+            return Outcome(float(real(target(**probe.inputs))), differentiate(target, probe))
 
     return fresh_calls(call, observations)
+
+
+def without(target, probe):
+    """No gradients: only values are measured."""
+    return {}
 
 
 def first(name, target):
@@ -76,14 +85,8 @@ def leaking(z1, z2, temperature):
 @pytest.mark.parametrize(
     ("name", "target", "id", "words"),
     [
-        # A perturbation is none of a format, however small; roundings are.
-        (*of_towers(lambda s, t: (s + 1e-7 * s * s) / t), "unexplained", "smooth"),
-        (*of_towers(lambda s, t: (s + 3e-3 * np.sin(5 * s)) / t), "unexplained", ""),
         ("info_nce", lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 1e-7),
          "outer-factor-constant", "1 + 1e-07"),
-        ("info_nce", in_float32, "float32-fallback", "float32"),
-        # What fits the corpus alone is dropped.
-        ("info_nce", only_up_to_16, "unexplained", ""),
         # Overflow and underflow are told apart by calls in which only one of them is possible.
         ("info_nce", unshifted, "exp-overflows", "709.8"),
         ("info_nce", probability_first, "exp-underflows", "744.4"),
@@ -120,6 +123,10 @@ def with_rows(queries, keys, temperature, count):
     return right(queries[:count], keys[:count], temperature)
 
 
+ONLY_COLD = "info_nce", lambda queries, keys, temperature: (
+    right(queries, keys, temperature) * (1 if real(temperature) > 0.06 else 1.5))  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "target", "id", "words"),
     [
@@ -132,24 +139,63 @@ def with_rows(queries, keys, temperature, count):
          "features-ignored", "right for D <= 3; the value does not depend on features 4 and later"),
         ("info_nce", in_chunks, "computed-in-chunks", "chunks of 4 rows"),
         ("supcon_out", without_labels, "input-ignored", "does not depend on `labels`"),
-        ("info_nce", lambda queries, keys, temperature:
-            right(queries, keys, temperature) ** (1 if real(temperature) > 0.06 else 1.1), "unexplained",
-         "right at temperature 0.060"),
-        # The part that is wrong is explained by itself.
-        ("info_nce", lambda queries, keys, temperature:
-            right(queries, keys, temperature) * (1 if real(temperature) > 0.06 else 1.5), "outer-factor-constant",
-         "right at temperature 0.060"),
-        ("info_nce", lambda queries, keys, temperature:
-            2 * right(queries, keys, temperature) if len(queries) > 1 else 1 + 0 * temperature, "outer-factor-2",
-         "on every case but the batch of one (there yours is 1, the reference 0): on 14 of 14 cases"),
-        ("info_nce", positives_doubled, "gradient-parts-scaled", "is 2 times its right part through the positives"),
+        ("info_nce", lambda queries, keys, temperature: right(queries, keys, temperature) + temperature, "", ""),
     ],
-    ids=["first rows", "tail", "features", "chunks", "labels", "temperature", "cold part", "batch of one", "positives"],
+    ids=["first rows", "tail", "features", "chunks", "labels", "nothing"],
 )  # fmt: skip
 def test_the_part_that_is_right_is_measured(name, target, id, words):
+    seen = observed(target, name)
+    (found,) = localized(seen, calls_of(target, seen, without)) or (diagnosis("unexplained", ""),)
+    assert found.id == (id or "unexplained"), found
+    assert words in found.sentence
+
+
+def test_the_temperature_at_which_it_fails_is_bisected():
+    seen = observed(ONLY_COLD[1], "info_nce")
+    assert [words[:27] for _, words in threshold(seen, calls_of(ONLY_COLD[1], seen, without))] == [
+        "right at temperature 0.0600"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "id", "words"),
+    partly_slow(
+        [
+            ("info_nce", positives_doubled, "gradient-parts-scaled", "is 2 times its right part through the positives"),
+            # What fits the corpus alone is dropped.
+            ("info_nce", only_up_to_16, "unexplained", ""),
+            # The part that is wrong is explained by itself.
+            (*ONLY_COLD, "outer-factor-constant", "right at temperature 0.060"),
+            ("info_nce", lambda queries, keys, temperature:
+                2 * right(queries, keys, temperature) if len(queries) > 1 else 1 + 0 * temperature, "outer-factor-2",
+             "on every case but the batch of one (there yours is 1, the reference 0)"),
+            (*of_towers(lambda s, t: (s + 1e-7 * s * s) / t), "unexplained", "smooth"),
+        ],
+        lambda case: case[2].startswith("gradient"),
+        "each goes through the whole search",
+    ),
+)  # fmt: skip
+def test_what_the_corpus_alone_would_call_otherwise(name, target, id, words):
     found = first(name, target)
     assert found.id == id, found
     assert words in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "ids"),
+    [
+        # A perturbation is none of a format, however small; roundings are.
+        (*of_towers(lambda s, t: (s + 1e-7 * s * s) / t), []),
+        (*of_towers(lambda s, t: (s + 3e-3 * np.sin(5 * s)) / t), []),
+        ("info_nce", in_float32, ["float32-fallback"]),
+    ],
+    ids=["small", "larger", "rounded"],
+)
+def test_a_coarser_format_is_named_only_if_errors_look_like_roundings(name, target, ids):
+    seen = observed(target, name)
+    with np.errstate(all="ignore"):
+        assert [one.id for one in triage(seen, calls=calls_of(target, seen))] == ids
+        assert triage(seen)
 
 
 def test_a_random_target_is_called_again_before_anything_is_said():
