@@ -79,6 +79,13 @@ def _leak(how: str, size: float) -> str:
     return f"masked logits lowered by {-size:g}" if how == "added" else f"masked logits set to {size:g}"
 
 
+def _in_float32(x: Any, which: str) -> Any:
+    """A number, or that of which the logarithm is kept, rounded to float32; an imaginary step passes."""
+    if which == "its logarithm":
+        return np.exp(_in_float32(np.log(x), "itself"))
+    return np.asarray(np.real(x), dtype=np.float32).astype(np.float64)[()] + (x - np.real(x))
+
+
 _LISTED = (
     # What becomes of the rows before they meet.
     Convention("rows-not-normalized", "normalization", "rows that are not scaled to length 1",
@@ -180,6 +187,14 @@ _LISTED = (
                factor=lambda t, v: np.where(np.real(1 / t) > v, v, 1 / t),
                settings=(100.0, math.log(100), 50.0, 10.0), describe=lambda v: f"ceiling {v:g}",
                threads=("openai/CLIP#46", "openai/CLIP#530", "LAION-AI/CLAP#57")),
+    Convention("temperature-in-float32", "temperature", "the temperature rounded to float32",
+               "Keep the parameter in the format of the run: module.double(), or its array in float64.",
+               factor=lambda t, v: 1 / _in_float32(t, v),
+               settings=("itself", "its logarithm"), describe=lambda v: f"rounded: {v}"),
+    Convention("scale-in-float32", "temperature", "the logit scale rounded to float32",
+               "Keep the parameter in the format of the run: module.double(), or its array in float64.",
+               factor=lambda t, v: _in_float32(1 / t, v),
+               settings=("itself", "its logarithm"), describe=lambda v: f"rounded: {v}"),
     Convention("scalar-ignored", "scalar", "one value of a scalar whatever is passed", "Use the value that is passed.",
                describe=lambda v: f"{v[0]} = {v[1]:.9g}"),
     Convention("bias-missing", "bias", "no logit bias", "Add the bias to every logit."),

@@ -76,6 +76,11 @@ def probability_first(queries, keys, temperature):
     return -np.mean(np.log(np.exp(-towers(queries, keys, temperature))))
 
 
+def kept_in_float32(x):
+    log = np.log(real(x))
+    return np.exp(np.float64(np.float32(log))) * (1 + (x - real(x)) / real(x))
+
+
 def leaking(z1, z2, temperature):
     logits, positive = views(unit(z1), unit(z2), temperature, self_kept=True)
     logits = np.where(np.eye(len(logits), dtype=bool), -25.0, logits)
@@ -93,6 +98,9 @@ def leaking(z1, z2, temperature):
         ("nt_xent", lambda z1, z2, temperature: np.mean(two_views(z1, z2, temperature, self_kept=True)),
          "self-contrast-kept", "fresh calls"),
         ("nt_xent", leaking, "mask-leaks", "set to -25"),
+        # What a module keeps in float32 is no other temperature, and no arithmetic in float32.
+        ("info_nce", lambda queries, keys, temperature: right(queries, keys, kept_in_float32(temperature)),
+         "temperature-in-float32", "its logarithm"),
     ],
 )  # fmt: skip
 def test_the_first_sentence_is_true(name, target, id, words):
