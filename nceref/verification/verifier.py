@@ -379,9 +379,7 @@ def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
     return fresh_calls(run, failing.observations, request.algorithm)
 
 
-def _training(
-    request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]
-) -> Mapping[str, Any]:
+def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> Mapping[str, Any]:
     """What the difference does to training, as plain data; beside intended conventions, on the cases alone."""
     # What is random has no number that a second measurement would confirm.
     if any(d.id == "not-repeatable" for d in diagnoses):

@@ -18,6 +18,7 @@ from nceref.spec import Array, Labels, Loss
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.corpus.geometries import PLACES, short
 from nceref.verification.corpus.rounding import rounded
+from nceref.verification.parametrization import representable
 from nceref.verification.records import Observation, Outcome, Probe
 
 MOST = 64
@@ -141,6 +142,7 @@ def template(probes: Iterable[Probe], algorithm: str = "textbook") -> Template |
             constants.append((name, value))
     forms = tuple(sorted(first.forms.items()))
     shared = tuple(arrays), tuple(constants), tuple(ranges), forms
+    shared = (tuple(arrays), tuple(constants), tuple(ranges), tuple(sorted(first.forms.items())))
     return Template(first.loss, first.dtype, first.reduction, algorithm, *shared)
 
 
@@ -176,13 +178,18 @@ def judged(like: Template, inputs: Mapping[str, Any], id: str) -> Probe | None:
     -------
     Probe or None
     """
-    held = dict(like.constants)
-    exact = {name: x if name in held else rounded(x, like.dtype) for name, x in inputs.items()}
+    held, forms = dict(like.constants), dict(like.forms)
+    exact = {name: x if name in held else _exact(x, like.dtype, forms.get(name, "")) for name, x in inputs.items()}
     try:
-        probe = evaluate(like.loss, exact, like.dtype, like.reduction, like.algorithm, id, forms=dict(like.forms))
+        probe = evaluate(like.loss, exact, like.dtype, like.reduction, like.algorithm, id, forms=forms)
     except NcerefError:
         return None
     return None if probe.skip else probe
+
+
+def _exact(x: Any, dtype: str, form: str) -> Any:
+    """A number that the target can have: of the format, or made of a parameter of the format."""
+    return representable(form, x, dtype) if form and isinstance(x, float) else rounded(x, dtype)
 
 
 def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
