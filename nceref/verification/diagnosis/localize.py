@@ -52,7 +52,7 @@ def localized(answered: Sequence[Observation], calls: FreshCalls) -> tuple[Diagn
     wrong = [o for o in seen if is_wrong(o)]
     if not wrong or not calls.possible:
         return ()
-    for measured in (_without_inputs, _without_tail, _in_chunks):
+    for measured in (_without_inputs, _in_chunks, _without_tail):
         one = measured(seen, wrong, calls)
         if one is not None:
             return (one,)
@@ -97,6 +97,8 @@ def _without_tail(seen: Sequence[Observation], wrong: Sequence[Observation], cal
         rule = _rule(tails)
         every = [*seen, *fresh]
         rest = _is_reference_of(every, letter, rule, calls)
+        # A rule that the values do not confirm is none.
+        rule = rule if rest else replace(rule, most=0, block=0)
         words = f"the value does not depend on {_in_words(rule)}"
         others = "; of the others it is the reference" if rest else ""
         where = f"on {out_of(sum(map(is_wrong, seen)), len(seen), 'case')}"

@@ -52,9 +52,7 @@ def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     Tried
     """
     candidates = explanations(answered)
-    if not candidates:
-        return _explained_apart(answered, calls)
-    if not calls.possible:
+    if not candidates or not calls.possible:
         return Tried(candidates)
     first = _tried(candidates, calls, GENERAL)
     if first.kept:
@@ -66,12 +64,23 @@ def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     return Tried(second.kept, (*first.refuted, *second.refuted), (*first.calls, *second.calls))
 
 
-def _explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
-    """What explains all cases but a batch of one, or those that are wrong where others are right."""
+def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
+    """What explains all cases but a batch of one, or those that are wrong where others are right.
+
+    Parameters
+    ----------
+    answered : sequence of Observation
+        Of the corpus, which nothing explains as a whole.
+    calls : FreshCalls
+
+    Returns
+    -------
+    Tried
+    """
     seen = [o for o in usable(answered) if is_comparable(o)]
     single = [o for o in seen if samples(o.probe) == 1]
     several = [o for o in seen if o not in single]
-    if single and several and (candidates := explanations(several)):
+    if any(not gaps(o)[VALUE].right for o in single) and several and (candidates := explanations(several)):
         apart = f"every case but the batch of one ({_example(single[0])})"
         kept = [replace(e, apart=apart) for e in candidates]
         return _tried(kept, calls, GENERAL) if calls.possible else Tried(tuple(kept))
