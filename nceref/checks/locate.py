@@ -19,6 +19,11 @@ ADVICE = {
     "upper bound": "no batch reads more",
 }
 
+_ADVICE_OF_SCORES = {
+    "chance": "logits that tell nothing apart read this: nothing is learned yet",
+    "collapse": "equal logits read this: the model tells nothing apart",
+}
+
 # A value is taken for a named one if so many digits agree (all, where it has fewer, but at least two), for a multiple
 # of one if more do.
 _SAME, _LEAST = 3, 2
@@ -123,7 +128,8 @@ def _precision(x: Decimal) -> int:
 def _equal(expected: ExpectedReadings, value: str, same: Sequence[Reading], digits: int) -> Iterator[str]:
     yield f"{value} is {_named(same)}, {f'to {digits} digits' if digits >= _LEAST else 'exactly'}."
     situations = [r.situation for r in same]
-    yield from (f"{situation}: {ADVICE[situation]}." for situation in situations)
+    advice = ADVICE if expected.normalized else ADVICE | _ADVICE_OF_SCORES
+    yield from (f"{situation}: {advice[situation]}." for situation in situations)
     if {r.situation for r in same} >= _ORIGIN and _without_dim(expected):
         yield "In D dimensions random rows read more than equal ones: give --dim to separate chance from collapse."
 
@@ -140,7 +146,7 @@ def _without_dim(expected: ExpectedReadings) -> bool:
 
 def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
     """Sentences if no batch reads the value, by more than float32 or the digits printed may round."""
-    x, slack = float(value), _rounding(value, known)
+    x, slack = float(value), _rounding(expected, value, known)
     values = {r.situation: r.value for r in known if r.value is not None}
     for reading in known:
         limit = reading.value or 0.0
@@ -151,7 +157,9 @@ def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
             return (f"{value} is {side} the {_named([reading])}: another loss, {cure}.", *_zero(value))
     optimum = values.get("optimum")
     if optimum is not None and x < optimum - slack:
-        meaning = "no batch reads that, only a single row; or there are fewer negatives than assumed"
+        single = x >= values.get("lower bound", -math.inf) - _printed(value)
+        meaning = f"no batch reads that{', only a single row' if single else ''}"
+        meaning += "; or there are fewer negatives than assumed"
         return (f"{value} {_where(value, known)}: {meaning}.", *_zero(value))
     return ()
 
@@ -161,11 +169,21 @@ def _zero(value: str) -> Iterator[str]:
         yield "0.0000 in a log may also be the rounding of a tiny loss, in print or in float32: print more digits."
 
 
-def _rounding(value: str, known: Sequence[Reading]) -> float:
-    """By how much a value may be off: half a unit of its last digit after the point, and one of float32."""
+def _rounding(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> float:
+    """By how much a value may be off: half a unit of its last digit after the point, and one of float32.
+
+    Logits are about half of the largest reading, and float32 numbers of that size a quarter of the unit apart or more.
+    A mean over 2 n rows of their differences is 0, or at least that over 2 n: what lies between is no rounding.
+    """
+    unit = 2.0**-23 * max((abs(r.value or 0.0) for r in known), default=0.0)
+    rounded = not float(value) or abs(float(value)) >= unit / 8 / (expected.settings.get("n") or 1)
+    return _printed(value) + (unit if rounded else 2.0**-23 * abs(float(value)))
+
+
+def _printed(value: str) -> float:
+    """Half a unit of the last digit after the point."""
     places = _decimal(value).as_tuple().exponent
-    printed = 0.5 * 10.0**places if isinstance(places, int) and places < 0 else 0.0
-    return printed + 2.0**-23 * max((abs(r.value or 0.0) for r in known), default=0.0)
+    return 0.5 * 10.0**places if isinstance(places, int) and places < 0 else 0.0
 
 
 def _where(value: str, known: Sequence[Reading]) -> str:
@@ -186,11 +204,14 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
     below, above = ({s for s, v in values.items() if v < x}, {s for s, v in values.items() if v > x})
     meaning = ""
     if above & {"optimum", "lower bound"} and not below & _ORIGIN:
-        meaning = "as low as it gets, to the digits given"
+        lowest = min(v for v in (values.get("optimum"), values.get("lower bound")) if v is not None)
+        how = "to the digits given" if x >= lowest - _printed(value) else "where float32 rounds: print more digits"
+        meaning = f"as low as it gets, {how}"
     elif above & _ORIGIN and any(r.needs_dim and r.situation == "chance" for r in expected.readings):
         meaning = "less than equal rows; what random rows read depends on --dim"
     elif above & _ORIGIN:
         learned = _LEARNED if "optimum" in values else _BETTER
+        learned = learned if expected.normalized else _BETTER_SCORES
         meaning = ("between random rows and equal ones" if below & _ORIGIN else learned) + _unsure(expected, x)
     elif below & _ORIGIN:
         meaning = _above_all(expected, x, values.get("chance"))
@@ -199,6 +220,7 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
 
 _LEARNED = "positives are told from negatives, and there is room for more"
 _BETTER = "better than random rows and equal ones; the optimum is not known for these sizes"
+_BETTER_SCORES = "better than chance; how low it can get depends on the data"
 
 
 def _unsure(expected: ExpectedReadings, x: float) -> str:
@@ -219,9 +241,15 @@ def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> st
     if _without_dim(expected):
         return "more than equal rows; random rows may read that in few dimensions: give --dim"
     if not expected.normalized:
-        return "more than equal scores read: large random ones do, and so do wrong targets or a flipped sign"
-    if x <= chance + _scatter(expected.settings):
+        return "more than chance: large random logits read that, and so do wrong targets or a flipped sign"
+    spread = next((r.spread for r in expected.readings if r.situation == "chance"), None)
+    if spread is None and expected.settings.get("dim") is None:
+        return "more than chance; one batch of random rows may read that too: give --dim"
+    if spread is None and x <= chance + _scatter(expected.settings):
         return "about chance: batches of random rows scatter that much"
+    if spread and x <= chance + _SCATTER * spread:
+        off = f"{(x - chance) / spread:.1f} standard deviations of one batch ({spread:.2g})"
+        return f"more than all but a few batches of random rows read, {off} above chance"
     return "worse than guessing; look for a wrong positive, shuffled pairs or a flipped sign"
 
 
@@ -243,7 +271,8 @@ def _multiples(expected: ExpectedReadings, x: Decimal) -> Iterator[str]:
 
 def _conventions(expected: ExpectedReadings) -> dict[float, str]:
     """Factors between implementations of what is called the same loss, and how they come about."""
-    out = {2.0: "twice {}: two directions are added, not averaged", 0.5: "half of {}", 1 / math.log(2): "{} in bits"}
+    twice = "twice {}: two directions are added, not averaged" if expected.normalized else "twice {}"
+    out = {2.0: twice, 0.5: "half of {}", 1 / math.log(2): "{} in bits"}
     n, scale = expected.settings.get("n"), expected.settings.get("logit_scale")
     t = 1 / scale if scale else expected.settings.get("temperature")
     if n:

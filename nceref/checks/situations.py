@@ -197,9 +197,66 @@ class Sizes:
         return Estimate(means[0] + (self.n - 1) * means[1], spread=math.sqrt(variance / self.n))
 
     def similarity_chance(self) -> Estimate:
-        """0; the variance of one batch is that of n cosines of pairs and, weighed 1 / (n - 1), of n (n - 1) others."""
-        n, dim = int(self.n), self.values.get("dim")
-        return Estimate(0.0, spread=None if dim is None else math.sqrt((1 + (n > 1) / max(1, n - 1)) / n / dim))
+        """0; the variance of one batch is that of n cosines of pairs and, each weighed w, of n (n - 1) others."""
+        n, dim, push = int(self.n), self.values.get("dim"), self.simple_push()
+        return Estimate(0.0, spread=None if dim is None else math.sqrt((1 + push**2 / max(1, n - 1)) / n / dim))
+
+    def simple_push(self) -> float:
+        """The weight of all negatives of a row together, w (n - 1): 1 by default."""
+        weight = self.negative_weight
+        if self.n < 2:
+            return 0.0
+        return 1.0 if weight is None else float(weight * (self.n - 1))
+
+    def simple_bound(self) -> float:
+        """The most that |L| can be, L = -s_ii + w sum s_ij in the mean.
+
+        With the rows x, y less their means x0, y0, and a, b the mean squares of what is left,
+
+            L = -(1 + w) mean x.y + (w (n - 1) - 1) x0.y0,  |x0|^2 = 1 - a, |y0|^2 = 1 - b,
+
+        so that |L| <= (1 + w) sqrt(a b) + |w (n - 1) - 1| sqrt((1 - a) (1 - b)), which is at most the larger factor.
+        """
+        push = self.simple_push()
+        return float(max(1 + push / max(1, self.n - 1), push - 1))
+
+    def simple_optimum(self) -> float | None:
+        """The bound, which an odd number of rows +-1 cannot read: they do not add up to 0."""
+        if self.values.get("dim") == 1 and self.n > 1 and self.n % 2 and -self.simple_bound() < 1 - self.simple_push():
+            self.absent("needs D >= 2 for an odd N")
+            return None
+        return -self.simple_bound()
+
+    def set_bound(self, gap: float) -> float | None:
+        """`cosine_bound` of an anchor with any positives among n - 1 rows, for the mean in and outside the logarithm.
+
+        Every candidate counts e^(gap / T) of a positive at most (gap = 2) or at least (-2), but the positive itself: 1.
+        With the mean inside, that is said of the least (most) similar positive, which the mean is above (below).
+        """
+        others = self.views * self.n - 2
+        if others < 0:
+            self.absent("needs 2 rows, or there is no positive")
+            return None
+        return self.cosine_bound(others, gap)
+
+    def weighted_bound(self) -> float:
+        """No batch has a larger mean of -w s than 1 + 4 (1-r)^2 / (2-r^2), r = min(1, sqrt(2) e^(-1/sigma)).
+
+        It is -2 mean(s) + sum s e^(s/sigma) / sum e^(s/sigma). Where the last sum is given, that is convex in each
+        e^(s/sigma), and so is largest for laws of s on -1 and 1. With a share p at 1 and q = e^(2/sigma) it is
+        1 - 4 p + 2 p q / (1 + p (q - 1)), which is largest at p = 0 or 1 + p (q - 1) = sqrt(q / 2) = 1/r.
+        """
+        r = min(1.0, math.sqrt(2) * math.exp(-1 / self.sigma))
+        return 1 + 4 * (1 - r) ** 2 / (2 - r * r)
+
+    def debiased_bound(self) -> float:
+        """log(1 + n (e^(2/T) - prior) / (1 - prior)) for n negatives, also of weighted ones: means are at most e^(1/T).
+
+        On the clamp n e^(-1/T) / e^+ is at most n, which is less.
+        """
+        prior, gap = self.positive_prior, 2 / self.temperature
+        corrected = math.log1p(-prior * math.exp(-gap)) - math.log1p(-prior)
+        return self.softplus(self.log(2 * self.n - 2) + gap + corrected)
 
     def cosine_bound(self, k: int, gap: float) -> float:
         """log(1 + k e^(gap / T)): every negative is more similar than the positive by `gap` (WL-1: gap = -2, 2)."""

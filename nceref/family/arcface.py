@@ -130,6 +130,18 @@ def _at_the_jump(inputs):
     return inputs["fallback"] == "linear" and bool((abs(angle - math.pi + inputs["margin"]) < resolution).any())
 
 
+def _falls_back(s):
+    """Whether the linear fallback is what an angle of pi / 2 meets."""
+    return s.fallback == "linear" and s.margin > math.pi / 2
+
+
+def _chance(s):
+    if s.fallback == "linear":
+        s.absent("not computed with the linear fallback, at which the integrand jumps")
+        return None
+    return s.margin_chance(lambda cos, sin: cos * math.cos(s.margin) - sin * math.sin(s.margin))
+
+
 def _no_margin(losses, rng):
     x, w, y = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), rng.integers(0, 4, 5)
     unit = [a / (a * a).sum(axis=1, keepdims=True) ** 0.5 for a in (x, w)]
@@ -175,19 +187,30 @@ LOSS = Loss(
     relations=(Relation("cross_entropy", "margin 0 is cross-entropy of the scaled cosines", _no_margin),),
     expectations=(
         Expectation(
-            "chance", "log(1 + (C-1) e^(s sin m))", "independent uniform rows as D grows: all cosines 0 (WI-2)",
-            lambda s: s.softplus(s.log(s.classes - 1) + s.scale * math.sin(s.margin)), dim=False,
+            "chance", "log(1 + (C-1) e^(s sin m))",
+            "independent uniform rows as D grows: all cosines 0 (WI-2); m sin m for sin m past the linear fallback",
+            lambda s: s.softplus(
+                s.log(s.classes - 1) + s.scale * math.sin(s.margin) * (s.margin if _falls_back(s) else 1)
+            ), dim=False,
         ),
         Expectation(
             "chance", "E log(e^(s p) + sum_(k != y) e^(s cos theta_k)) - s E p",
             "p = cos(theta_y + m), cosines of independent uniform rows in D dimensions (WI-2)",
-            lambda s: s.margin_chance(lambda cos, sin: cos * math.cos(s.margin) - sin * math.sin(s.margin)), dim=True,
+            lambda s: _chance(s), dim=True,
         ),
         Expectation(
             "collapse", "log(1 + (C-1) e^(s (1 - cos m)))", "all cosines equal 1 (ARC-1)",
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * (1 - math.cos(s.margin))),
         ),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation(
+            "upper bound", "log(1 + (C-1) e^(2s)), with the linear fallback log(1 + (C-1) e^(s (2 + m sin m)))",
+            "all rows x, the others' weights x, and those of the target at the least psi: -1 at theta = pi - m, for "
+            "which D = 1 has no room, or -1 - m sin m at pi",
+            lambda s: s.softplus(
+                s.log(s.classes - 1) + s.scale * (2 + (s.fallback == "linear") * s.margin * math.sin(s.margin))
+            ),
+        ),
     ),
     kinks=(
         Kink(

@@ -82,6 +82,7 @@ LOSS = Loss(
     expectations=(
         Expectation("chance", "log C", "all logits equal and balanced counts (NC-5)", lambda s: s.log(s.classes)),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),
     notes="A temperature other than 1 divides the logits only; PaCo's code divides the log-prior as well.",
 )  # fmt: skip

@@ -107,7 +107,9 @@ LOSS = Loss(
             lambda s: s.cosine_bound(s.n - 1, -2),
         ),
         Expectation(
-            "upper bound", "log(1 + (N-1) e^(2t))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)
+            "upper bound", "log(1 + (N-1) e^(2t))",
+            "cosines in [-1, 1] (WL-1); need not be reached by more than 2 pairs",
+            lambda s: s.cosine_bound(s.n - 1, 2),
         ),
     ),
     notes="A bias added to all logits cancels in the softmax: a dropped logit bias is invisible here, not in SigLIP.",

@@ -105,5 +105,10 @@ LOSS = Loss(
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * s.margin),
         ),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation(
+            "upper bound", "log(1 + (C-1) e^(s (2 + m)))",
+            "cosine -1 with the weights of the target, 1 with the others: all rows x, w_y = -x, the others x",
+            lambda s: s.softplus(s.log(s.classes - 1) + s.scale * (2 + s.margin)),
+        ),
     ),
 )  # fmt: skip

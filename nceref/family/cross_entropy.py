@@ -92,6 +92,7 @@ LOSS = Loss(
         Expectation("chance", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),
         Expectation("collapse", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),
     notes="With label smoothing the target probability is (1-e) + e/C, as in PyTorch; above it the target is repelled.",
     variants=({}, {"label_smoothing": 0.125}),

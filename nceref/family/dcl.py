@@ -86,7 +86,7 @@ LOSS = Loss(
             lambda s: s.log(2 * s.n - 2) - 2 / s.temperature,
         ),
         Expectation(
-            "upper bound", "log(2N - 2) + 2/T", "cosines in [-1, 1] (DCL-1)",
+            "upper bound", "log(2N - 2) + 2/T", "cosines in [-1, 1] (DCL-1); need not be reached",
             lambda s: s.log(2 * s.n - 2) + 2 / s.temperature,
         ),
     ),

@@ -110,6 +110,11 @@ LOSS = Loss(
             "lower bound", "log(2N - 2) - N / ((N-1) T)", "as DCL: by Chebyshev, weighting lowers no mean (SC-8)",
             lambda s: s.decoupled_bound(s.n, 2 * s.n - 2),
         ),
+        Expectation(
+            "upper bound", "log(2N - 2) + (2 + 4 (1-r)^2 / (2-r^2)) / T, r = min(1, sqrt(2) e^(-1/sigma))",
+            "cosines in [-1, 1]: the mean of -w s is largest where each s is -1 or 1; need not be reached",
+            lambda s: s.log(2 * s.n - 2) + (1 + s.weighted_bound()) / s.temperature,
+        ),
     ),
     sign="either sign: a well-trained batch is negative, and that is no bug",
     notes="A weight may be negative: a pair much better aligned than the batch mean is pushed apart.",

@@ -92,6 +92,11 @@ def expectations(chance):
             "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
             lambda s: s.cosine_bound(2 * s.n - 2, -2),
         ),
+        Expectation(
+            "upper bound", "log(1 + (2N-2) (e^(2/T) - prior) / (1 - prior))",
+            "cosines in [-1, 1]: s_ip = -1, negatives at 1, where no clamp acts; need not be reached",
+            lambda s: s.debiased_bound(),
+        ),
     )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ LOSS = Loss(
             lambda s: s.cosine_bound(kept(s.fraction, s.n - 1), -2),
         ),
         Expectation(
-            "upper bound", "log(1 + k e^(2/T))", "cosines in [-1, 1] (WL-1)",
+            "upper bound", "log(1 + k e^(2/T))", "cosines in [-1, 1] (WL-1); need not be reached",
             lambda s: s.cosine_bound(kept(s.fraction, s.n - 1), 2),
         ),
     ),

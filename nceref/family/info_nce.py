@@ -105,7 +105,9 @@ LOSS = Loss(
             lambda s: s.cosine_bound(s.n - 1, -2),
         ),
         Expectation(
-            "upper bound", "log(1 + (N-1) e^(2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.n - 1, 2)
+            "upper bound", "log(1 + (N-1) e^(2/T))",
+            "cosines in [-1, 1] (WL-1); need not be reached by more than 2 pairs",
+            lambda s: s.cosine_bound(s.n - 1, 2),
         ),
     ),
     notes="The expected numbers are for in-batch negatives. One pair without negatives has one candidate and loss 0.",

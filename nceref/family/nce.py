@@ -103,6 +103,7 @@ LOSS = Loss(
             lambda s: s.log(1 + s.noise_ratio) + s.noise_ratio * s.log((1 + s.noise_ratio) / s.noise_ratio),
         ),
         Expectation("lower bound", "0", "two cross-entropies", lambda s: 0.0),
+        Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),
     mean_over="data_logits",
     notes="The logits are not softmaxed: the model learns its own normalizer.",

@@ -91,7 +91,7 @@ LOSS = Loss(
             lambda s: s.cosine_bound(2 * s.n - 2, -2),
         ),
         Expectation(
-            "upper bound", "log(1 + (2N-2) e^(2/T))", "cosines in [-1, 1] (WL-1)",
+            "upper bound", "log(1 + (2N-2) e^(2/T))", "cosines in [-1, 1] (WL-1); need not be reached",
             lambda s: s.cosine_bound(2 * s.n - 2, 2),
         ),
     ),

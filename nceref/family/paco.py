@@ -269,8 +269,11 @@ LOSS = Loss(
         ),
         Expectation(
             "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives",
-            "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5)",
+            "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5); without `positives`, K is (n + M)/C - 1, at least 0",
             lambda s: s.paco_bound(),
+        ),
+        Expectation(
+            "upper bound", "none", "", lambda s: s.absent("any value is possible: centers are not normalized")
         ),
     ),
     notes="The temperature divides the contrast logits only. Momentum keys belong in `queue`. A bound without"

@@ -99,7 +99,8 @@ LOSS = Loss(
             lambda s: s.softplus(-s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_bias - s.logit_scale),
         ),
         Expectation(
-            "upper bound", "softplus(t-b) + (N-1) softplus(t+b)", "positives at -1, negatives at 1",
+            "upper bound", "softplus(t-b) + (N-1) softplus(t+b)",
+            "positives at -1, negatives at 1; need not be reached by more than 2 pairs",
             lambda s: s.softplus(s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_scale + s.logit_bias),
         ),
     ),

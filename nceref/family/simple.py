@@ -81,18 +81,22 @@ LOSS = Loss(
             "chance", "0", "independent uniform rows have mean similarity 0", lambda s: s.similarity_chance()
         ),
         Expectation(
-            "collapse", "0, -1 for N = 1", "all similarities equal, weight 1/(N-1) (WL-5)",
-            lambda s: 0.0 if s.n > 1 else -1.0,
+            "collapse", "w (N-1) - 1, -1 for N = 1", "all similarities equal; 0 with the default weight (WL-5)",
+            lambda s: s.simple_push() - 1,
         ),
         Expectation(
-            "optimum", "-1 - 1/(N-1), -1 for N = 1", "aligned rows that add up to 0 (WL-5)",
-            lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
+            "optimum", "-1 - w, or 1 - w (N-1) if that is less",
+            "aligned rows that add up to 0, or queries all e and keys all -e (WL-5)", lambda s: s.simple_optimum(),
         ),
         Expectation(
-            "lower bound", "-1 - 1/(N-1), -1 for N = 1", "the aligned zero-mean minimum (WL-5)",
-            lambda s: -1 - 1 / (s.n - 1) if s.n > 1 else -1.0,
+            "lower bound", "-1 - w, or 1 - w (N-1) if that is less", "minus the upper bound (WL-5)",
+            lambda s: -s.simple_bound(),
         ),
-        Expectation("upper bound", "2, 1 for N = 1", "cosines in [-1, 1]", lambda s: 2.0 if s.n > 1 else 1.0),
+        Expectation(
+            "upper bound", "1 + w, or w (N-1) - 1 if that is more; w = 1/(N-1) unless given, 0 for N = 1",
+            "Cauchy-Schwarz on rows less their mean, and on the means; for 1 + w keys = -queries that add up to 0",
+            lambda s: s.simple_bound(),
+        ),
     ),
     unit="",
     sign="either sign: the optimum is negative",

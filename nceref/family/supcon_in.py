@@ -113,6 +113,15 @@ LOSS = Loss(
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
         ),
+        Expectation(
+            "lower bound", "log(1 + (n - 2) e^(-2/T))",
+            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1)", lambda s: s.set_bound(-2),
+        ),
+        Expectation(
+            "upper bound", "log(1 + (n - 2) e^(2/T))",
+            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1); need not be reached",
+            lambda s: s.set_bound(2),
+        ),
     ),
     notes="Not convex in the logits. Leaving out 1/|P| lowers every row by log |P|.",
     variants=(

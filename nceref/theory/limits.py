@@ -93,6 +93,6 @@ def _draw(canvas: Any, data: Mapping[str, Any]) -> None:
         axes.plot(data[x], data[y], color=BLUE)
         axes.set(xlim=(data[x][0], data[x][-1]))
     floor = max(data["gap"][0], 0.0)
-    panels[0].set(ylim=(0, None), xlabel="temperature τ", ylabel="τ L", title=f"low τ: τ L → {floor:.3g}")
-    panels[1].set(xlabel="1 / τ", ylabel="L (nats)", title=f"high τ: L → log N = {data['log N'][0]:.3g}")
+    panels[0].set(ylim=(0, None), xlabel="temperature τ", ylabel="τ L", title=f"low τ\nτ L → {floor:.3g}")
+    panels[1].set(xlabel="1 / τ", ylabel="L (nats)", title=f"high τ\nL → log N = {data['log N'][0]:.3g}")
     panels[1].axhline(data["log N"][0], color=GRAY, linestyle=":", linewidth=0.9)

@@ -130,6 +130,7 @@ def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
     one, other = expected_readings("paco", given), expected_readings("paco", {**given, "positives": 128 // 8 - 1})
     assert [r.value for r in one.readings] == [r.value for r in other.readings]
+    assert "without `positives`, K is (n + M)/C - 1" in one.readings[0].because
     # 127 other rows and 8 centers.
     assert close(one.readings[1].value, (1 + 0.05 * 15) * log(127 + 8))
 
@@ -351,7 +352,7 @@ def test_conventions_follow_from_the_declaration(name, given, conventions):
 
 def test_what_only_dim_brings_into_play_may_be_given_without_it():
     expected = expected_readings("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
-    assert dict(expected.settings) == {"n": 64, "dim": None, "views": 1}
+    assert dict(expected.settings) == {"n": 64, "dim": None, "views": 1, "temperature": 0.1}
 
 
 def test_simplex_does_not_fit_into_few_dimensions():
@@ -396,7 +397,7 @@ def test_defaults_are_named_and_what_was_given_is_not():
         (
             "arcface",
             {"queue": 8},
-            "no reading of arcface depends on `queue`; they depend on `dim`, `classes`, `margin`, `scale`",
+            "no reading of arcface depends on `queue`; they depend on `dim`, `classes`, `fallback`, `margin`, `sc",
         ),
         ("cross_entropy", {"n": 8}, "; leave `n` out"),
         ("balanced_softmax", {"temperature": 1}, "; leave `temperature` out"),

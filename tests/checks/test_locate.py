@@ -144,7 +144,49 @@ def test_a_flipped_sign_is_called_worse_than_guessing_once_dim_is_known():
 
 
 def test_scores_above_chance_have_an_innocent_reading_too():
-    assert "large random ones do" in locate(expected_readings("cross_entropy", {"classes": 10}), "3.5").sentences[0]
+    text = locate(expected_readings("cross_entropy", {"classes": 10}), "3.5").sentences[0]
+    assert "large random logits read that" in text
+
+
+@pytest.mark.parametrize("value", ["6", "2.7034", "5.4067", "1"])
+def test_nothing_is_said_of_rows_and_pairs_where_there_are_none(value):
+    text = " ".join(locate(expected_readings("nce", {"noise_ratio": 5}), value).sentences)
+    assert not any(word in text for word in ("rows", "pairs", "directions", "positives"))
+
+
+@pytest.mark.parametrize(
+    ("value", "possible", "expected"),
+    [
+        ("1e-9", False, "1e-9 is below the lower bound (4.534538e-08)"),
+        ("1e-300", False, "is below the lower bound"),
+        ("0", True, "as low as it gets, where float32 rounds: print more digits."),
+        ("0.0000", True, "as low as it gets, to the digits given."),
+        ("4.1e-8", True, "as low as it gets, where float32 rounds"),
+    ],
+)
+def test_below_the_lower_bound_is_what_no_rounding_of_float32_makes(value, possible, expected):
+    location = locate(expected_readings("hcl", {"n": 12, "temperature": 0.1}), value)
+    assert (location.possible, expected in location.sentences[0]) == (possible, True)
+
+
+def test_below_the_bound_of_a_row_no_single_row_is_blamed(run):
+    assert "is below the lower bound (1.99139e-10): another loss" in locate(run, "1e-11").sentences[0]
+    assert not any("single row" in locate(run, value).sentences[0] for value in ("0", "1e-11"))
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "expected"),
+    [
+        # The standard deviation of one batch is 0.0157.
+        ({"dim": 64}, "0.03", "One batch of random rows reads that too"),
+        ({"dim": 64}, "0.065", "more than all but a few batches of random rows read, 4.1 standard deviations"),
+        ({"dim": 64}, "0.1", "worse than guessing"),
+        ({}, "0.1", "more than chance; one batch of random rows may read that too: give --dim"),
+    ],
+)
+def test_above_chance_is_measured_by_the_scatter_of_one_batch(given, value, expected):
+    location = locate(with_spread(expected_readings("simple", {"n": 64, **given})), value)
+    assert expected in " ".join(location.sentences)
 
 
 def test_without_dim_collapse_and_chance_are_told_to_be_one():

@@ -473,6 +473,18 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path, monkeypatch):
         next(figure_files.draw(out=tmp_path / "figures"))
 
 
+@pytest.mark.parametrize("given", [((0.5, 0.6), (0.2, 0.21)), ((-0.987654, *[0.12345] * 998), (1e-6, 1e-5))])
+def test_titles_of_an_own_case_are_whole(given):
+    figure = limits.own_case(*given)
+    with style():
+        canvas = compose(figure, figure.data())
+        canvas.canvas.draw()
+        for axes in canvas.axes:
+            box = axes.title.get_window_extent()
+            assert 0 <= box.x0 < box.x1 <= canvas.bbox.width
+            assert 0 <= box.y0 < box.y1 <= canvas.bbox.height
+
+
 @pytest.mark.parametrize("s", [(0.25, 0.5, -0.45, -0.1), (0.9, -1.0), (0.5, 0.5, 0.5)])
 def test_own_case_stays_in_its_bands(s):
     shown = limits.own_case(s, (0.05, 0.5)).data()
