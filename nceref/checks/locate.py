@@ -228,10 +228,15 @@ def _unsure(expected: ExpectedReadings, x: float) -> str:
     chance = next((r for r in expected.readings if r.situation == "chance" and r.value is not None), None)
     if chance is None or chance.value is None or chance.spread is not None or not expected.normalized:
         return ""
-    if missing := [f"--{name}" for name in ("n", "dim") if expected.settings.get(name) is None]:
-        return f"; one batch of random rows may read that too: give {' and '.join(missing)}"
+    if missing := _missing(expected):
+        return f"; one batch of random rows may read that too: give {missing}"
     near = x >= chance.value - _scatter(expected.settings)
     return "; or about chance: batches of random rows scatter that much" if near else ""
+
+
+def _missing(expected: ExpectedReadings) -> str:
+    """The options without which the scatter of one batch is not known."""
+    return " and ".join(f"--{name}" for name in ("n", "dim") if expected.settings.get(name) is None)
 
 
 def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:
@@ -243,9 +248,9 @@ def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> st
     if not expected.normalized:
         return "more than chance: large random logits read that, and so do wrong targets or a flipped sign"
     spread = next((r.spread for r in expected.readings if r.situation == "chance"), None)
-    if spread is None and expected.settings.get("dim") is None:
-        return "more than chance; one batch of random rows may read that too: give --dim"
     if spread is None and x <= chance + _scatter(expected.settings):
+        if missing := _missing(expected):
+            return f"more than chance; one batch of random rows may read that too: give {missing}"
         return "about chance: batches of random rows scatter that much"
     if spread and x <= chance + _SCATTER * spread:
         off = f"{(x - chance) / spread:.1f} standard deviations of one batch ({spread:.2g})"

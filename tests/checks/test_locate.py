@@ -169,6 +169,11 @@ def test_below_the_lower_bound_is_what_no_rounding_of_float32_makes(value, possi
     assert (location.possible, expected in location.sentences[0]) == (possible, True)
 
 
+def test_a_missing_number_of_samples_is_asked_for():
+    expected = expected_readings("cosface", {"dim": 64, "classes": 10})
+    assert "may read that too: give --n." in locate(expected, "30").sentences[0]
+
+
 def test_below_the_bound_of_a_row_no_single_row_is_blamed(run):
     assert "is below the lower bound (1.99139e-10): another loss" in locate(run, "1e-11").sentences[0]
     assert not any("single row" in locate(run, value).sentences[0] for value in ("0", "1e-11"))
@@ -182,6 +187,8 @@ def test_below_the_bound_of_a_row_no_single_row_is_blamed(run):
         ({"dim": 64}, "0.065", "more than all but a few batches of random rows read, 4.1 standard deviations"),
         ({"dim": 64}, "0.1", "worse than guessing"),
         ({}, "0.1", "more than chance; one batch of random rows may read that too: give --dim"),
+        # Rows +-1 have a standard deviation of 0.126.
+        ({}, "0.7", "worse than guessing"),
     ],
 )
 def test_above_chance_is_measured_by_the_scatter_of_one_batch(given, value, expected):

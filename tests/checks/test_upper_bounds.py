@@ -98,6 +98,17 @@ def test_no_batch_of_opposed_and_equal_rows_is_beyond_the_bounds_and_one_is_near
     assert near * upper <= max(values) <= upper + 1e-9
 
 
+def test_weights_of_dclw_add_to_the_bound_what_one_aligned_pair_among_opposed_ones_does():
+    x = np.ones((13, 1))
+    y = -x
+    y[0] = 1.0
+    value = losses.dclw(x, y, temperature=0.05, sigma=0.5)
+    bound = readings("dclw", {"n": 13, "temperature": 0.05, "sigma": 0.5})["upper bound"].value
+    # Without the weights it would be log(2N - 2) + 2/T, as for DCL.
+    assert value > math.log(24) + 2 / 0.05 + 20
+    assert bound - 1 < value < bound
+
+
 def rows(rng, shape):
     x = rng.standard_normal(shape)
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
