@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.output.text import reason, shown
 from nceref.spec import Array, Loss, Parameter, Scalar
@@ -139,6 +138,9 @@ def meant_by(path: str, inputs: Iterable[str]) -> str | None:
     str or None
         None where there is none, or more than one.
     """
+    # Here, for modules alone: a child that runs a function imports nothing that losses are made of.
+    from nceref.engine.parameters import INVERSE_TEMPERATURES
+
     inputs, word = tuple(inputs), plain(path.rpartition(".")[2])
     while word:
         if meant := match_input(word, inputs):
