@@ -5,6 +5,7 @@
 
 import io
 import os
+import signal
 import sys
 
 import pytest
@@ -52,8 +53,9 @@ def run_here(environment, example, patch):
             patch.delenv(name, raising=False)
         else:
             patch.setenv(name, value)
-    # A closed pipe would end the tests.
-    patch.setattr(os, "kill", lambda process, signal: None)
+    # A closed pipe would end the tests, at once or at the next one that is closed.
+    patch.setattr(os, "kill", lambda process, number: None)
+    patch.setattr(signal, "signal", lambda number, handler: None)
     out, err = standard_output(environment), io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     patch.setattr(sys, "stdout", out)
     patch.setattr(sys, "stderr", err)
@@ -72,6 +74,7 @@ def test_every_quick_example_in_this_process(environment, tmp_path, monkeypatch)
     for example in QUICK:
         with pytest.MonkeyPatch.context() as patch:
             results.append(run_here(environment, example, patch))
+    assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
     assert wrong(environment, QUICK, results) == []
 
 

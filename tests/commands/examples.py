@@ -212,7 +212,7 @@ EXAMPLES = (
         " --junit made.xml --repro made.py",
         1,
         json="made.json",
-        keys=REPORT | {"diagnosis[]": "fix, formula, id, reference, sentence, threads"},
+        keys=REPORT | {"": f"{REPORT['']}, training", "diagnosis[]": "fix, formula, id, reference, sentence, threads"},
     ),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",

@@ -78,15 +78,11 @@ def parse_shape(name: str, value: Any) -> tuple[int, int]:
         If it is something else, or too large for dense bounds.
     """
     parts = value.split(",") if isinstance(value, str) else list(value)
-    if len(parts) != 2:
-        msg = f"`{name}` must be two integers, rows and features, such as 64,512, got {shown(value)}"
-        raise InputError(msg)
     try:
-        numbers = [int(part) if isinstance(part, str) else part for part in parts]
-    except ValueError:
-        msg = f"`{name}` must be two integers, rows and features, such as 64,512, got {shown(value)}"
+        rows, features = (integer(name, int(part) if isinstance(part, str) else part, least=1) for part in parts)
+    except (ValueError, InputError):
+        msg = f"`{name}` must be two integers >= 1, rows and features, such as 64,512, got {shown(value)}"
         raise InputError(msg) from None
-    rows, features = (integer(f"`{name}`", number, least=1) for number in numbers)
     if rows > MOST_ROWS or features > MOST_FEATURES:
         msg = f"`{name}` must be at most {MOST_ROWS},{MOST_FEATURES}, got {rows},{features}: bounds take rows by rows"
         raise InputError(msg)
