@@ -40,7 +40,7 @@ READ = expected_readings("nt_xent", {"n": 8, "temperature": 0.5})
 CHECKED = Target(len, "alignment", options={"suite": "quick"})
 TOY = experiment.Experiment(
     "toy", "", (), None, (experiment.Measure("m", ""),), ("s",), (),
-    lambda seed, done: experiment.Results((seed,), {"s": {"m": (1.0,)}}), None, "", 1, 1.0, (),
+    lambda seed, done: experiment.Results((seed,), {"s": {"m": (1.0,)}}), None, "", 1, 1.0,
 )  # fmt: skip
 VERIFY = (
     "call", "init", "framework", "suite", "dtype", "device", "seed", "algorithm", "timeout", "case", "require_grad",

@@ -193,10 +193,12 @@ class ChildRunner:
         """Whether the process is gone; if not, its guard goes on, and what it prints does not fill the disk."""
         assert self._process is not None
         _resume(self._process)
-        # Its place in the file stays, and what is cut off takes no room.
-        if os.fstat(self._errors.fileno()).st_size > _PRINTED:
+        gone = self._process.returncode is not None
+        # The process goes on writing at the beginning: both share the place in the file. Its last words stay.
+        if not gone and os.fstat(self._errors.fileno()).st_size > _PRINTED:
             self._errors.truncate(0)
-        return self._process.returncode is not None
+            os.lseek(self._errors.fileno(), 0, os.SEEK_SET)
+        return gone
 
     def _death(self) -> Outcome:
         assert self._process is not None

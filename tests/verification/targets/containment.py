@@ -182,6 +182,7 @@ PRINTED = {
     "flood": AGREES,
     "flood_of_descriptors": AGREES,
     "last_words": dies(r"exit code 7: \x1b[2J"),
+    "flood_and_last_words": dies(r"exit code 7: \x1b[2J"),
     "reads_input": (DIFFERS, "the value fails on the only case"),
     "garbage_into_the_pipe": GARBLES,
     "zeros_into_the_pipe": GARBLES,

@@ -3,6 +3,7 @@
 import os
 import pickle
 import sys
+import time
 import threading
 
 from answer import right
@@ -39,6 +40,16 @@ def flood_of_descriptors(x, y):
 
 def last_words(x, y):
     os.write(2, b"\n\x1b[2J\xff\xfe\x00[red] last words")
+    os._exit(7)
+
+
+def flood_and_last_words(x, y):
+    for _ in range(200):
+        os.write(2, 100_000 * b"y")
+    # While the checker looks at the file, before and after.
+    time.sleep(0.3)
+    os.write(2, b"\n\x1b[2J last words")
+    time.sleep(0.3)
     os._exit(7)
 
 
