@@ -3,8 +3,8 @@
 import os
 import pickle
 import sys
-import time
 import threading
+import time
 
 from answer import right
 
