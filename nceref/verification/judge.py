@@ -123,7 +123,7 @@ def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: An
 
 def _of_bound(error: Any, bound: Any) -> Any:
     """Errors in units of their bounds; an entry whose bound is 0 must be right."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(error == 0, 0.0, error / bound)
 
 

@@ -39,7 +39,7 @@ class Gap:
         if not self.finite:
             return float("inf")
         error = np.abs(self.got - self.want)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return float(np.max(np.where(error == 0, 0.0, error / self.bound), initial=0.0))
 
     @property

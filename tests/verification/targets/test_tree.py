@@ -20,6 +20,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems d
 MOVING, THIS, ANOTHER = (f"{mark} of {os.getpid()}" for mark in ("moving", "this", "another"))
 """Marks; those of tests that run beside these are others."""
 SLEEP = "sleep 600"
+WAITS = "echo $$; read line"
+"""One process: one that becomes another program has no environment for a moment."""
 DETACHED = f"( setsid {SLEEP} & echo $!; setsid {SLEEP} & echo $! )"
 """Started in sessions of their own by a shell that is gone at once."""
 
@@ -87,7 +89,7 @@ def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
 
 
 def test_a_group_of_another_namespace_gets_no_signal_and_never_everybody(start, monkeypatch):
-    (pid,) = numbers(start(f"echo $$; exec {SLEEP}", THIS), 1)
+    (pid,) = numbers(start(WAITS, THIS, stdin=subprocess.PIPE), 1)
     entry = tree._entry
     for group, wanted in ((0, {pid}), (1, {pid}), (os.getpgrp(), {pid}), (pid, {pid, -pid})):
         monkeypatch.setattr(
@@ -97,7 +99,7 @@ def test_a_group_of_another_namespace_gets_no_signal_and_never_everybody(start, 
 
 
 def test_one_that_has_just_begun_is_not_taken_for_its_parents_group(start, monkeypatch):
-    (pid,), (foreign,) = (numbers(start(f"echo $$; exec {SLEEP}", mark), 1) for mark in (THIS, ANOTHER))
+    (pid,), (foreign,) = (numbers(start(WAITS, mark, stdin=subprocess.PIPE), 1) for mark in (THIS, ANOTHER))
     read, looks = tree._entry, []
 
     def entry(x):
