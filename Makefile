@@ -10,8 +10,8 @@ FROM := pyproject.toml constraints.txt
 
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
-# Two processes run the tests, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-slow test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
+# Two processes run the tests and the scores, with arrays so small that the threads of a BLAS would only wait for one another.
+test test-slow test-oldest test-newest score score-independent: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
