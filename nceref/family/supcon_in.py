@@ -63,6 +63,19 @@ def _one_positive(losses, rng):
     return losses.supcon_in(z, temperature=0.3), losses.supcon_out(z, temperature=0.3)
 
 
+BOUNDS = (
+    Expectation(
+        "lower bound", "log(1 + (n - 2) e^(-2/T))",
+        "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1)", lambda s: s.set_bound(-2),
+    ),
+    Expectation(
+        "upper bound", "log(1 + (n - 2) e^(2/T))",
+        "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1); need not be reached",
+        lambda s: s.set_bound(2),
+    ),
+)  # fmt: skip
+"""Of both supervised losses: they hold for any labels."""
+
 LOSS = Loss(
     name="supcon_in",
     summary="Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.).",
@@ -113,15 +126,7 @@ LOSS = Loss(
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
         ),
-        Expectation(
-            "lower bound", "log(1 + (n - 2) e^(-2/T))",
-            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1)", lambda s: s.set_bound(-2),
-        ),
-        Expectation(
-            "upper bound", "log(1 + (n - 2) e^(2/T))",
-            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1); need not be reached",
-            lambda s: s.set_bound(2),
-        ),
+        *BOUNDS,
     ),
     notes="Not convex in the logits. Leaving out 1/|P| lowers every row by log |P|.",
     variants=(

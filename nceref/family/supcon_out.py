@@ -25,6 +25,7 @@ from nceref.engine.parameters import (
 )
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
+from nceref.family.supcon_in import BOUNDS
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
 
 
@@ -192,15 +193,7 @@ LOSS = Loss(
             "collapsed classes on a simplex, l = n / C, D >= C - 1 (SC-8, GR-1)",
             lambda s: s.class_simplex(),
         ),
-        Expectation(
-            "lower bound", "log(1 + (n - 2) e^(-2/T))",
-            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1)", lambda s: s.set_bound(-2),
-        ),
-        Expectation(
-            "upper bound", "log(1 + (n - 2) e^(2/T))",
-            "cosines in [-1, 1]: a positive and n - 2 others, any labels (WL-1); need not be reached",
-            lambda s: s.set_bound(2),
-        ),
+        *BOUNDS,
     ),
     notes="It does push a positive away that has more than its share of the softmax: attraction is not declared.",
     variants=(

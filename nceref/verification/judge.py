@@ -110,7 +110,7 @@ def _kind(x: Any) -> str:
 def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: Any) -> Result:
     error = np.abs(actual - expected)
     # Worst in units of its bound: the largest error may also have the widest bound.
-    worst = np.unravel_index(int(np.argmax(_of_bound(error, bound))), actual.shape)
+    worst = np.unravel_index(int(np.argmax(in_bounds(error, bound))), actual.shape)
     off, room = float(error[worst]), float(bound[worst])
     # Relative to the largest entry: an entry near 0 may have no right bit in a correct program.
     bits = correct_bits(float(np.max(error)), float(np.max(np.abs(expected))), _precision(probe.dtype))
@@ -121,7 +121,7 @@ def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: An
     return _result(probe, quantity, "fail", why, off, room, bits)
 
 
-def _of_bound(error: Any, bound: Any) -> Any:
+def in_bounds(error: Any, bound: Any) -> Any:
     """Errors in units of their bounds; an entry whose bound is 0 must be right."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(error == 0, 0.0, error / bound)

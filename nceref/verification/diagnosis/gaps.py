@@ -9,6 +9,7 @@ import numpy as np
 from nceref.losses import differentiable
 from nceref.tolerance import Bounds
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.judge import in_bounds
 from nceref.verification.records import Diagnosis, Observation, Probe
 
 VALUE = "value"
@@ -39,8 +40,7 @@ class Gap:
         if not self.finite:
             return float("inf")
         error = np.abs(self.got - self.want)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return float(np.max(np.where(error == 0, 0.0, error / self.bound), initial=0.0))
+        return float(np.max(in_bounds(error, self.bound), initial=0.0))
 
     @property
     def right(self) -> bool:
