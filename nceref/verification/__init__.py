@@ -1,8 +1,10 @@
 """Is this implementation right, and if not, what is it? The machinery behind `nceref verify`.
 
-verifier     all of it, in order: request, target, cases, judge, invariances, self-test, explanation, report
+verifier     all of it, in order: request, run, verdict, explanation, report
 records      what the parts hand to one another
 request      the arguments of `verify`, checked
+target_run   the target on the cases of one format: called, judged, and the verifier tested beside it
+explain      what the difference is, what it does to training, and its smallest script
 corpus       designed inputs of a loss: each case with its reference and the bound of every quantity
 targets      from a name to something that is called with the inputs of the loss and gives gradients
 judge        compares quantity by quantity

@@ -9,7 +9,7 @@ from targets import plain
 
 import nceref
 from nceref.tolerance import Bounds
-from nceref.verification import verifier
+from nceref.verification import target_run
 from nceref.verification.report import VerificationError
 from nceref.verification.self_test import WRONG_ANSWERS, SelfTestTrial
 from nceref.verification.verifier import corpus_of
@@ -137,25 +137,25 @@ def test_an_argument_that_nobody_gives_is_named():
 
 def test_a_wrong_answer_that_passes_is_the_checkers_failure(monkeypatch):
     survived = SelfTestTrial(WRONG_ANSWERS[0], "survived", "designed-0.3")
-    monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (survived,))
+    monkeypatch.setattr(target_run, "run_self_test", lambda observations, run: (survived,))
     report = nceref.verify(plain.with_gradients, **QUICK)
     assert (report.verdict, report.exit_code) == ("error", 3)
     lost = SelfTestTrial(WRONG_ANSWERS[0], "lost", "designed-0.3", "ends the process")
-    monkeypatch.setattr(verifier, "run_self_test", lambda observations, run: (lost,))
+    monkeypatch.setattr(target_run, "run_self_test", lambda observations, run: (lost,))
     report = nceref.verify(plain.with_gradients, **QUICK)
     assert (report.verdict, report.exit_code) == ("error", 4), "nothing has passed, the target has ended"
     assert report.reason.endswith("does not hand its answers on, it ends the process")
 
 
 def test_cases_that_can_see_nothing_are_inconclusive(monkeypatch):
-    corpus = verifier.corpus
+    corpus = target_run.corpus
 
     def vague(*args, **kwargs):
         for probe in corpus(*args, **kwargs):
             grads = {name: 1e12 + 0 * np.asarray(g) for name, g in probe.grads.items()}
             yield probe if probe.skip else replace(probe, bounds=Bounds(1e12, grads))
 
-    monkeypatch.setattr(verifier, "corpus", lambda *args, **kwargs: tuple(vague(*args, **kwargs)))
+    monkeypatch.setattr(target_run, "corpus", lambda *args, **kwargs: tuple(vague(*args, **kwargs)))
     report = nceref.verify(plain.with_gradients, **QUICK)
     assert (report.verdict, report.exit_code) == ("inconclusive", 6)
 

@@ -109,7 +109,7 @@ def test_underflow_in_a_case_is_nobodys_fault_whatever_the_caller_has_set(errors
 
 def test_a_process_in_which_numpy_is_replaced_judges_nothing_and_says_why(answer, monkeypatch):
     monkeypatch.setattr(np, "any", lambda *args, **kwargs: False)
-    monkeypatch.setattr(verifier, "_runner", lambda *args: pytest.fail("the target is run"))
+    monkeypatch.setattr(verifier, "held_runner", lambda *args: pytest.fail("the target is run"))
     words = "numpy.any is not NumPy's own any more: the target, or something else that was imported, has replaced it"
     check(answer.right, (DISTRUST, words))
     check(answer.right, (DISTRUST, "in a process of its own, by its text FILE:NAME"))

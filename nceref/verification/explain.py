@@ -1,0 +1,142 @@
+"""The explanation of a difference: what it is, what it does to training, and a script of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nceref.output.words import out_of
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.judge import judge
+from nceref.verification.modes import mode_diagnoses
+from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.request import Request
+from nceref.verification.target_run import TargetRun, probes_of
+
+
+@dataclass(frozen=True)
+class ExplainedDifference:
+    """What is reported of a difference beside the results.
+
+    Attributes
+    ----------
+    diagnoses : tuple of Diagnosis
+        The first is the explanation.
+    training : mapping
+        What the difference does to training, as plain data; empty where nothing was measured.
+    script : str
+        A stand-alone script of the smallest failing input, or empty.
+    """
+
+    diagnoses: tuple[Diagnosis, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+    script: str = ""
+
+
+def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool = True) -> ExplainedDifference:
+    """Explain the difference of one format, the first that fails: bounds of different formats do not mix.
+
+    Parameters
+    ----------
+    request : Request
+    run : callable
+        The target, ready to run.
+    runs : sequence of TargetRun
+        One for each format.
+    measure : bool
+        Whether a formula is measured where nothing explains the values, and what the difference does to training.
+
+    Returns
+    -------
+    ExplainedDifference
+    """
+    failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
+    calls = _calls(request, run, failing)
+    diagnoses = _explained(request, calls, failing)
+    diagnoses = _limited(request, _measured(request, run, failing, diagnoses) if measure else diagnoses)
+    training = _training(request, calls, failing, diagnoses) if measure else {}
+    if len(runs) > 1:
+        diagnoses = tuple(replace(d, sentence=f"in {failing.dtype} {d.sentence}") for d in diagnoses)
+    wanted = request.repro or any(d.id == "unexplained" for d in diagnoses)
+    return ExplainedDifference(diagnoses, training, _script(request, run, failing) if wanted else "")
+
+
+def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
+    """What the difference is; beside intended conventions, from the reference without them."""
+    from nceref.verification.diagnosis.diagnose import diagnose
+
+    if modes := mode_diagnoses(failing.results):
+        return modes
+    identities = [r for r in failing.results if r.quantity.startswith("identity.")]
+    if not request.intended:
+        return diagnose(failing.observations, identities, calls)
+    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed, failing.forms)}
+    unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+    # The target may lack the intended convention, and be the plain reference.
+    if all(r.status != "fail" for o in unaltered for r in judge(o)):
+        phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
+        count = len(unaltered)
+        sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
+        return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
+    return diagnose(unaltered, identities, calls)
+
+
+def _measured(
+    request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
+) -> tuple[Diagnosis, ...]:
+    """What the target computes, measured, where nothing explains its values; else the diagnoses as they are."""
+    unexplained = [d for d in diagnoses if d.id == "unexplained"]
+    if not unexplained or request.intended:
+        return diagnoses
+    from nceref.verification.probe.measured import measured
+
+    settings = {**request.settings, **failing.fixed}
+    formula = measured(request.loss, run, settings, failing.dtype, request.reduction)
+    return diagnoses if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
+
+
+def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """With how little was tried for a loss without a dense form, where nothing explains the difference."""
+    from nceref.verification.dense.forms import is_dense
+
+    if is_dense(request.loss):
+        return tuple(diagnoses)
+    words = f"; {request.loss.name} has no dense form, so conventions about pairs and denominators were not tried"
+    return tuple(replace(d, sentence=d.sentence + words) if d.id == "unexplained" else d for d in diagnoses)
+
+
+def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
+    """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
+    from nceref.verification.diagnosis.fresh import fresh_calls
+
+    return fresh_calls(run, failing.observations, request.algorithm)
+
+
+def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> Mapping[str, Any]:
+    """What the difference does to training, as plain data; beside intended conventions, on the cases alone."""
+    # What is random has no number that a second measurement would confirm.
+    if any(d.id == "not-repeatable" for d in diagnoses):
+        return {}
+    from nceref.verification.diagnosis.fresh import NO_CALLS
+    from nceref.verification.diagnosis.severity import severity
+
+    measured = severity(failing.observations, NO_CALLS if request.intended else calls)
+    return measured.record() if measured is not None else {}
+
+
+def _script(request: Request, run: Any, failing: TargetRun) -> str:
+    """A stand-alone script of the smallest failing input; empty where no number is wrong."""
+    from nceref.verification.repro.minimize import smallest
+    from nceref.verification.repro.script import script
+
+    # With several dtypes the ids of results begin with the dtype, those of probes do not.
+    wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
+    failure = smallest(
+        request.loss,
+        {**request.settings, **run.target.fixed},
+        run,
+        dtype=failing.dtype,
+        reduction=request.reduction,
+        algorithm=request.algorithm,
+        first=[o for o in failing.observations if o.probe.id in wrong],
+    )
+    return script(run.target, *failure) if failure else ""

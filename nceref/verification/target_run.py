@@ -1,0 +1,200 @@
+"""One run of a target: made ready, called on the cases of one format, judged, and the verifier tested beside it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nceref.errors import TargetError
+from nceref.spec import Scalar
+from nceref.verification.corpus.corpus import corpus, evaluate
+from nceref.verification.corpus.files import given_inputs
+from nceref.verification.diagnosis.intended import intended
+from nceref.verification.invariances import check_invariances
+from nceref.verification.judge import judge
+from nceref.verification.measured_parameters import measure_forms, unmeasured
+from nceref.verification.modes import check_modes, refuse_other_frameworks
+from nceref.verification.records import Observation, Probe, Result
+from nceref.verification.request import Request, selected
+from nceref.verification.self_test import SelfTestTrial, run_self_test
+
+
+def runner_of(request: Request, child: Any = None) -> Any:
+    """The target, ready to run; in a child that is there already, it takes the place of the one before.
+
+    Parameters
+    ----------
+    request : Request
+    child : ChildRunner, optional
+
+    Returns
+    -------
+    context manager
+    """
+    from nceref.verification.targets import runner
+
+    options: dict[str, Any] = {
+        "call": request.call,
+        "init": request.init,
+        "framework": request.framework,
+        "settings": request.settings,
+        "floats": request.floats,
+        "param": {name: path for name, (path, _) in request.param.items()},
+        "unsought": request.unsought,
+        "device": request.device,
+    }
+    if child is not None:
+        return runner.in_same_child(child, request.thing, request.loss, **options)
+    if issubclass(type(request.thing), str):
+        limits: dict[str, Any] = {"timeout": request.timeout or 30.0, "isolate": request.isolate}
+        return runner.in_child(request.thing, request.loss, **limits, **options)
+    return runner.in_process(request.thing, request.loss, **options)
+
+
+@contextmanager
+def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, Any]]:
+    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left.
+
+    Parameters
+    ----------
+    request : Request
+    child : ChildRunner, optional
+
+    Yields
+    ------
+    (Request, callable)
+    """
+    with ExitStack() as stack:
+        run = stack.enter_context(runner_of(request, child))
+        forms, unknown = measure_forms(request, run)
+        if unknown:
+            request = replace(request, unsought=unknown)
+            try:
+                # It may still take the scalar elsewhere, or have it fixed.
+                run = stack.enter_context(runner_of(request, run if issubclass(type(request.thing), str) else None))
+            except TargetError as error:
+                raise TargetError(unmeasured(request, unknown)) from error
+            forms, _ = measure_forms(request, run)
+        run.forms.clear()
+        run.forms.update(forms)
+        yield request, run
+
+
+@dataclass(frozen=True, eq=False)
+class TargetRun:
+    """All of one dtype: what was observed, what was judged, and what became of the wrong answers of the self-test."""
+
+    dtype: str
+    observations: tuple[Observation, ...]
+    results: tuple[Result, ...]
+    trials: tuple[SelfTestTrial, ...]
+    fixed: Mapping[str, float]
+    takes: frozenset[str]
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> int:
+        """Cases with a comparison."""
+        # Every compared case has this result, also where its value is not finite and nothing else is measured.
+        return len({r.case for r in self.results if r.quantity == "value.finite"})
+
+    @property
+    def never_given(self) -> tuple[str, ...]:
+        """Optional scalars that the target takes, and that no case has."""
+        known = {p.name for o in self.observations for p in o.probe.loss.parameters if isinstance(p, Scalar)}
+        given = {name for o in self.observations for name, x in o.probe.inputs.items() if x is not None}
+        return tuple(sorted((known & self.takes) - given))
+
+
+def probes_of(
+    request: Request, dtype: str, fixed: Mapping[str, float], forms: Mapping[str, str] | None = None
+) -> tuple[Probe, ...]:
+    """The probes of a run: of the suite, those that were chosen.
+
+    Parameters
+    ----------
+    request : Request
+    dtype : str
+        One of the request's formats.
+    fixed : mapping
+        Scalars that the target has fixed.
+    forms : mapping, optional
+        Parametrizations of what the target holds itself.
+
+    Returns
+    -------
+    tuple of Probe
+
+    Raises
+    ------
+    InputError
+        For a case that does not exist.
+    """
+    probes = corpus(
+        request.loss,
+        request.settings,
+        suite=request.suite,
+        dtype=dtype,
+        seed=request.seed,
+        reduction=request.reduction,
+        algorithm=request.algorithm,
+        fixed=fixed,
+        forms=forms,
+        resizing=request.resizing,
+    )
+    if request.inputs:
+        own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
+        how = (dtype, request.reduction, request.algorithm)
+        probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
+    chosen = selected((p.id for p in probes), request.cases)
+    return tuple(intended(p, request.intended) for p in probes if p.id in chosen)
+
+
+def run_target(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
+    """Call the target on all cases of a format, and judge what it answers.
+
+    Parameters
+    ----------
+    request : Request
+    dtype : str
+        One of the request's formats.
+    run : callable
+        The target, ready to run.
+    on_progress : callable or None
+        Called with each case, and with the number of all as ``total=``.
+
+    Returns
+    -------
+    TargetRun
+    """
+    refuse_other_frameworks(request.modes, run.target.framework)
+    probes = probes_of(request, dtype, run.target.fixed, run.forms)
+    observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
+    results = [result for o in observations for result in judge(o)]
+    results += check_invariances(observations, run)
+    results += check_modes(observations, run, run.target, request.modes, plain=not request.intended)
+    # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
+    trials = run_self_test(observations, run.reply)
+    takes = frozenset(run.target.names.values())
+    named = tuple(_named(request, dtype, results))
+    return TargetRun(dtype, observations, named, trials, run.target.fixed, takes, dict(run.forms))
+
+
+def _observed(
+    probes: Sequence[Probe], run: Any, on_progress: Callable[..., Any] | None, total: int
+) -> Iterator[Observation]:
+    # Determinism is judged on one case only, since a second call doubles the time.
+    twice = next((p.id for p in probes if not p.skip), "")
+    for probe in probes:
+        # What the reference refuses is run too, and said.
+        outcome = run(probe, twice=probe.id == twice)
+        if on_progress is not None:
+            on_progress(probe, total=total)
+        yield Observation(probe, outcome)
+
+
+def _named(request: Request, dtype: str, results: list[Result]) -> list[Result]:
+    """The results, with the dtype before their ids where there are several."""
+    if len(request.dtypes) == 1:
+        return results
+    return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
