@@ -32,7 +32,7 @@ class Mode:
     frameworks : tuple of str
         Where there is such a way.
     made : callable
-        From a probe, and another of the run, the probe that is called; None where the question does not arise.
+        From a probe, and the others that are right, the probe that is called; None where the question does not arise.
     id : str
         The convention that a failure is.
     optional : bool
@@ -45,7 +45,7 @@ class Mode:
 
     words: str
     frameworks: tuple[str, ...]
-    made: Callable[[Probe, Probe], Made]
+    made: Callable[[Probe, Sequence[Probe]], Made]
     id: str
     optional: bool = False
     value_only: bool = False
@@ -95,12 +95,12 @@ def check_modes(
         return
     # One with gradients says most, and the first one differs from the others in every respect.
     first = max(right, key=lambda o: bool(o.outcome.grads))
-    largest = max(right, key=lambda o: _size(o.probe))
+    others = [o.probe for o in right]
     for name, mode in MODES.items():
         named = name in optional if mode.optional else target.framework in mode.frameworks
         if not named or (mode.needs_reduction and not (target.has_reduction and plain)):
             continue
-        if (probe := mode.made(first.probe, largest.probe)) is not None and (plain or probe.reduction != "none"):
+        if (probe := mode.made(first.probe, others)) is not None and (plain or probe.reduction != "none"):
             yield (result := _judged(name, first, replace(probe, mode=name), run))
             # Where the call itself is not what it was, no other way of calling is to blame.
             if name == "again" and result.status != "pass":
@@ -163,11 +163,11 @@ def _result(name: str, probe: Probe, status: Status, why: str) -> Result:
     return Result(f"{probe.id}/mode.{name}", probe.id, f"mode.{name}", status, None, None, None, why)
 
 
-def _same(probe: Probe, other: Probe) -> Made:
+def _same(probe: Probe, others: Sequence[Probe]) -> Made:
     return probe
 
 
-def _upstream(probe: Probe, other: Probe) -> Made:
+def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
     """Powers of two, so that the bound is that of the plain gradient; on no kink."""
     if not probe.grads or probe.bounds is None:
         return None
@@ -186,18 +186,20 @@ _UPSTREAM = -0.5
 """Of another sign and size; a gradient in 16 bits stays in range."""
 
 
-def _after_larger(probe: Probe, other: Probe) -> Made:
+def _after_larger(probe: Probe, others: Sequence[Probe]) -> Made:
     """What a constructor may have been given stays: scalars, words, and constants such as class counts."""
     moved = {p.name for p in probe.loss.parameters if isinstance(p, Labels) or (isinstance(p, Array) and p.embedding)}
     moved |= {p.name for p in probe.loss.parameters if isinstance(p, Array) and not p.constant}
     kept = {name: x for name, x in probe.inputs.items() if name not in moved}
-    if _size(other) <= _size(probe) or any(np.shape(other.inputs.get(n, 0)) != np.shape(x) for n, x in kept.items()):
+    fits = (o for o in others if all(np.shape(o.inputs.get(n, 0)) == np.shape(x) for n, x in kept.items()))
+    largest = max(fits, key=_size, default=probe)
+    if _size(largest) <= _size(probe):
         return None
-    return replace(probe, before=replace(other, inputs={**other.inputs, **kept}))
+    return replace(probe, before=replace(largest, inputs={**largest.inputs, **kept}))
 
 
-def _reduced(reduction: str) -> Callable[[Probe, Probe], Made]:
-    def made(probe: Probe, other: Probe) -> Made:
+def _reduced(reduction: str) -> Callable[[Probe, Sequence[Probe]], Made]:
+    def made(probe: Probe, others: Sequence[Probe]) -> Made:
         if not probe.loss.has_rows or probe.reduction == reduction:
             return None
         return evaluate(probe.loss, probe.inputs, probe.dtype, reduction, id=probe.id, forms=probe.forms)
@@ -205,7 +207,7 @@ def _reduced(reduction: str) -> Callable[[Probe, Probe], Made]:
     return made
 
 
-def _in_bfloat16(probe: Probe, other: Probe) -> Made:
+def _in_bfloat16(probe: Probe, others: Sequence[Probe]) -> Made:
     """Only float32 is lowered."""
     if probe.dtype != "float32":
         return None

@@ -5,6 +5,7 @@ import pytest
 from targets import plain
 
 import nceref
+from nceref import get_loss
 from nceref.errors import InputError
 from nceref.verification.modes import MODES
 
@@ -92,6 +93,23 @@ def test_what_stays_from_an_earlier_call_is_not_blamed_on_anything_else():
     assert ids(report) == ["earlier-calls-kept"]
     # Where the same call does not give the same, other ways of calling are not tried.
     assert results(report) == {"again": "fail"}
+
+
+class MaskOfTheLargestBatch:
+    """Right until a batch is smaller than one before it: the mask keeps its size."""
+
+    rows = 0
+
+    def __call__(self, logits, target, class_counts):
+        self.rows = max(self.rows, len(logits))
+        return get_loss("balanced_softmax")(logits, target, class_counts) * len(logits) / self.rows
+
+
+def test_a_larger_batch_before_has_the_constants_of_the_case():
+    # The largest case has other class counts: the largest that shares them is called first.
+    report = nceref.verify(MaskOfTheLargestBatch, loss="balanced_softmax", suite="quick")
+    assert ids(report) == ["earlier-calls-kept"]
+    assert {name for name, status in results(report).items() if status == "fail"} == {"after-larger"}
 
 
 def test_a_wrong_program_is_not_blamed_for_the_way_it_is_called():

@@ -34,6 +34,9 @@ BOOT = (
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
+COMPILING = 300.0
+"""Seconds that a call has beside its own where it is compiled: the first one imports and starts a compiler."""
+_COMPILED = ("compile", "jit")
 _GARBLED = "closes or garbles the pipe to its parent"
 _PRINTED = 1 << 24
 """Bytes on standard error that are kept."""
@@ -156,8 +159,9 @@ class ChildRunner:
         except TargetError as error:
             outcome = Outcome(trouble="dies", sentence=f"does not load again: {error}")
         else:
-            seconds = self._timeout * (2 if twice else 1)
-            limit = f"within {self._timeout:g} s (--timeout)"
+            compiling = COMPILING * (request.mode in _COMPILED)
+            seconds = self._timeout * (2 if twice else 1) + compiling
+            limit = f"within {self._timeout:g} s (--timeout)" + f" and {compiling:g} s to compile" * bool(compiling)
             outcome = self._answer(request, messages.call_message(request, twice, answer), seconds, limit)
         # The next call starts a fresh process.
         if outcome.trouble in ("hangs", "dies"):

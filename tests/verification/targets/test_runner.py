@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from verification.targets.test_targets import NT_XENT, Z1, Z2, agrees, probe_of
 
 from nceref.errors import InputError, TargetError
+from nceref.verification.records import Outcome
 from nceref.verification.targets import child, runner
 
 SOURCE = """
@@ -239,3 +241,19 @@ def test_no_child_is_left_behind_nor_what_it_has_started(path, way):
         waiting.register(ended, select.POLLIN)
         assert waiting.poll(1000 * PATIENT), "a process is still there"
         os.close(ended)
+
+
+@pytest.mark.parametrize(("mode", "seconds"), [("", 5.0), ("strided", 5.0), ("compile", 305.0), ("jit", 305.0)])
+def test_a_call_that_is_compiled_has_time_for_that(mode, seconds, monkeypatch):
+    allowed = []
+
+    def answer(self, request, message, seconds, limit):
+        allowed.append((seconds, limit))
+        return Outcome(trouble="hangs", sentence=f"does not return {limit}")
+
+    monkeypatch.setattr(child.ChildRunner, "_answer", answer)
+    monkeypatch.setattr(child.ChildRunner, "start", lambda self: None)
+    outcome = child.ChildRunner(None, "cpu", 5.0, 120.0)(replace(probe_of(), mode=mode))
+    words = "within 5 s (--timeout)" + " and 300 s to compile" * (seconds > 5)
+    assert allowed == [(seconds, words)]
+    assert words in outcome.sentence
