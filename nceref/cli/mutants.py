@@ -70,11 +70,11 @@ def _score(
     from nceref.cli import mutants_page
     from nceref.output.terminal import progress
     from nceref.verification.bugs.bug import DTYPES
-    from nceref.verification.bugs.score import Score, jobs, measure
+    from nceref.verification.bugs.score import Score, in_order, jobs, measure
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue)
     with progress(len(todo)) as on_progress:
-        score = Score(tuple(map(on_progress, measure(todo, suite))))
+        score = Score(in_order(map(on_progress, measure(todo, suite)), todo))
     if as_json:
         echo_json(mutants_page.score_record(score))
     else:

@@ -10,6 +10,7 @@ cases of another seed, or if it is a formula that was measured.
 """
 
 import inspect
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -244,21 +245,58 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> It
     Yields
     ------
     ScoredProgram
-        In the order of `todo`.
+        As they come; `in_order` puts them in that of the jobs.
     """
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
     from nceref.engine.settings import thread_count
 
     listed = list(todo)
     workers = min(processes or thread_count(), len(listed))
+    # Several groups for each worker, so that all are done at about the same time.
+    groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
     if workers == 1:
-        yield from (score_program(job, suite) for job in listed)
+        yield from (result for group in groups for result in _score_all(group, suite))
         return
     # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(score_program, listed, [suite] * len(listed), chunksize=4)
+        for done in as_completed([pool.submit(_score_all, group, suite) for group in groups]):
+            yield from done.result()
+
+
+def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
+    """Jobs by loss and format, the largest group first: what was computed of a case serves all programs of its loss.
+
+    Parameters
+    ----------
+    todo : iterable of Job
+        See `jobs`.
+    most : int
+        Of one group; a larger one is split.
+    """
+    known = {**programs(), **independent_programs()}
+    groups: dict[Job, list[Job]] = {}
+    for name, dtype in todo:
+        groups.setdefault((known[name].loss, dtype), []).append((name, dtype))
+    parts = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+    return sorted(parts, key=len, reverse=True)
+
+
+def in_order(results: Iterable[ScoredProgram], todo: Iterable[Job]) -> tuple[ScoredProgram, ...]:
+    """The results of `measure` in the order of the jobs.
+
+    Parameters
+    ----------
+    results : iterable of ScoredProgram
+    todo : iterable of Job
+    """
+    by_job = {(result.id, result.dtype): result for result in results}
+    return tuple(by_job[job] for job in todo)
+
+
+def _score_all(group: Sequence[Job], suite: str) -> list[ScoredProgram]:
+    return [score_program(job, suite) for job in group]
 
 
 def score_program(job: Job, suite: str) -> ScoredProgram:

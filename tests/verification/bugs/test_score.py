@@ -1,10 +1,23 @@
 """The score: what counts as killed, named and met; the whole catalogue is scored by `make score`."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from nceref.errors import InputError
 from nceref.verification.bugs.bug import DTYPES, bug, bugs
-from nceref.verification.bugs.score import CORRECT, Score, ScoredProgram, intended, jobs, measure, score_program
+from nceref.verification.bugs.score import (
+    CORRECT,
+    Score,
+    ScoredProgram,
+    alike,
+    in_order,
+    intended,
+    jobs,
+    measure,
+    programs,
+    score_program,
+)
 
 
 def scored(group="tuning", verdict="differs", right=True, errors=0):
@@ -74,10 +87,25 @@ def test_a_diagnosis_is_right_if_it_names_all_that_is_wrong_or_says_the_same(mon
 
 def test_a_sample_of_the_catalogue_is_judged_right():
     sample = jobs(["clip-one-way-log", "supcon-zero-over-zero", "siglip-signs"], ["float64"])
-    results = list(measure(sample, processes=1))
+    results = in_order(measure(sample, processes=1), sample)
     assert [result.group for result in results] == ["pairs", "tuning", CORRECT]
-    assert Score(tuple(results)).met
+    assert Score(results).met
     assert not any(result.errors for result in results)
+
+
+@pytest.mark.parametrize("most", [500, 7])
+def test_programs_of_one_loss_and_format_are_scored_one_after_the_other(most):
+    todo, known = jobs(), programs()
+    groups = alike(todo, most)
+    assert sorted(job for group in groups for job in group) == sorted(todo)
+    kinds = [{(known[name].loss, dtype) for name, dtype in group} for group in groups]
+    assert all(len(kind) == 1 for kind in kinds)
+    sizes = [len(group) for group in groups]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] <= most
+    assert (len(set.union(*kinds)) == len(groups)) == (most == 500)
+    results = [SimpleNamespace(id=name, dtype=dtype) for group in groups for name, dtype in group]
+    assert [(result.id, result.dtype) for result in in_order(results, todo)] == list(todo)
 
 
 def test_every_program_is_scored_in_each_format_in_which_it_is_wrong():
