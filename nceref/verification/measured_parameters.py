@@ -1,6 +1,8 @@
 """What a module holds in the place of an input: measured, by which function of it the value is the reference's."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ from nceref.errors import TargetError
 from nceref.spec import Array, Parameter, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import designed_inputs, evaluate
+from nceref.verification.corpus.resizing import MOST_FEATURES, MOST_ROWS, Resizing
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.parametrization import PARAMETRIZATIONS, candidates
 from nceref.verification.records import Probe
@@ -19,6 +22,50 @@ _FACTORS = (0.5, 2.0, 1.5)
 """Of a scalar: one number may be a fixed point of two functions."""
 _ROOM = 64.0
 """Times the bound: what is held is a rounded number. Two functions are much farther apart, and the judge is strict."""
+
+
+def measure_parameters(request: Request, run: Any) -> tuple[Request, dict[str, str], dict[str, str]]:
+    """The parametrization of each input that the target holds, in the sizes that it takes.
+
+    Parameters
+    ----------
+    request : Request
+    run : Runner or ChildRunner
+
+    Returns
+    -------
+    request : Request
+        Of the sizes of its parameter where the target takes no others.
+    forms, unknown : dict
+        As of `measure_forms`.
+
+    Raises
+    ------
+    TargetError
+        As of `measure_forms`.
+    """
+    try:
+        return request, *measure_forms(request, run)
+    except TargetError:
+        for resizing in _own_sizes(request, run):
+            resized = replace(request, resizing=resizing)
+            with suppress(TargetError):
+                return resized, *measure_forms(resized, run)
+        raise
+
+
+def _own_sizes(request: Request, run: Any) -> Iterator[Resizing]:
+    """The sizes of an array that the target holds, as it is and transposed, for all cases."""
+    declared = {p.name: p for p in request.loss.parameters}
+    given = request.resizing
+    for name, shape in run.target.sizes.items():
+        if not isinstance(p := declared[name], Array):
+            continue
+        for letters in (p.shape, p.shape[::-1]):
+            sizes = dict(zip(letters, shape, strict=True))
+            features, classes = sizes.get("D", 0), sizes.get("C", 0)
+            if features <= MOST_FEATURES and classes <= MOST_ROWS and given.features in (0, features):
+                yield replace(given, features=features, classes=classes)
 
 
 def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str, str]]:
@@ -45,7 +92,10 @@ def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str,
     """
     declared = {p.name: p for p in request.loss.parameters}
     choices = {name: _choices(request, declared[name]) for name in run.target.parameters}
-    if all(len(names) == 1 for names in choices.values()):
+    held = [declared[name] for name in choices]
+    arrays = any(isinstance(p, Array) for p in held)
+    # Weights must take the sizes of the cases, which only a call shows.
+    if not arrays and all(len(names) == 1 for names in choices.values()):
         return {name: names[0] for name, names in choices.items()}, {}
     finest = min(request.dtypes, key=lambda name: FORMATS[name].storage.u)
     runs: list[dict[str, str]] = []
@@ -56,8 +106,7 @@ def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str,
         if len(fitting) == 1:
             return fitting[0], {}
         runs, trouble = runs or [*fitting, *others], trouble or sentence
-    held = [declared[name] for name in choices]
-    if not runs and any(isinstance(p, Array) for p in held):
+    if not runs and arrays:
         raise TargetError(_refused(request, run, trouble))
     # Without trouble at least: an array in one of its two orders. Where all is trouble, the run itself says so.
     forms = runs[0] if runs else {name: names[0] for name, names in choices.items()}
@@ -175,6 +224,6 @@ def _refused(request: Request, run: Any, trouble: str) -> str:
     """What is said where the target takes its own parameters in no shape but one."""
     listed = ", ".join(f"{path} in the place of `{name}`" for name, path in run.target.parameters.items())
     return (
-        f"{request.name} cannot be called with {listed}: it {trouble}; the cases have several sizes,"
-        f" so the module must read them from its parameter, as in `weight.shape`; --shape N,D fixes rows and features"
+        f"{request.name} cannot be called with {listed}: it {trouble}; the cases have several sizes, so the module"
+        f" must read them from its parameter, as in `weight.shape`; --shape N,D,C fixes rows, features and classes"
     )

@@ -133,8 +133,8 @@ def parse_request(
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
     checked = _checked(declaration, rest)
-    rows, features = own.pop("shape", (0, 0))
-    own["resizing"] = Resizing(own.pop("multiple_of", 1), rows, features)
+    sizes = own.pop("shape", (0, 0, 0))
+    own["resizing"] = Resizing(own.pop("multiple_of", 1), *sizes)
     if "inputs" in own:
         own["inputs"] = read_inputs(own["inputs"], declaration)
         # What the batch has, the designed cases have as well: the target takes it.
@@ -374,7 +374,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
     if target is not None:
         held = {name: described(form, target.parameters[name]) for name, form in (forms or {}).items()}
         left = [f"the parameter {path} is not judged (--param)" for path in request.unsought.values()]
-        parts = [target.binding, *(f"{name} -> {words}" for name, words in held.items()), *left]
+        parts = [target.binding, *(f"{name} -> {words}" for name, words in held.items()), *left, request.resizing.words]
         facts["arguments"] = ", ".join(filter(None, parts))
         facts |= {"parameters": held} if held else {}
     if request.isolate:

@@ -12,7 +12,7 @@ from nceref.verification.corpus.files import given_inputs
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge
-from nceref.verification.measured_parameters import measure_forms, unmeasured
+from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request, selected
@@ -66,7 +66,7 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
     """
     with ExitStack() as stack:
         run = stack.enter_context(runner_of(request, child))
-        forms, unknown = measure_forms(request, run)
+        request, forms, unknown = measure_parameters(request, run)
         if unknown:
             request = replace(request, unsought=unknown)
             try:
@@ -74,7 +74,7 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
                 run = stack.enter_context(runner_of(request, run if issubclass(type(request.thing), str) else None))
             except TargetError as error:
                 raise TargetError(unmeasured(request, unknown)) from error
-            forms, _ = measure_forms(request, run)
+            request, forms, _ = measure_parameters(request, run)
         run.forms.clear()
         run.forms.update(forms)
         yield request, run

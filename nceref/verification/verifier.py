@@ -59,8 +59,8 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Of the corpus.
     multiple_of : int, optional
         All sizes are rounded up to multiples of it, for targets that take no others.
-    shape : (int, int) or str, optional
-        N and D of all cases, such as ``(64, 512)``.
+    shape : (int, int), (int, int, int) or str, optional
+        N and D of all cases, such as ``(64, 512)``, or N, D and C.
     inputs : str, optional
         A file ``.npz`` or ``.safetensors`` with a batch of one's own, judged beside the designed cases.
     algorithm : {"textbook", "log1p"}

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +13,9 @@ import nceref
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
 from nceref.verification.corpus.corpus import corpus, evaluate
+from nceref.verification.corpus.resizing import Resizing
 from nceref.verification.judge import judge
-from nceref.verification.measured_parameters import measure_forms
+from nceref.verification.measured_parameters import measure_forms, measure_parameters
 from nceref.verification.parametrization import (
     PARAMETRIZATIONS,
     candidates,
@@ -140,8 +142,9 @@ def module(**shapes):
     ],
 )  # fmt: skip
 def test_parameters_are_found_by_name_where_one_can_be_meant(loss, shapes, stated, sought, held):
-    answer, others = find_parameters(get_loss(loss).declaration, "theirs", module(**shapes), stated, sought)
+    answer, sizes, others = find_parameters(get_loss(loss).declaration, "theirs", module(**shapes), stated, sought)
     assert answer == held
+    assert sizes == {name: shapes[path.replace(".", "__")] for name, path in held.items()}
     assert {*others} == {path.replace("__", ".") for path in shapes} - {*held.values()}
 
 
@@ -161,7 +164,7 @@ def test_a_class_that_cannot_be_constructed_holds_nothing_that_is_looked_for():
     def fails():
         raise ValueError
 
-    assert find_parameters(INFO_NCE.declaration, "theirs", fails, {}, ("temperature",)) == ({}, ())
+    assert find_parameters(INFO_NCE.declaration, "theirs", fails, {}, ("temperature",)) == ({}, {}, ())
     with pytest.raises(TargetError, match=r"theirs cannot be constructed.*raises ValueError"):
         find_parameters(INFO_NCE.declaration, "theirs", fails, {"temperature": "tau"}, ())
 
@@ -232,6 +235,39 @@ def test_the_gradient_is_judged_through_the_derivative(form, dtype):
     assert len(probes) > 5
     assert statuses(holding(form)) == {"pass"}
     assert "fail" in statuses(holding(form, slope={"float64": 1 + 1e-9, "float32": 1.01, "float16": 0.0}[dtype]))
+
+
+def of_one_size(shape, transposed):
+    """A NumPy program that takes the weights of classes in one shape alone."""
+    cosface = get_loss("cosface")
+
+    def program(inputs, reduction, placed):
+        weights = inputs["class_weights"]
+        if weights.shape != shape:
+            msg = f"shape {shape} expected"
+            raise ValueError(msg)
+        rest = {name: inputs[name] for name in ("embeddings", "target", "scale", "margin")}
+        weights = weights.T if transposed else weights
+        value, grads = cosface.value_and_grad(**rest, class_weights=weights)
+        grads["class_weights"] = grads["class_weights"].T if transposed else grads["class_weights"]
+        return value, {name: grads[name] for name in ("embeddings", "class_weights")}
+
+    held, sizes = {"class_weights": "head.weight"}, {"class_weights": shape}
+    return ResolvedTarget("theirs", "numpy", "cosface", program, parameters=held, sizes=sizes)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_all_cases_have_the_sizes_of_weights_that_take_no_others(transposed):
+    target = of_one_size((7, 10)[:: -1 if transposed else 1], transposed)
+    request = parse_request(lambda: None, "cosface", {}, {"suite": "quick", "shape": "6,10"})
+    with np.errstate(all="ignore"), runner.in_process(target) as run:
+        resized, forms, unknown = measure_parameters(request, run)
+        assert (forms, unknown) == ({"class_weights": "transpose" if transposed else "identity"}, {})
+        assert resized.resizing.words == "N = 6, D = 10, C = 7 in all cases"
+        # Where the user wants another width, the module cannot have it.
+        other = replace(request, resizing=Resizing(features=11))
+        with pytest.raises(TargetError, match=r"raises ValueError: shape \(\d+, \d+\) expected .* --shape N,D,C"):
+            measure_parameters(other, run)
 
 
 SOURCE = """
@@ -391,10 +427,20 @@ def test_a_parameter_that_is_not_found_is_asked_for(theirs, torch):
 
 
 def test_a_module_of_one_size_is_told_what_to_do(theirs):
-    report = nceref.verify(theirs.OneSize, "cosface", **QUICK)
+    report = nceref.verify(theirs.OneSize, "cosface", shape="6,5", **QUICK)
     assert report.exit_code == 4
     assert "W in the place of `class_weights`" in report.reason
     assert "--shape" in report.reason
+
+
+def test_a_module_of_one_size_is_judged_in_it(theirs):
+    for text in (False, True):
+        report = nceref.verify(f"{theirs.path}:OneSize" if text else theirs.OneSize, "cosface", **QUICK)
+        assert report.ok, report.reason
+        assert "D = 4, C = 6 in all cases" in report.environment["arguments"]
+        assert report.scope.ranges["rows"] == (1, 129)
+    wrong = nceref.verify(theirs.OneSize, "cosface", init={"detached": True}, **QUICK)
+    assert [d.id for d in wrong.diagnosis] == ["centers-detached"]
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def designed_inputs(
         place = resizing.place(_place(loss, geometry, variant), sizes)
         inputs = arguments(loss, place, variant, temperature, sizes, rng, np.float64)
         _complete(loss, inputs, given, len(seen) - 1)
-        _spread_labels(loss, geometry, inputs)
+        _spread_labels(loss, place[1].get("C", 0), inputs)
         turn_vectors(loss, geometry, inputs)
         # The first anchor has no positive.
         if geometry == "lonely" and inputs.get("mask") is not None:
@@ -203,12 +203,11 @@ def _place(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> Geometry:
     return rows, sizes, extra
 
 
-def _spread_labels(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
+def _spread_labels(loss: Loss, classes: int, inputs: dict[str, Any]) -> None:
     """Other numbers for the same classes, where there are many: in 8 bits some of them are the same."""
-    classes = PLACES[geometry][1].get("C", 0)
     for p in loss.parameters:
-        if classes > 2**8 and isinstance(p, Labels) and inputs.get(p.name) is not None:
-            # 8 and the odd number of classes have no common divisor: no two classes become one.
+        # 8 and the odd number of classes have no common divisor: no two classes become one.
+        if classes > 2**8 and classes % 2 and isinstance(p, Labels) and inputs.get(p.name) is not None:
             inputs[p.name] = inputs[p.name] * 8 % classes
 
 

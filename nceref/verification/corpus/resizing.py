@@ -11,7 +11,7 @@ from nceref.output.text import shown
 from nceref.verification.corpus.geometries import PLACES
 
 MOST_ROWS, MOST_FEATURES = 2048, 65536
-"""The bounds take dense arrays of rows by rows."""
+"""The bounds take dense arrays of rows by rows, and of rows by classes."""
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,36 @@ class Resizing:
     ----------
     multiple_of : int
         Every size but the number of views is rounded up to a multiple of it.
-    rows, features : int
-        N and D of all cases; 0 for those of the suite.
+    rows, features, classes : int
+        N, D and C of all cases; 0 for those of the suite.
     """
 
     multiple_of: int = 1
     rows: int = 0
     features: int = 0
+    classes: int = 0
+
+    @property
+    def _fixed(self) -> dict[str, int]:
+        sizes = {"N": self.rows, "D": self.features, "E": self.features, "C": self.classes}
+        return {letter: n for letter, n in sizes.items() if n}
+
+    @property
+    def words(self) -> str:
+        """What all cases have; empty where there is no such size."""
+        listed = [f"{letter} = {n}" for letter, n in self._fixed.items() if letter != "E"]
+        return f"{', '.join(listed)} in all cases" if listed else ""
 
     def keeps(self, geometry: str) -> bool:
         """Whether a geometry is still what it is; one that is about its size alone is not."""
         rows, sizes, extra = PLACES[geometry]
         if geometry == "single":
             return self.multiple_of == 1 and not self.rows
-        about_size = rows is PLACES["designed"][0] and not extra and not sizes.keys().isdisjoint("ND")
-        return not self.rows or not about_size
+        if geometry in ("d65", "d513"):
+            return not self.features
+        designed = rows is PLACES["designed"][0] and not extra
+        about = sizes.keys() & ("NDC" if self.classes else "ND")
+        return not (designed and about and about <= self._fixed.keys())
 
     def place(self, geometry: Geometry, usual: Mapping[str, int]) -> Geometry:
         """The geometry with all its sizes as they are wanted.
@@ -49,9 +64,7 @@ class Resizing:
             The sizes of the suite.
         """
         rows, own, extra = geometry
-        sizes = {**usual, **own}
-        if self.rows:
-            sizes |= {"N": self.rows, "D": self.features, "E": self.features}
+        sizes = {**usual, **own, **self._fixed}
         rounded = {letter: -(-n // self.multiple_of) * self.multiple_of for letter, n in sizes.items() if letter != "V"}
         return rows, {**sizes, **rounded}, extra
 
@@ -59,8 +72,8 @@ class Resizing:
 NO_RESIZING = Resizing()
 
 
-def parse_shape(name: str, value: Any) -> tuple[int, int]:
-    """N and D, from text such as ``64,512`` or from two integers.
+def parse_shape(name: str, value: Any) -> tuple[int, ...]:
+    """N and D, and C or 0, from text such as ``64,512`` or from integers.
 
     Parameters
     ----------
@@ -70,7 +83,7 @@ def parse_shape(name: str, value: Any) -> tuple[int, int]:
 
     Returns
     -------
-    (int, int)
+    (int, int, int)
 
     Raises
     ------
@@ -79,11 +92,14 @@ def parse_shape(name: str, value: Any) -> tuple[int, int]:
     """
     parts = value.split(",") if isinstance(value, str) else list(value)
     try:
-        rows, features = (integer(name, int(part) if isinstance(part, str) else part, least=1) for part in parts)
+        sizes = [integer(name, int(part) if isinstance(part, str) else part, least=1) for part in parts]
+        rows, features, classes = sizes if len(sizes) == 3 else (*sizes, 0)
     except (ValueError, InputError):
-        msg = f"`{name}` must be two integers >= 1, rows and features, such as 64,512, got {shown(value)}"
+        what = "integers >= 1, rows and features, such as 64,512, or 64,512,10 with the number of classes"
+        msg = f"`{name}` must be {what}, got {shown(value)}"
         raise InputError(msg) from None
-    if rows > MOST_ROWS or features > MOST_FEATURES:
-        msg = f"`{name}` must be at most {MOST_ROWS},{MOST_FEATURES}, got {rows},{features}: bounds take rows by rows"
+    if rows > MOST_ROWS or features > MOST_FEATURES or classes > MOST_ROWS:
+        most = f"{MOST_ROWS},{MOST_FEATURES},{MOST_ROWS}"
+        msg = f"`{name}` must be at most {most}, got {shown(value)}: bounds take rows by rows, and rows by classes"
         raise InputError(msg)
-    return rows, features
+    return rows, features, classes

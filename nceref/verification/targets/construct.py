@@ -55,6 +55,8 @@ class Callee:
         Arguments that were given beforehand: of the constructor, or of every call of a function.
     held : mapping
         Inputs that take the place of a parameter of the module, with its path: nobody hands them over.
+    sizes : mapping
+        The shape of that parameter, by input.
     others : tuple of str
         Paths of its parameters that are trained, and that stand for no input.
     """
@@ -66,6 +68,7 @@ class Callee:
     presets: Mapping[str, Any]
     written: Expression | None
     held: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 
     @property
@@ -150,12 +153,12 @@ class Callee:
         """
         names = tuple(names)
         sought = [n for n in names if n not in {*self.taken_by_call(names), *unsought}]
-        held, others = find_parameters(self.loss, self.name, self._example, stated, sought)
+        held, sizes, others = find_parameters(self.loss, self.name, self._example, stated, sought)
         # What a constructor demands it is given once: the parameter is replaced in every call.
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         scalars = {p.name: _typical(p) for p in self.loss.parameters if isinstance(p, Scalar) and p.name in held}
         values = {n: scalars[name] for n in needed if (name := match_input(n, scalars))}
-        return replace(self, held=held, others=others, presets={**self.presets, **values})
+        return replace(self, held=held, sizes=sizes, others=others, presets={**self.presets, **values})
 
     def _example(self) -> Any:
         """The module, or one that is constructed with typical numbers."""

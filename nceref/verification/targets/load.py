@@ -114,6 +114,7 @@ def _resolved(
         floats=_reasons(callee, bound, fixed, floats, own[1]),
         has_reduction=callee.has_reduction,
         parameters=callee.held,
+        sizes=callee.sizes,
         text=thing if isinstance(thing, str) else "",
         call=call or "",
         init=init,

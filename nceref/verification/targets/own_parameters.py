@@ -27,7 +27,7 @@ def find_parameters(
     instance: Callable[[], Any],
     stated: Mapping[str, str],
     sought: Iterable[str],
-) -> tuple[dict[str, str], tuple[str, ...]]:
+) -> tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[str, ...]]:
     """Which parameters of a module play the part of which inputs.
 
     Parameters
@@ -47,6 +47,8 @@ def find_parameters(
     -------
     held : dict
         Input to path.
+    sizes : dict
+        Input to the shape of that parameter.
     others : tuple of str
         Paths of all other parameters that are trained.
 
@@ -67,7 +69,7 @@ def find_parameters(
             why = str(error) if isinstance(error, NcerefError) else f"its constructor raises {reason(error)}"
             msg = f"{name} cannot be constructed, so that its parameters are not known: {why}"
             raise TargetError(msg) from error
-        return {}, ()
+        return {}, {}, ()
     shapes = {path: tuple(p.shape) for path, p in parameters.items()}
     declared = {p.name: p for p in loss.parameters}
     for input_, path in stated.items():
@@ -78,7 +80,8 @@ def find_parameters(
     numbers = [n for n in rest if n not in held and isinstance(declared[n], Scalar)]
     paths = [path for path, shape in shapes.items() if path not in held.values() and all(n == 1 for n in shape)]
     held |= dict(zip(numbers, paths, strict=True)) if len(numbers) == len(paths) == 1 else {}
-    return held, tuple(n for n, p in parameters.items() if p.requires_grad and n not in held.values())
+    others = tuple(n for n, p in parameters.items() if p.requires_grad and n not in held.values())
+    return held, {n: shapes[path] for n, path in held.items()}, others
 
 
 def _must_fit(parameter: Parameter, path: str, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:

@@ -37,6 +37,8 @@ class ResolvedTarget:
         Whether the target takes the reduction.
     parameters : mapping
         Inputs that take the place of a parameter of the module, with its path as ``named_parameters`` has it.
+    sizes : mapping
+        The shape of that parameter, by input.
     text, call, init
         How it was named: the TARGET text (empty for an object), the call expression, the constructor's arguments.
     """
@@ -51,6 +53,7 @@ class ResolvedTarget:
     floats: Mapping[str, str] = field(default_factory=dict)
     has_reduction: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     text: str = ""
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)

@@ -30,6 +30,10 @@ def test_all_cases_have_the_shape_and_one_that_is_about_size_is_left_out():
     geometries = {id.rpartition("-")[0] for id in cases}
     assert {"designed", "aligned", "opposed", "collapsed", "zero", "extreme"} <= geometries
     assert not geometries & {"n17", "n1025", "d65", "wide", "many", "single"}
+    weighted = made("cosface", Resizing(1, 0, 10, 7))
+    assert {x["class_weights"].shape for x in weighted.values()} == {(7, 10)}
+    assert {len(x["embeddings"]) for x in weighted.values()} >= {1, 5, 17, 129, 1025}
+    assert not {id.rpartition("-")[0] for id in weighted} & {"d65", "wide", "one-class"}
 
 
 def in_multiples(queries, keys, temperature):
@@ -95,9 +99,9 @@ def test_what_is_no_such_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shape": "5"}, "`shape` must be two integers"),
+        ({"shape": "5"}, "`shape` must be integers"),
         ({"shape": (5, 0)}, "`shape` must be"),
-        ({"shape": "5000,3"}, "at most 2048,65536"),
+        ({"shape": "5000,3"}, "at most 2048,65536,2048"),
         ({"multiple_of": 0}, "`multiple_of` must be"),
     ],
 )

@@ -36,6 +36,7 @@ TARGET = messages.target_message(
         names={"x": "z1"},
         fixed={"temperature": 0.5},
         parameters={"z2": "head.W"},
+        sizes={"z2": (9, 4)},
     )
 )
 ERROR = messages.error_message(TargetError("no\nsuch file"))

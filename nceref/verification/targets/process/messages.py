@@ -87,6 +87,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
         "parameters": dict(target.parameters),
+        "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
     }
 
 
@@ -152,13 +153,14 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
-    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters"))
+    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters", "sizes"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
     has_reduction = message["has_reduction"]
     if not isinstance(has_reduction, bool):
         raise WireError
+    parameters = _paths(message["parameters"], request)
     return ResolvedTarget(
         name=request.text,
         framework=_one_of(message["framework"], (chosen,) if chosen else NAMES),
@@ -168,7 +170,8 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
         floats=_texts(message["floats"], scalars),
         has_reduction=has_reduction,
-        parameters=_paths(message["parameters"], request),
+        parameters=parameters,
+        sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},
@@ -185,6 +188,12 @@ def _paths(content: Any, request: LoadRequest) -> dict[str, str]:
     if stated.items() - paths.items():
         raise WireError
     return paths
+
+
+def _shape(content: Any) -> tuple[int, ...]:
+    if not isinstance(content, tuple) or not all(type(n) is int and 0 <= n < 1 << 62 for n in content):
+        raise WireError
+    return content
 
 
 def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
