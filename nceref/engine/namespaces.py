@@ -1,41 +1,24 @@
 """Array libraries: the namespace of an array, looked up once for each type, its device, and the memory that is free."""
 
 from functools import cache
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import array_api_compat
-import array_api_compat.numpy
 import numpy as np
 
-_NATIVE = (
-    "arange",
-    "astype",
-    "empty",
-    "finfo",
-    "full",
-    "full_like",
-    "iinfo",
-    "matrix_transpose",
-    "ones",
-    "ones_like",
-    "permute_dims",
-    "zeros",
-    "zeros_like",
-)
-_NUMPY = ModuleType("numpy")
-vars(_NUMPY).update(vars(array_api_compat.numpy) | {name: getattr(np, name) for name in _NATIVE if hasattr(np, name)})
-"""NumPy's own functions where they follow the standard: a small batch calls them a hundred times, wrappers included."""
-_KNOWN: dict[type, Any] = {np.ndarray: _NUMPY}
+_KNOWN: dict[type, Any] = {}
 
 
 def array_namespace(first: Any, *others: Any) -> Any:
     """The namespace of the first array; that all arrays of a call share one is checked at the door."""
+    # NumPy follows the standard by itself, in all that is asked of it. The module that wraps it would take as long to
+    # import as the rest of the engine, and its wrappers a small batch calls a hundred times.
+    if isinstance(first, np.ndarray | np.generic):
+        return np
     try:
         return _KNOWN[type(first)]
     except KeyError:
-        module = array_api_compat.array_namespace(first)
-        return _KNOWN.setdefault(type(first), _NUMPY if module is array_api_compat.numpy else module)
+        return _KNOWN.setdefault(type(first), array_api_compat.array_namespace(first))
 
 
 class Format(NamedTuple):

@@ -249,7 +249,7 @@ class Hardest(Pattern):
         xp = array_namespace(s)
         itself = union(self.own, rows, columns, s)
         ranked = s if itself is False else xp.where(itself, -xp.inf, s)
-        order = xp.argsort(ranked, axis=1, descending=True, stable=True)
+        order = xp.argsort(-ranked, axis=1, stable=True)
         # The inverse permutation: at which place of the order each candidate stands.
         rank = xp.argsort(order, axis=1, stable=True)
         return rank < self.count

@@ -15,6 +15,7 @@ from nceref.checks.cases import cases
 from nceref.engine import arrays
 from nceref.engine.arguments import checked_number
 from nceref.engine.entry_point import entry_point
+from nceref.engine.namespaces import array_namespace
 from nceref.spec import Array, Scalar
 
 X = np.random.default_rng(0).standard_normal((4, 3))
@@ -167,6 +168,14 @@ NO_ARRAY = {
 def test_what_is_no_array_of_such_numbers_is_refused(kind, loss, name):
     odd = NO_ARRAY[kind](np.ones((4, 3)))
     refused(name, lambda: get_loss(loss).value_and_grad(**{**call_of(loss), name: odd}))
+
+
+def test_numpy_is_its_own_namespace_and_what_wraps_it_is_not_imported():
+    class Rows(np.ndarray):
+        pass
+
+    arrays = [np.ones(2), np.float32(1), np.ones(2).view(Rows)]
+    assert [array_namespace(x) for x in arrays] == [np] * 3
 
 
 def test_a_cotangent_a_choice_and_a_reduction_are_read_in_the_same_way():
