@@ -108,7 +108,7 @@ def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
     """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
     from nceref.verification.diagnosis.fresh import fresh_calls
 
-    return fresh_calls(run, failing.observations, request.algorithm)
+    return fresh_calls(run, failing.observations, request.algorithm, request.resizing)
 
 
 def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> Mapping[str, Any]:

@@ -73,6 +73,11 @@ class Probe:
     forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def entries(self) -> int:
+        """How many numbers all inputs have together."""
+        return sum(np.size(x) for x in self.inputs.values())
+
+    @property
     def is_large(self) -> bool:
         """Whether its arrays are too large for a search; what is found on the others must hold on it."""
         sizes = [np.shape(x) for x in self.inputs.values() if isinstance(x, np.ndarray)]

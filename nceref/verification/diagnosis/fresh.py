@@ -17,6 +17,7 @@ from nceref.errors import NcerefError
 from nceref.spec import Array, Labels, Loss
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.corpus.geometries import PLACES, short
+from nceref.verification.corpus.resizing import NO_RESIZING, Resizing
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.parametrization import representable
 from nceref.verification.records import Observation, Outcome, Probe
@@ -102,6 +103,8 @@ class Template:
         Name, smallest and largest value of each scalar that is not.
     forms : tuple
         Name and parametrization of each input that the target holds itself.
+    resizing : Resizing
+        The sizes that the target takes.
     """
 
     loss: Loss
@@ -112,15 +115,16 @@ class Template:
     constants: tuple[tuple[str, Any], ...]
     ranges: tuple[tuple[str, float, float], ...]
     forms: tuple[tuple[str, str], ...] = ()
+    resizing: Resizing = NO_RESIZING
 
 
-def template(probes: Iterable[Probe], algorithm: str = "textbook") -> Template | None:
+def template(probes: Iterable[Probe], algorithm: str = "textbook", resizing: Resizing = NO_RESIZING) -> Template | None:
     """What fresh calls have in common with the cases of a run; None without a case.
 
     Parameters
     ----------
     probes : iterable of Probe
-    algorithm : str
+    algorithm, resizing
         As for `corpus`.
 
     Returns
@@ -140,10 +144,8 @@ def template(probes: Iterable[Probe], algorithm: str = "textbook") -> Template |
             ranges.append((name, min(numbers), max(numbers)))
         else:
             constants.append((name, value))
-    forms = tuple(sorted(first.forms.items()))
-    shared = tuple(arrays), tuple(constants), tuple(ranges), forms
     shared = (tuple(arrays), tuple(constants), tuple(ranges), tuple(sorted(first.forms.items())))
-    return Template(first.loss, first.dtype, first.reduction, algorithm, *shared)
+    return Template(first.loss, first.dtype, first.reduction, algorithm, *shared, resizing)
 
 
 # The same for all targets of a loss: enough for the losses of a score.
@@ -210,7 +212,8 @@ def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
         return None
     variant = {**dict(like.constants), **{name: _requested(declared[name], axes) for name, axes in like.arrays}}
     rows, _, extra = (_apart, {}, {}) if site.geometry == "apart" else PLACES[site.geometry]
-    inputs = arguments(like.loss, (rows, {}, extra), variant, site.temperature, site.by_letter, rng, np.float64)
+    place = like.resizing.place((rows, {}, extra), site.by_letter)
+    inputs = arguments(like.loss, place, variant, site.temperature, site.by_letter, rng, np.float64)
     inputs |= dict(like.constants) | _scalars(like, site)
     for name, _ in like.arrays:
         inputs[name] = _array(declared[name], inputs[name], site, rng)
@@ -319,7 +322,12 @@ NO_CALLS = FreshCalls(None, None)
 """For what was observed elsewhere: nothing can be called."""
 
 
-def fresh_calls(call: Call | None, observations: Sequence[Observation], algorithm: str = "textbook") -> FreshCalls:
+def fresh_calls(
+    call: Call | None,
+    observations: Sequence[Observation],
+    algorithm: str = "textbook",
+    resizing: Resizing = NO_RESIZING,
+) -> FreshCalls:
     """Fresh calls that go with the cases of a run.
 
     Parameters
@@ -328,11 +336,11 @@ def fresh_calls(call: Call | None, observations: Sequence[Observation], algorith
         Runs the target on a probe.
     observations : sequence of Observation
         Of the run.
-    algorithm : str
+    algorithm, resizing
         As for `corpus`.
 
     Returns
     -------
     FreshCalls
     """
-    return FreshCalls(call, template((o.probe for o in observations), algorithm))
+    return FreshCalls(call, template((o.probe for o in observations), algorithm, resizing))

@@ -30,6 +30,8 @@ SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0}
 """Bits by which a fit must be surprising, by the number of conventions: there are 2^8 single ones, 2^14 pairs."""
 SHARP = 10.0
 """Bits that the case that says most must have for two conventions at once to be looked for."""
+SEARCHED, MOST_ENTRIES = 8, 5000
+"""Cases, and numbers in each, that are searched where sizes that were asked for make all of them large."""
 FITTED = 3
 """Cases that must agree where a constant is fitted."""
 CONSTANTS = ("outer-factor-constant", "offset-constant")
@@ -51,12 +53,21 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     every = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
     analyses, large = ([a for a in every if a.probe.is_large == size] for size in (False, True))
     if not analyses:
+        analyses, large = _smallest(large)
+    if not analyses:
         return ()
     explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
     explained = [whole for one in explained if (whole := on_all(one, analyses, large))]
     # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])
+
+
+def _smallest(large: list[CaseAnalysis]) -> tuple[list[CaseAnalysis], list[CaseAnalysis]]:
+    """Where all cases are large, some that a search can look at, and the others."""
+    few = sorted(large, key=lambda a: a.probe.entries)[:SEARCHED]
+    few = [a for a in few if a.probe.entries <= MOST_ENTRIES]
+    return few, [a for a in large if a not in few]
 
 
 def _different(explained: list[Explanation], analyses: list[CaseAnalysis]) -> list[Explanation]:

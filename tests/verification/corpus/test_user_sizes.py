@@ -49,6 +49,21 @@ def test_a_target_that_needs_multiples_conforms_with_them():
     assert report.scope.ranges["rows"] == (16, 144)
 
 
+def self_contrast_kept(z1, z2, temperature):
+    if len(z1) % 32:
+        raise ValueError
+    z = np.concatenate([z1, z2]) / np.linalg.norm(np.concatenate([z1, z2]), axis=1, keepdims=True)
+    logits = z @ z.T / temperature
+    return np.mean(np.logaddexp.reduce(logits, axis=1) - np.diagonal(np.roll(logits, len(z1), axis=1)))
+
+
+@pytest.mark.parametrize("sizes", [{"multiple_of": 32}, {"shape": (32, 12)}], ids=str)
+def test_what_is_wrong_at_large_sizes_alone_is_explained_and_tried_on_fresh_calls_of_these(sizes):
+    report = verify(self_contrast_kept, loss="nt_xent", suite="quick", **sizes)
+    assert [d.id for d in report.diagnosis] == ["self-contrast-kept"]
+    assert "6 of 6 fresh calls" in report.diagnosis[0].sentence
+
+
 def wrong_for_forty(queries, keys, temperature):
     return INFO_NCE(queries, keys, temperature=float(temperature)) * (1 + (len(queries) == 40))
 
