@@ -100,13 +100,13 @@ class Bounds:
         Bound on the absolute error of the value; under the reduction "none", one number a row.
     grads : dict
         One array (or float) of bounds for every differentiable input.
-    terms : dict
-        What the bound of the value is made of, by stage; they add up to `value`.
+    terms : mapping
+        What the bound of the value is made of, by stage; they add up to `value`, but for the last digit.
     """
 
     value: Any
     grads: dict[str, Any]
-    terms: dict[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Any] = field(default_factory=dict)
 
     def explain(self) -> str:
         """The terms, one a line; of several rows, those of the worst."""

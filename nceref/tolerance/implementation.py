@@ -17,8 +17,9 @@ A format stores every intermediate; sums and dot products are accumulated in the
 The reference that the program is compared with is a float64 program without cancellation: its own bound is added.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,16 +109,48 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     run, algorithm = FORMATS[one_of("dtype", dtype, FORMATS)], one_of("algorithm", algorithm, ALGORITHMS)
     reduction = choose_reduction(bound.loss, reduction)
     plan = bound.plan
+    fmt = run.arithmetic(algorithm == "textbook")
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
-        analysis = Analysis(plan, run.arithmetic(algorithm == "textbook"), reduction)
+        analysis = Analysis(plan, fmt, reduction)
         shift = walk(analysis, bound.arguments)
-        terms = _terms(analysis, shift, reference)
+        parts = _parts(analysis, shift, reference)
         grads = {name: grad + reference.grads[name] for name, grad in analysis.grads.items()}
         beyond = _beyond(analysis, run.storage.largest)
-    value = np.inf if "" in beyond else sum(terms.values())
+    value = np.inf if "" in beyond else sum(parts.values())
     grads = {name: np.full_like(g, np.inf) if {"", name} & beyond else g for name, g in grads.items()}
+    terms = Terms(parts, lambda: _from_dots(bound, fmt, reduction))
     return Bounds(value, {name: float(b) if np.ndim(b) == 0 else b for name, b in grads.items()}, terms)
+
+
+class Terms(Mapping[str, Any]):
+    """What a bound is made of; how its rows divide into dot products and statistics is found out when it is asked.
+
+    Parameters
+    ----------
+    parts : mapping
+        The stages, with ``rows`` for both.
+    dots : callable
+        The part of the rows that came with the dot products.
+    """
+
+    def __init__(self, parts: Mapping[str, Any], dots: Callable[[], Any]) -> None:
+        self._rows, self._others = parts["rows"], {name: x for name, x in parts.items() if name != "rows"}
+        self._dots = cache(dots)
+
+    def __getitem__(self, stage: str) -> Any:
+        if stage not in _OF_ROWS:
+            return self._others[stage]
+        return self._dots() if stage == _OF_ROWS[0] else self._rows - self._dots()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_OF_ROWS, *self._others))
+
+    def __len__(self) -> int:
+        return len(_OF_ROWS) + len(self._others)
+
+
+_OF_ROWS = ("dot products", "statistics")
 
 
 def walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
@@ -220,21 +253,15 @@ def _like_rows(x: Array, rows: Array) -> Array:
     return np.full_like(rows, np.max(x)) if rows.shape[-1:] != x.shape else np.broadcast_to(x, rows.shape)
 
 
-def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
+def _parts(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
     """What the bound of the value is made of; by row where there is no reduction."""
     whole = analysis.reduction != "none"
     weighted, size = analysis.weighted, analysis.weighted(np.abs(analysis.rows))
     weights = weighted(np.ones_like(analysis.rows))
-    # The same box without what came with the logits: the difference is what they add.
-    shares = _share_of_dots(analysis)
-    own = {name: spread - shares[name] * analysis.errors[name] for name, spread in analysis.spread.items()}
-    moved = analysis.moved_by(analysis.spread)[0]
-    dots = np.maximum(moved - analysis.moved_by(own)[0], 0.0)
     # What `Analysis.apply_head` counts for the head itself; the rest of the row errors came with the statistics.
     head = 8 * analysis.fmt.u * np.abs(analysis.rows)
     by_row = {
-        "dot products": weighted(dots),
-        "statistics": weighted(analysis.row_errors - head - dots),
+        "rows": weighted(analysis.row_errors - head),
         "shift": weighted(shift),
         "head": weighted(head),
         "reduction": (analysis.summing(analysis.rows.size) if whole else analysis.summing(0)) * size,
@@ -242,6 +269,19 @@ def _terms(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, A
         "reference": reference.weighted(reference.row_errors) + reference.summing(size.size) * size,
     }
     return {name: float(np.sum(x)) for name, x in by_row.items()} if whole else by_row
+
+
+def _from_dots(bound: BoundLoss, fmt: RoundingFormat, reduction: str) -> Any:
+    """Of the errors of the rows, the part that came with the logits."""
+    analysis = Analysis(bound.plan, fmt, reduction)
+    with np.errstate(all="ignore"):
+        walk(analysis, bound.arguments)
+        # The same box without what came with the logits: the difference is what they add.
+        shares = _share_of_dots(analysis)
+        own = {name: spread - shares[name] * analysis.errors[name] for name, spread in analysis.spread.items()}
+        moved = analysis.moved_by(analysis.spread)[0]
+        dots = analysis.weighted(np.maximum(moved - analysis.moved_by(own)[0], 0.0))
+    return dots if reduction == "none" else float(np.sum(dots))
 
 
 def _share_of_dots(analysis: Analysis) -> dict[str, float]:

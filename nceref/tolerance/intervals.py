@@ -181,6 +181,8 @@ def _lost(x: Array) -> Array:
 def _outwards(low: Array, high: Array, by: Any = _OPERATION) -> Interval:
     """The interval with its ends moved by more than their rounding errors; an end that is no number is infinite."""
     below, above = low - by * np.abs(low) - _LEAST, high + by * np.abs(high) + _LEAST
+    if np.all(np.isfinite(below)) and np.all(np.isfinite(above)):
+        return Interval(below, above)
     # An infinite end stays where it is.
     below, above = np.where(np.isinf(low), low, below), np.where(np.isinf(high), high, above)
     return Interval(np.where(np.isnan(below), -np.inf, below), np.where(np.isnan(above), np.inf, above))

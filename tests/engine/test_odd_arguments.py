@@ -170,7 +170,7 @@ def test_what_is_no_array_of_such_numbers_is_refused(kind, loss, name):
     refused(name, lambda: get_loss(loss).value_and_grad(**{**call_of(loss), name: odd}))
 
 
-def test_numpy_is_its_own_namespace_and_what_wraps_it_is_not_imported():
+def test_numpy_is_its_own_namespace():
     class Rows(np.ndarray):
         pass
 

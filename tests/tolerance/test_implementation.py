@@ -109,7 +109,9 @@ def probe_of(name, id, dtype="float64", **more):
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_terms_add_up_to_the_bound_and_can_be_printed(reduction):
     bounds = probe_of("nt_xent", "designed-0.07", reduction=reduction).bounds
-    assert np.array_equal(sum(bounds.terms.values()), bounds.value)
+    np.testing.assert_allclose(sum(bounds.terms.values()), bounds.value, rtol=4e-16)
+    assert len(bounds.terms) == 7
+    assert all(np.all(size > 0) for size in bounds.terms.values())
     assert [line.split()[0] for line in bounds.explain().splitlines()] == [
         "dot", "statistics", "shift", "head", "reduction", "underflow", "reference", "value",
     ]  # fmt: skip
