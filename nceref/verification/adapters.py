@@ -85,6 +85,29 @@ def adapted(request: Request, runner: Callable[..., Any], probes_of: Callable[..
         return suggestion(request.loss, request.settings, attempt)
 
 
+def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
+    """What is said of a module with layers of its own, which change what the loss is computed from.
+
+    Parameters
+    ----------
+    loss : Loss
+    environment : mapping
+        Of the report.
+
+    Returns
+    -------
+    str
+        The rest of a sentence; empty where there are none.
+    """
+    if not (others := environment.get("other_parameters")):
+        return ""
+    arrays = ", ".join(p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required)
+    return (
+        f"; the module computes with {', '.join(others)}, which {loss.name} does not have: name what is called"
+        f" after them, such as --call 'f.METHOD({arrays})'"
+    )
+
+
 def _agrees(attempt: Attempt, call: str, framework: str) -> bool:
     """Whether all cases have the value of the reference."""
     try:

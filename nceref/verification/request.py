@@ -377,6 +377,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         parts = [target.binding, *(f"{name} -> {words}" for name, words in held.items()), *left, request.resizing.words]
         facts["arguments"] = ", ".join(filter(None, parts))
         facts |= {"parameters": held} if held else {}
+        facts |= {"other_parameters": list(target.others)} if target.others else {}
     if request.isolate:
         facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts

@@ -10,7 +10,7 @@ from nceref.errors import SignatureError, TargetError
 from nceref.spec import Loss
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
-from nceref.verification.adapters import adapted, called_wrongly
+from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain
 from nceref.verification.judge import mark_expected_failures
 from nceref.verification.records import RANDOM_WALK, Probe, Result
@@ -145,7 +145,8 @@ def verify_with(
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
     if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
-        return replace(report, reason=f"{report.reason}{adapted(request, runner_of, probes_of)}")
+        words = adapted(request, runner_of, probes_of) or layers(request.loss, report.environment)
+        return replace(report, reason=f"{report.reason}{words}")
     return report
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from nceref import get_loss
 from nceref.errors import InputError
+from nceref.verification.adapters import layers
 from nceref.verification.verifier import verify
 
 FILE = """
@@ -135,6 +137,15 @@ def logits_and_labels(features, temperature):
 )
 def test_one_sentence_solves_it(target, message):
     assert message in verify(target, "nt_xent").reason
+
+
+def test_constants_and_layers_that_a_target_has_by_itself_are_named():
+    reason = verify(lambda logits, target: 0.0, "balanced_softmax").reason
+    assert "let its constructor or its call take `class_counts`, or map" in reason
+    words = layers(get_loss("cross_entropy").declaration, {"other_parameters": ["head.weight", "head.bias"]})
+    assert "computes with head.weight, head.bias, which cross_entropy does not have" in words
+    assert "--call 'f.METHOD(logits, target)'" in words
+    assert not layers(get_loss("cross_entropy").declaration, {})
 
 
 def test_a_method_is_called_by_an_expression():

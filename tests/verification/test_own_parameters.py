@@ -392,6 +392,17 @@ def test_parameters_that_stand_for_no_input_are_said_to_be_unjudged(theirs, torc
         "not judged: the gradient of 2 parameters of the module (head.weight, head.bias)"
         in report.environment["arguments"]
     )
+    assert report.environment["other_parameters"] == ["head.weight", "head.bias"]
+
+    class Layered(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(64, 10)
+
+        def forward(self, x, target):
+            return torch.nn.functional.cross_entropy(self.head(x), target)
+
+    assert "computes with head.weight, head.bias" in nceref.verify(Layered, "cross_entropy", **QUICK).reason
 
 
 def test_another_difference_is_named_beside_the_parameter(theirs):

@@ -234,8 +234,10 @@ def _homeless(
     # An array may belong where another one was put, beside it.
     sure = {p: n for p, n in matched.items() if type(inputs.get(n)) is not type(inputs[left])}
     shown = [p for p, declared in parameters.items() if p in matched or declared.default is declared.empty]
+    # What the target has instead of it cannot be known: every case has its own.
+    constant = getattr(inputs[left], "constant", False) and f" let its constructor or its call take `{left}`, or"
     return SignatureError(
-        f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};"
+        f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};{constant or ''}"
         f" map the inputs with --call{SUCH_AS}{_example(shown, sure)}"
     )
 

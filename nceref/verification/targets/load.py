@@ -91,10 +91,7 @@ def _resolved(
 ) -> ResolvedTarget:
     resolved = find_object(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
-    if not (callable(resolved) or hasattr(resolved, "forward")):
-        kind = type(resolved).__name__
-        msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
-        raise TargetError(msg)
+    _refuse_uncallable(resolved, name)
     _refuse_unbound(resolved, name, loss)
     written = expression(call, [p.name for p in loss.parameters]) if call else None
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
@@ -115,6 +112,7 @@ def _resolved(
         has_reduction=callee.has_reduction,
         parameters=callee.held,
         sizes=callee.sizes,
+        others=callee.others[:_NAMED],
         text=thing if isinstance(thing, str) else "",
         call=call or "",
         init=init,
@@ -157,6 +155,13 @@ def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Map
         if callee.written is not None and name in callee.written.names:
             msg = f"`param` maps `{name}`, which the call expression hands over as well; leave one out"
             raise InputError(msg)
+
+
+def _refuse_uncallable(resolved: Any, name: str) -> None:
+    if not (callable(resolved) or hasattr(resolved, "forward")):
+        kind = type(resolved).__name__
+        msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
+        raise TargetError(msg)
 
 
 def _refuse_unbound(resolved: Any, name: str, loss: Loss) -> None:

@@ -39,6 +39,8 @@ class ResolvedTarget:
         Inputs that take the place of a parameter of the module, with its path as ``named_parameters`` has it.
     sizes : mapping
         The shape of that parameter, by input.
+    others : tuple of str
+        Paths of parameters that it computes with beside, and that stand for no input.
     text, call, init
         How it was named: the TARGET text (empty for an object), the call expression, the constructor's arguments.
     """
@@ -54,6 +56,7 @@ class ResolvedTarget:
     has_reduction: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     text: str = ""
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)

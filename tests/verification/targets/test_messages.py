@@ -37,6 +37,7 @@ TARGET = messages.target_message(
         fixed={"temperature": 0.5},
         parameters={"z2": "head.W"},
         sizes={"z2": (9, 4)},
+        others=("head.bias",),
     )
 )
 ERROR = messages.error_message(TargetError("no\nsuch file"))

@@ -88,6 +88,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "has_reduction": target.has_reduction,
         "parameters": dict(target.parameters),
         "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
+        "others": tuple(target.others),
     }
 
 
@@ -153,7 +154,9 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
-    _require(message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters", "sizes"))
+    _require(
+        message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters", "sizes", "others")
+    )
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -172,6 +175,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         has_reduction=has_reduction,
         parameters=parameters,
         sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
+        others=tuple(map(_path, _tuple(message["others"]))),
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},
@@ -182,18 +186,29 @@ def _paths(content: Any, request: LoadRequest) -> dict[str, str]:
     """Parameters by input: those that were stated as they were, and none that was not to be looked for."""
     stated, unsought = (request.options.get(option) or {} for option in ("param", "unsought"))
     held = [p.name for p in request.loss.parameters if isinstance(p, Scalar | Array) and p.name not in unsought]
-    paths = {_one_of(n, held): _text(path) for n, path in _mapping(content)}
-    if not all(re.fullmatch(r"\w+(\.\w+)*", path) for path in paths.values()):
-        raise WireError
+    paths = {_one_of(n, held): _path(path) for n, path in _mapping(content)}
     if stated.items() - paths.items():
         raise WireError
     return paths
 
 
-def _shape(content: Any) -> tuple[int, ...]:
-    if not isinstance(content, tuple) or not all(type(n) is int and 0 <= n < 1 << 62 for n in content):
+def _path(content: Any) -> str:
+    """Of a parameter, as ``named_parameters`` has it."""
+    if not re.fullmatch(r"\w+(\.\w+)*", path := _text(content)):
+        raise WireError
+    return path
+
+
+def _tuple(content: Any) -> tuple[Any, ...]:
+    if not isinstance(content, tuple):
         raise WireError
     return content
+
+
+def _shape(content: Any) -> tuple[int, ...]:
+    if not all(type(n) is int and 0 <= n < 1 << 62 for n in _tuple(content)):
+        raise WireError
+    return _tuple(content)
 
 
 def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
