@@ -1,7 +1,7 @@
 """What the parts of the verifier hand to one another: frozen data, no behavior."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -161,6 +161,11 @@ class Diagnosis:
     """An explanation: one convention or several at once, their ids joined by ``+``.
 
     A measured one has the formula of the target and, of the same form, that of the reference.
+
+    Attributes
+    ----------
+    predicts : callable or None
+        Whether observations of other inputs are as it says; None where it says nothing of other inputs.
     """
 
     id: str
@@ -169,3 +174,8 @@ class Diagnosis:
     fix: str = ""
     formula: str = ""
     reference: str = ""
+    predicts: Callable[[Sequence[Observation]], bool] | None = field(default=None, compare=False, repr=False)
+
+    def record(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**{name: x for name, x in vars(self).items() if name != "predicts"}, "threads": list(self.threads)}

@@ -85,7 +85,7 @@ class Report:
             "exit_code": self.exit_code,
             "reason": self.reason,
             "settings": _plain(self.settings),
-            "diagnosis": [{**asdict(d), "threads": list(d.threads)} for d in self.diagnosis],
+            "diagnosis": [d.record() for d in self.diagnosis],
             "results": [_plain(asdict(r)) for r in self.results],
             "environment": _plain(self.environment),
             "scope": _plain(self.scope.record()),

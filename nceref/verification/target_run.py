@@ -1,6 +1,6 @@
 """One run of a target: made ready, called on the cases of one format, judged, and the verifier tested beside it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -168,8 +168,7 @@ def run_target(request: Request, dtype: str, run: Any, on_progress: Callable[...
     TargetRun
     """
     refuse_other_frameworks(request.modes, run.target.framework)
-    probes = probes_of(request, dtype, run.target.fixed, run.forms)
-    observations = tuple(_observed(probes, run, on_progress, len(request.dtypes) * len(probes)))
+    observations = observed(request, dtype, run, on_progress)
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
     results += check_modes(observations, run, run.target, request.modes, plain=not request.intended)
@@ -180,17 +179,29 @@ def run_target(request: Request, dtype: str, run: Any, on_progress: Callable[...
     return TargetRun(dtype, observations, named, trials, run.target.fixed, takes, dict(run.forms))
 
 
-def _observed(
-    probes: Sequence[Probe], run: Any, on_progress: Callable[..., Any] | None, total: int
-) -> Iterator[Observation]:
+def observed(
+    request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None = None
+) -> tuple[Observation, ...]:
+    """What the target answers on the cases of a format.
+
+    Parameters
+    ----------
+    request, dtype, run, on_progress
+        As for `run_target`.
+
+    Returns
+    -------
+    tuple of Observation
+    """
+    probes = probes_of(request, dtype, run.target.fixed, run.forms)
     # Determinism is judged on one case only, since a second call doubles the time.
-    twice = next((p.id for p in probes if not p.skip), "")
+    twice, made = next((p.id for p in probes if not p.skip), ""), []
     for probe in probes:
         # What the reference refuses is run too, and said.
-        outcome = run(probe, twice=probe.id == twice)
+        made.append(Observation(probe, run(probe, twice=probe.id == twice)))
         if on_progress is not None:
-            on_progress(probe, total=total)
-        yield Observation(probe, outcome)
+            on_progress(probe, total=len(request.dtypes) * len(probes))
+    return tuple(made)
 
 
 def _named(request: Request, dtype: str, results: list[Result]) -> list[Result]:

@@ -13,11 +13,11 @@ from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain
 from nceref.verification.judge import mark_expected_failures
-from nceref.verification.records import RANDOM_WALK, Probe, Result
+from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request
 from nceref.verification.scope import Scope, scope_of
-from nceref.verification.target_run import TargetRun, held_runner, probes_of, run_target, runner_of
+from nceref.verification.target_run import TargetRun, held_runner, observed, probes_of, run_target, runner_of
 from nceref.verification.targets.arguments import SUCH_AS
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
 from nceref.verification.verdict import decide_verdict, graded
@@ -216,6 +216,23 @@ def _random_walk(request: Request, probe: Probe) -> dict[str, float]:
 def _widest(bound: Bounds) -> dict[str, float]:
     place = int(np.argmax(bound.value))
     return {stage: float(np.ravel(size)[place]) for stage, size in bound.terms.items()}
+
+
+def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Observation, ...]:
+    """What a target answers on the cases of `verify` in the first dtype, beside the plain reference; nothing is judged.
+
+    Parameters
+    ----------
+    target, loss, **options
+        As for `verify`.
+
+    Returns
+    -------
+    tuple of Observation
+    """
+    request = replace(_request(target, loss, options), intended={})
+    with np.errstate(**ORDINARY), held_runner(request) as (request, run):
+        return observed(request, request.dtypes[0], run)
 
 
 def corpus_of(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Probe, ...]:

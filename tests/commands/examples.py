@@ -144,7 +144,7 @@ EXAMPLES = (
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
             "by_dtype.float64": "all, held-out, independent, pairs, tuning",
-            "explained.float64": "confirmed, measured, named, none, unconfirmed",
+            "explained.float64": "confirmed, located, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
             "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, "
             "reason, right, said, seconds, verdict",

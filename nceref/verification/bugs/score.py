@@ -5,8 +5,8 @@ conventions that the catalogue names; a correct program must come out as ``confo
 some case, counts as missed.
 
 The second catalogue was written by authors who have not read the search, and its bugs often have no name. There a first
-diagnosis counts as useful if it is named right, or if the program conforms to the reference with these conventions on
-cases of another seed, or if it is a formula that was measured.
+diagnosis counts as useful if it is named right, or if it predicts what the program does on cases of another seed, or if
+it is a formula that was measured. What says only where the program is wrong, and is right about that, is counted apart.
 """
 
 import inspect
@@ -21,6 +21,8 @@ from nceref.errors import InputError
 from nceref.registry import choose
 from nceref.verification.bugs.bug import DTYPES, Program, bugs, correct_programs, independent_programs, target
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.records import Diagnosis
+from nceref.verification.report import Report
 
 GROUPS = ("tuning", "held-out", "pairs")
 """Known bugs: those the search was built with, those it was not, and two at once."""
@@ -39,6 +41,8 @@ KILLED, USEFUL, UNCONFIRMED = 0.99, 0.75, 0.01
 """Of the second catalogue: shares that must be killed, and explained; the share that may be explained by what is not
 confirmed."""
 _NO_EXPLANATION = ((), ("unexplained",))
+_WHERE = frozenset({"value-not-finite", "gradient-not-finite", "value-right-gradient-wrong"})
+"""What says where a program is wrong, and not why."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class ScoredProgram:
         Cases that could not be run.
     seconds : float
     confirmed : bool
-        In the second catalogue, whether the first diagnosis holds on other cases.
+        In the second catalogue, whether the first diagnosis predicts what the program does on cases of another seed.
     """
 
     id: str
@@ -94,8 +98,14 @@ class ScoredProgram:
 
     @property
     def explanation(self) -> str:
-        """What the first diagnosis of a killed bug is: named, confirmed, measured, none or unconfirmed."""
-        kinds = {"named": self.right, "confirmed": self.confirmed, "measured": self.diagnoses[:1] == (MEASURED,)}
+        """What the first diagnosis of a killed bug is, one of `EXPLANATIONS`."""
+        where = self.confirmed and self.diagnoses[0] in _WHERE
+        kinds = {
+            "named": self.right,
+            "located": where,
+            "confirmed": self.confirmed,
+            "measured": self.diagnoses[:1] == (MEASURED,),
+        }
         nothing = "none" if self.diagnoses[:1] in _NO_EXPLANATION else "unconfirmed"
         return next((kind for kind, holds in kinds.items() if holds), nothing)
 
@@ -169,7 +179,8 @@ class Score:
         return enough and explained["unconfirmed"] <= UNCONFIRMED * tally.total
 
 
-EXPLANATIONS = ("named", "confirmed", "measured", "none", "unconfirmed")
+EXPLANATIONS = ("named", "confirmed", "measured", "located", "none", "unconfirmed")
+"""Of the first diagnosis: right by its name, or by what it predicts; a formula; where alone; none; refuted."""
 MEASURED = "measured-formula"
 
 Job = tuple[str, str]
@@ -317,46 +328,44 @@ def score_program(job: Job, suite: str) -> ScoredProgram:
     # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     try:
-        verdict, diagnoses, reason, errors = _verified(program, dtype, suite)
+        report = _verified(program, dtype, suite)
+        fits = [tuple(sorted(one.id.split("+"))) in right for one in report.diagnosis]
+        apart = group(program) == INDEPENDENT and fits[:1] == [False]
+        confirmed = apart and _confirmed(program, dtype, suite, report.diagnosis[0])
     except Exception as error:  # whatever it is, the bug is missed, and the page gives the reason
-        verdict, diagnoses, reason, errors = "error", (), f"{type(error).__name__}: {error}", 1
-    fits = [tuple(sorted(one.split("+"))) in right for one in diagnoses]
-    apart = group(program) == INDEPENDENT and fits[:1] == [False]
+        reason = f"{type(error).__name__}: {error}"
+        report, fits, confirmed = Report(name, program.loss, "error", 1, reason), [], False
     return ScoredProgram(
         id=name,
         loss=program.loss,
         dtype=dtype,
         group=group(program),
         expected="+".join(expected(program)),
-        verdict=verdict,
-        diagnoses=diagnoses,
-        reason=reason,
+        verdict=report.verdict,
+        diagnoses=tuple(one.id for one in report.diagnosis),
+        reason=report.reason,
         right=fits[:1] == [True],
         among=any(fits),
-        errors=errors,
+        errors=sum(result.status == "error" for result in report.results) or int(report.verdict == "error"),
         seconds=time.perf_counter() - start,
-        confirmed=apart and _confirmed(program, dtype, suite, diagnoses[0]),
+        confirmed=confirmed,
     )
 
 
-def _confirmed(program: Program, dtype: str, suite: str, diagnosis: str) -> bool:
-    """Whether a program is the reference with the conventions of a diagnosis, on cases of another seed."""
-    by_axis = {CONVENTIONS[id].axis: id for id in diagnosis.split("+")}
-    try:
-        verdict, *_ = _verified(program, dtype, suite, seed=1, **by_axis)
-    except Exception:  # what cannot be stated cannot be confirmed
-        return False
-    return verdict == "conforms"
-
-
-def _verified(program: Program, dtype: str, suite: str, **options: Any) -> tuple[str, tuple[str, ...], str, int]:
-    """Verdict, diagnoses, reason and number of cases that could not be run."""
+def _verified(program: Program, dtype: str, suite: str) -> Report:
     from nceref.verification.verifier import verify
 
-    options = {"dtype": dtype, "suite": suite, **intended(program), **options}
-    report: Any = verify(target(program), loss=program.loss, framework="numpy", **options)
-    errors = sum(result.status == "error" for result in report.results)
-    return report.verdict, tuple(diagnosis.id for diagnosis in report.diagnosis), report.reason, errors
+    return verify(target(program), loss=program.loss, framework="numpy", dtype=dtype, suite=suite, **intended(program))
+
+
+def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:
+    """Whether a program does what a diagnosis says on cases of another seed."""
+    from nceref.verification.verifier import observe
+
+    if diagnosis.predicts is None:
+        return False
+    options = {"dtype": dtype, "suite": suite, "seed": 1, **intended(program)}
+    return diagnosis.predicts(observe(target(program), loss=program.loss, framework="numpy", **options))
 
 
 def intended(program: Program) -> dict[str, Any]:

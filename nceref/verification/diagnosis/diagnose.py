@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.departure import departure
 from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
+from nceref.verification.diagnosis.features import samples
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
 from nceref.verification.diagnosis.localize import localized
-from nceref.verification.diagnosis.refute import explained, explained_apart
+from nceref.verification.diagnosis.refute import explained, explained_apart, holds
 from nceref.verification.diagnosis.rounding import repeated
 from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
@@ -28,6 +30,8 @@ _WITH_IDENTITY = (
     ("closed-form", "fail", "the value of {case}, where all rows are equal, is wrong"),
 )
 """Identity, its status, and what was seen; the first that applies is added. What causes it does not follow from it."""
+_SEEN = frozenset({"value-not-finite", "gradient-not-finite"})
+"""What is seen of numbers, and is no cause."""
 _EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior"})
 """Axes that change what is exponentiated: the exponents of the reference show nothing there."""
 
@@ -112,11 +116,24 @@ def _in_words(
 ) -> Diagnosis:
     """An explanation with what arithmetic does beside it."""
     rest, nonfinite = (arithmetic, "") if not explanation.value_options else _beside(explanation, answered, calls)
-    ids = [*explanation.ids, *(one.id for one in rest[:1])]
+    # That a number is not finite somewhere is no second convention; why it is may be one.
+    named = [one for one in rest[:1] if one.id not in _SEEN]
+    ids = [*explanation.ids, *(one.id for one in named)]
     parts = [_sentence(explanation), nonfinite, *(one.sentence for one in rest[:1])]
     threads = dict.fromkeys(thread for id in ids for thread in CONVENTIONS[id].threads)
     fixes = [CONVENTIONS[id].fix for id in ids]
-    return Diagnosis("+".join(ids), "; ".join(part for part in parts if part), tuple(threads), " ".join(fixes))
+    sentence = "; ".join(part for part in parts if part)
+    predicts = partial(_predicted, explanation, tuple(one.predicts for one in named if one.predicts))
+    return Diagnosis("+".join(ids), sentence, tuple(threads), " ".join(fixes), predicts=predicts)
+
+
+def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:
+    """Whether other cases are as an explanation says, and what is said beside it."""
+    answered = usable(seen)
+    part = answered
+    if explanation.apart:
+        part = [o for o in answered if samples(o.probe) > 1 and not gaps(o)[VALUE].right]
+    return bool(part) and holds(explanation, part) and all(predicts(answered) for predicts in beside)
 
 
 def _beside(

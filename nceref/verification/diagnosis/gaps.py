@@ -1,6 +1,6 @@
 """How far a target is from what was expected of it, quantity by quantity."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,7 +136,7 @@ def _grown(bound: Any, other: Any, reference: Any) -> Any:
     return bound if size == 0 else bound * max(1.0, float(np.max(np.abs(other), initial=0.0)) / size)
 
 
-def diagnosis(id: str, sentence: str) -> Diagnosis:
+def diagnosis(id: str, sentence: str, predicts: Callable[[Sequence[Observation]], bool] | None = None) -> Diagnosis:
     """A diagnosis with the threads and the fix of its conventions.
 
     Parameters
@@ -144,6 +144,8 @@ def diagnosis(id: str, sentence: str) -> Diagnosis:
     id : str
         A convention, or several joined by ``+``.
     sentence : str
+    predicts : callable, optional
+        See `Diagnosis`.
 
     Returns
     -------
@@ -151,7 +153,7 @@ def diagnosis(id: str, sentence: str) -> Diagnosis:
     """
     parts = [CONVENTIONS[one] for one in id.split("+")]
     threads = tuple(dict.fromkeys(thread for part in parts for thread in part.threads))
-    return Diagnosis(id, sentence, threads, " ".join(part.fix for part in parts))
+    return Diagnosis(id, sentence, threads, " ".join(part.fix for part in parts), predicts=predicts)
 
 
 def listed(names: Iterable[str]) -> str:

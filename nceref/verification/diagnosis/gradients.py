@@ -276,9 +276,9 @@ def _explained(explanation: Explanation, plain: GradientFit, analyses: list[Case
         return both[:2]
     if WRONG not in ids:
         return [by_input]
-    if not by_input.options:
-        by_input = replace(_with(explanation, plain, (Option(WRONG),), residual, words), holds=by_input.holds)
-    return [replace(by_input, gradient=False)]
+    # A pattern of some inputs does not explain the others; beside a convention of the value words are enough.
+    own = () if explanation.value_options else (Option(WRONG),)
+    return [replace(_with(explanation, plain, own, residual, words), holds=by_input.holds, gradient=False)]
 
 
 def _with_factor(explanation: Explanation, plain: GradientFit, fits: Sequence[GradientFit]) -> list[Explanation]:
@@ -532,7 +532,7 @@ def _is_radial(fit: GradientFit, one: JudgedGradient) -> bool:
     """Whether the gradient is right but for a multiple of each row; in one dimension every gradient would be."""
     declared = next((p for p in one.analysis.probe.loss.parameters if p.name == one.name), None)
     x = np.asarray(one.analysis.inputs.get(one.name))
-    if one.constant or not isinstance(declared, Array) or x.ndim < 2 or x.shape[-1] < 2:
+    if one.constant or not isinstance(declared, Array) or not declared.embedding or x.ndim < 2 or x.shape[-1] < 2:
         return False
     x = x.reshape(-1, x.shape[-1])
     off, room = (np.reshape(a, x.shape) for a in (one.got - fit.expected(one), fit.allowed(one)))

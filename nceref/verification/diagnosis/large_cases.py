@@ -39,7 +39,8 @@ def on_all(
     counted = replace(explanation, of=explanation.of + len(large))
     if not explanation.value_options and explanation.gradient_words:
         ids, words = patterns([*small, *large])
-        return replace(counted, gradient_words=words) if {*ids} - {WRONG} == {*explanation.ids} - {WRONG} else None
+        same = WRONG in ids if WRONG in explanation.ids else {*ids} == {*explanation.ids}
+        return replace(counted, gradient_words=words) if same else None
     # What was read off a gradient is no step of a dense form.
     if not explanation.gradient or any(option.axis == "gradient-factor" for option in explanation.options):
         return counted

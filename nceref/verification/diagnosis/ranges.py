@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,11 @@ class CaseExponents:
         The largest loss of a row: minus the logarithm of a probability.
     deepest : float
         By how much all logits of a row lie below 0, in the worst row.
+    spread : float
+        By how much the largest logit of a row lies below that of all rows, in the worst row.
+    below, under : float
+        By how much positives lie below the largest logit of all rows, and of the own row with the masked ones, in the
+        worst row, to within the logarithm of the number of candidates.
     """
 
     largest: float
@@ -38,6 +44,14 @@ class CaseExponents:
     drop: float
     row: float
     deepest: float = 0.0
+    spread: float = 0.0
+    below: float = 0.0
+    under: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """Minus the smallest logit."""
+        return -self.smallest
 
 
 @entry_point
@@ -62,6 +76,8 @@ def exponents(probe: Probe) -> CaseExponents:
     for comparison, part in zip(plan.comparisons, roles(plan, ""), strict=False):
         s = np.asarray(comparison.logits.block(*(slice(0, size) for size in comparison.logits.shape)))
         blocks.append((s, np.where(part, s, -np.inf), np.where(part, s, np.inf)))
+    if not is_softmax(probe):
+        blocks = _signed(blocks, plan)
     tops = [high.max(axis=1) for _, high, _ in blocks]
     drop = max(float(np.max(s.max(axis=1) - top, initial=0.0, where=top > -np.inf)) for (s, _, _), top in
                zip(blocks, tops, strict=True))  # fmt: skip
@@ -74,7 +90,24 @@ def exponents(probe: Probe) -> CaseExponents:
         drop,
         float(np.max(rows)),
         max(float(np.max(-top, initial=0.0, where=top > -np.inf)) for top in tops),
+        max(float(np.max(top.max() - top, initial=0.0, where=top > -np.inf)) for top in tops),
+        *_below(np.concatenate(tops), np.concatenate([s.max(axis=1) for s, *_ in blocks]), np.ravel(rows)),
     )
+
+
+def _signed(blocks: list[Any], plan: Any) -> list[Any]:
+    """The largest logits of negatives, the smallest of positives: those that a sigmoid of either sign exponentiates."""
+    signs = zip(blocks, roles(plan, "negative"), roles(plan, "positive"), strict=False)
+    return [(s, np.where(no, s, -np.inf), np.where(yes, s, np.inf)) for (s, *_), no, yes in signs]
+
+
+def _below(tops: Any, masked: Any, rows: Any) -> tuple[float, float]:
+    # A row loss is about its largest logit less the positive, but where a row has several comparisons.
+    if len(tops) != len(rows):
+        return 0.0, 0.0
+    there = tops > -np.inf
+    below = np.max(np.max(tops) - tops + rows, where=there, initial=0.0)
+    return float(below), float(np.max(masked - tops + rows, where=there, initial=0.0))
 
 
 def range_sites(probe: Probe) -> tuple[Site, ...]:
@@ -97,7 +130,7 @@ def range_sites(probe: Probe) -> tuple[Site, ...]:
     for name in dict.fromkeys((dtype, dtype if dtype == "float64" else "float32")):
         top = float(np.log(FORMATS[name].storage.largest))
         places = [("collapsed", 1.3), ("designed", 1.3)]
-        if _is_softmax(probe):
+        if is_softmax(probe):
             places += [("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35)]
         out += [Site(geometry, float(f"{1 / (share * top):.3g}"), sizes) for geometry, share in places]
     return tuple(out)
@@ -142,7 +175,7 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
 def _possible(failing: Sequence[Observation]) -> "list[Way]":
     """The ways that fit what came out."""
     values = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in failing])
-    if not _is_softmax(failing[0].probe):
+    if not is_softmax(failing[0].probe):
         return [way for way in WAYS if way.id == "exp-overflows"]
     if np.any(values == -np.inf):
         # The logarithm of an empty sum; a sum that overflows gives plus infinity or NaN.
@@ -153,8 +186,13 @@ def _possible(failing: Sequence[Observation]) -> "list[Way]":
     return rest if np.any(np.isnan(values)) else [*softmax, *rest]
 
 
-def _is_softmax(probe: Probe) -> bool:
-    """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids."""
+def is_softmax(probe: Probe) -> bool:
+    """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids.
+
+    Parameters
+    ----------
+    probe : Probe
+    """
     plan = probe.bound.plan
     return not all(isinstance(term.statistic, Sum) for c in plan.comparisons for term in c.terms.values())
 
@@ -226,5 +264,9 @@ REACHED = {
     "drop": "the largest logit of a row is that of a masked pair, and exceeds the others by",
     "row": "minus the log-probabilities reach",
     "deepest": "all logits of a row lie below 0, by up to",
+    "spread": "the largest logit of a row lies below that of all rows by up to",
+    "below": "positives lie below the largest logit of all rows by up to",
+    "under": "positives lie below the largest logit of the row, the masked ones included, by up to",
+    "least": "minus the logits reach",
 }
 """What left the range, by attribute of `CaseExponents`."""

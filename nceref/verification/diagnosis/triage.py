@@ -4,8 +4,9 @@ The rest must agree: a target that is wrong everywhere and NaN somewhere is no c
 else the rest may agree with, so that a bug of arithmetic is seen beside another convention.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from nceref.errors import InputError
 from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.rounding import rounded
-from nceref.verification.diagnosis.features import where, without_positive
-from nceref.verification.diagnosis.fresh import GENERAL, NO_CALLS, FreshCalls
-from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
-from nceref.verification.diagnosis.ranges import exponents, out_of_range, range_sites
+from nceref.verification.diagnosis.features import where
+from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
+from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, not_finite, shifted, usable
+from nceref.verification.diagnosis.nonfinite import nonfinite
+from nceref.verification.diagnosis.ranges import exponents
 from nceref.verification.diagnosis.rounding import errors_look_rounded
 from nceref.verification.records import Diagnosis, Observation
 
@@ -51,21 +53,19 @@ def triage(
         return ()
     finite = [o for o in moved if gaps(o)[VALUE].finite]
     coarse = _coarse(moved, calls) if len(finite) == len(moved) and not any(not_finite(o) for o in moved) else ()
+    again = partial(_found_again, expected=expected, causes=causes)
     if coarse:
-        return coarse
+        return tuple(replace(one, predicts=partial(again, one.id)) for one in coarse)
     small = _cancelled(finite, calls)
     if not all(gaps(o)[VALUE].right for o in finite) and not small:
         return ()
-    fresh = _range_calls(moved, expected, calls) if causes else ()
-    return (*_nonfinite(moved, causes, fresh), *small)
+    found = (*nonfinite(moved, expected, causes, calls), *small)
+    return tuple(one if one.predicts else replace(one, predicts=partial(again, one.id)) for one in found)
 
 
-def _range_calls(moved: Sequence[Observation], expected: Expected | None, calls: FreshCalls) -> Sequence[Observation]:
-    """Calls at the ends of the range of the format, where numbers leave it somewhere."""
-    if not calls.possible or all(gaps(o)[VALUE].finite and not not_finite(o) for o in moved):
-        return ()
-    made = usable(calls.at([*range_sites(moved[0].probe), *GENERAL[:1]]))
-    return shifted(made, expected) or ()
+def _found_again(id: str, observations: Sequence[Observation], expected: Expected | None, causes: bool) -> bool:
+    """Whether other cases show the same, and nothing but arithmetic."""
+    return any(one.id == id for one in triage(observations, expected, causes=causes))
 
 
 @dataclass(frozen=True)
@@ -176,37 +176,6 @@ def _looks_rounded(observations: Sequence[Observation]) -> bool:
 def _fit_into_half(observations: Sequence[Observation]) -> bool:
     answers = [gap.got for o in observations for gap in gaps(o).values()]
     return any(all(np.array_equal(rounded(x, half), x) for x in answers) for half in ("bfloat16", "float16"))
-
-
-def _nonfinite(moved: Sequence[Observation], causes: bool, fresh: Sequence[Observation]) -> Iterator[Diagnosis]:
-    """Why values or gradients are not finite, all else being right."""
-    nonfinite = [o for o in moved if not gaps(o)[VALUE].finite]
-    finite = [o for o in moved if gaps(o)[VALUE].finite]
-    steep = [o for o in finite if not_finite(o)]
-    fine = [o for o in finite if o not in steep]
-    also_failing = [o for o in fresh if not gaps(o)[VALUE].finite or not_finite(o)]
-    also_right = [o for o in fresh if o not in also_failing]
-    beyond = ([*nonfinite, *steep, *also_failing], [*fine, *also_right])
-    cause = out_of_range(*beyond) if causes and (nonfinite or steep) else None
-    because = f": {cause[1]}" if cause else ""
-    if nonfinite:
-        alone = all(without_positive(o.probe) for o in nonfinite) and not any(without_positive(o.probe) for o in finite)
-        id = "lonely-anchors-nan" if alone else cause[0] if cause else "value-not-finite"
-        others = f"; it agrees on the other {len(finite)}" if finite else ""
-        cases = where(nonfinite, moved, also_failing, also_right)
-        words = f"the value is {_kind(nonfinite)} {cases}{'' if alone else because}{others}"
-        yield diagnosis(id, words)
-    if steep:
-        names = listed(dict.fromkeys(name for o in steep for name in not_finite(o)))
-        cases = where(steep, finite, also_failing, also_right)
-        words = f"the gradient of {names} is not finite {cases}, where the value is right{because}"
-        yield diagnosis("gradient-not-finite", words)
-
-
-def _kind(observations: Sequence[Observation]) -> str:
-    x = np.concatenate([np.ravel(np.asarray(o.outcome.value, dtype=np.float64)) for o in observations])
-    kinds = {"NaN": np.any(np.isnan(x)), "infinite": np.any(np.isinf(x))}
-    return " or ".join(name for name, there in kinds.items() if there)
 
 
 _ROUNDINGS = 256.0

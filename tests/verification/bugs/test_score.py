@@ -18,6 +18,8 @@ from nceref.verification.bugs.score import (
     programs,
     score_program,
 )
+from nceref.verification.records import Diagnosis
+from nceref.verification.report import Report
 
 
 def scored(group="tuning", verdict="differs", right=True, errors=0):
@@ -77,12 +79,35 @@ def test_a_diagnosis_is_right_if_it_names_all_that_is_wrong_or_says_the_same(mon
         """Two bugs."""
 
     monkeypatch.setattr("nceref.verification.bugs.score.programs", lambda: {"both": both.entry})
-    verified = ("differs", diagnoses, "", 0)
+    verified = Report("both", "nt_xent", "differs", 1, "", tuple(Diagnosis(one, "") for one in diagnoses))
     monkeypatch.setattr("nceref.verification.bugs.score._verified", lambda *args: verified)
     result = score_program(("both", "float64"), "quick")
     assert (result.right, result.among, result.named) == (right, among, right)
     tally = Score((result,)).tally("float64", "pairs")
     assert (tally.total, tally.killed, tally.named, tally.among) == (1, 1, right, among)
+
+
+@pytest.mark.parametrize(
+    ("id", "predicts", "explanation"),
+    [
+        ("rows-ignored", lambda seen: all(o.probe.reduction == "mean" for o in seen), "confirmed"),
+        ("rows-ignored", lambda seen: False, "unconfirmed"),
+        ("rows-ignored", None, "unconfirmed"),
+        ("value-not-finite", lambda seen: True, "located"),
+        ("value-not-finite", lambda seen: False, "unconfirmed"),
+        ("unexplained", None, "none"),
+    ],
+)
+def test_a_diagnosis_without_a_name_in_the_catalogue_is_asked_what_it_predicts(monkeypatch, id, predicts, explanation):
+    @bug("info_nce", named="log-base-2")
+    def zero(queries, keys, *, temperature):
+        """Nothing."""
+        return 0.0
+
+    monkeypatch.setattr("nceref.verification.bugs.score.independent_programs", lambda: {"zero": zero.entry})
+    report = Report("zero", "info_nce", "differs", 1, "", (Diagnosis(id, "", predicts=predicts),))
+    monkeypatch.setattr("nceref.verification.bugs.score._verified", lambda *args: report)
+    assert score_program(("zero", "float64"), "quick").explanation == explanation
 
 
 def test_a_sample_of_the_catalogue_is_judged_right():

@@ -131,7 +131,8 @@ def test_every_gradient_that_is_wrong_is_told_beside_one_that_has_a_name():
         return value, {**grads, "z1": 0 * grads["z1"], "z2": np.cos(grads["z2"])}
 
     (found,) = diagnose(altered("nt_xent", target))
-    assert found.id == "first-input-detached"
+    assert found.id == "value-right-gradient-wrong", "no name of a part stands for the whole"
+    assert "the gradient of z1 is 0" in found.sentence
     assert "the gradient of z2 is wrong" in found.sentence
 
 
