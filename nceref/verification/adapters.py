@@ -43,7 +43,9 @@ def called_wrongly(results: Sequence[Result]) -> bool:
     return any(r.quantity in _CALLED_WRONGLY for r in results if r.status == "error")
 
 
-def adapted(request: Request, runner: Callable[..., Any], probes_of: Callable[..., Sequence[Probe]]) -> str:
+def adapted(
+    request: Request, runner: Callable[..., Any], probes_of: Callable[..., Sequence[Probe]], child: Any = None
+) -> str:
     """A call expression that works where a plain call does not, as the rest of a sentence.
 
     Parameters
@@ -53,6 +55,8 @@ def adapted(request: Request, runner: Callable[..., Any], probes_of: Callable[..
         ``runner(request, child)``: the target, ready to run.
     probes_of : callable
         ``probes_of(request, dtype, fixed)``: the cases.
+    child : ChildRunner, optional
+        A process that is there already.
 
     Returns
     -------
@@ -63,8 +67,7 @@ def adapted(request: Request, runner: Callable[..., Any], probes_of: Callable[..
         return ""
     own = replace(request, suite="quick", cases=(), timeout=min(request.timeout or SHORT, SHORT))
     with contextlib.ExitStack() as stack:
-        child = None
-        if issubclass(type(request.thing), str):
+        if child is None and issubclass(type(request.thing), str):
             child = ChildRunner(None, request.device, SHORT, LOADING, request.isolate)
             stack.callback(child.stop)
 

@@ -139,13 +139,13 @@ def verify_with(
             runs = [run_target(request, dtype, run, on_progress) for dtype in request.dtypes]
             report = _report(request, run, runs, measure)
     except SignatureError as error:
-        words = adapted(request, runner_of, probes_of) if measure else ""
+        words = adapted(request, runner_of, probes_of, child) if measure else ""
         reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
         return _error(request, codes.TARGET_FAILED, reason)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
     if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
-        words = adapted(request, runner_of, probes_of) or layers(request.loss, report.environment)
+        words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
         return replace(report, reason=f"{report.reason}{words}")
     return report
 
