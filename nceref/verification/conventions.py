@@ -68,8 +68,8 @@ _INSIDE_LOG = (
     "the denominator after a shift by the maximum of the candidates",
 )
 _NARROW = tuple((-1 + gap, 1 - gap) for gap in (1e-7, 1e-6, 1e-4, 1e-3, 1e-8, 1e-5))
-# As they stand in public code: -10, -100 and -1000, and the logarithms of 1e-45 and 1e-9.
-_MASKS = (-10.0, -100.0, math.log(1e-45), -1e3, math.log(1e-9))
+# As they stand in public code: -10, -100, -1000 and -10000, and the logarithms of 1e-45 and 1e-9.
+_MASKS = (-10.0, -100.0, math.log(1e-45), -1e3, math.log(1e-9), -1e4)
 _LEAKS = (*((how, size) for size in _MASKS for how in ("added", "set")), ("cosine", -1.0), ("cosine", 0.0))
 
 

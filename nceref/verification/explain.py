@@ -10,7 +10,7 @@ from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
-from nceref.verification.target_run import TargetRun, probes_of
+from nceref.verification.target_run import TargetRun, probes_of, run_target
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,29 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     ExplainedDifference
     """
     failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
-    calls = _calls(request, run, failing)
-    diagnoses = _explained(request, calls, failing)
-    diagnoses = _limited(request, _measured(request, run, failing, diagnoses) if measure else diagnoses)
-    training = _training(request, calls, failing, diagnoses) if measure else {}
-    if len(runs) > 1:
+    looked_at = _finer(request, run, failing)
+    calls = _calls(request, run, looked_at)
+    diagnoses = _explained(request, calls, looked_at)
+    diagnoses = _limited(request, _measured(request, run, looked_at, diagnoses) if measure else diagnoses)
+    training = _training(request, calls, looked_at, diagnoses) if measure else {}
+    if looked_at is not failing:
+        diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
+    elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"in {failing.dtype} {d.sentence}") for d in diagnoses)
     wanted = request.repro or any(d.id == "unexplained" for d in diagnoses)
     return ExplainedDifference(diagnoses, training, _script(request, run, failing) if wanted else "")
+
+
+FINER = "float32"
+"""In which a target that fails in 16 bits is called again: their bounds fit too many explanations."""
+
+
+def _finer(request: Request, run: Any, failing: TargetRun) -> TargetRun:
+    """The run that is looked at: that in a finer format, where the target fails in that too."""
+    if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
+        return failing
+    finer = run_target(replace(request, dtypes=(FINER,), modes=()), FINER, run, None)
+    return finer if any(r.status == "fail" for r in finer.results) else failing
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
