@@ -18,7 +18,7 @@ from nceref.verification.bugs import bug
 from nceref.verification.bugs.bug import DTYPES, bugs, correct_programs, target
 from nceref.verification.bugs.score import expected, group, intended, programs
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus.corpus import corpus
+from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
 
@@ -58,8 +58,10 @@ def arguments(program, inputs, dtype):
 @cache
 def designed(loss, settings):
     """N = 5 rows of many lengths in D = 3 dimensions, views unlike each other, at three temperatures, one low."""
-    probes = corpus(get_loss(loss).declaration, dict(settings), suite="quick")
-    return tuple(probe for probe in probes if probe.id in (*MODERATE, "designed-0.001") and not probe.skip)
+    declaration = get_loss(loss).declaration
+    made = designed_inputs(declaration, dict(settings), "quick", "float64", 0, {})
+    probes = [evaluate(declaration, x, id=id) for id, x in made if id in (*MODERATE, "designed-0.001")]
+    return tuple(probe for probe in probes if not probe.skip)
 
 
 @cache
