@@ -144,13 +144,36 @@ def gradient(
         return np.zeros_like(slope)[()] if ignored else slope
     # A copy for each entry, which alone is moved in it; a scalar gets axes that broadcast against a matrix.
     steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
-    moved = {**inputs, name: x + 1j * STEP * steps}
+    at_once = max(1, _AT_ONCE // np.shape(x)[0] ** 2) if x.ndim else 1
+    parts = [
+        _slopes(form, inputs, name, x + 1j * STEP * steps[i : i + at_once], deviations, reduction, outer)
+        for i in range(0, len(steps), at_once)
+    ]
+    entries = np.concatenate(parts)
+    return entries.reshape(x.shape) if x.ndim else float(entries[0])
+
+
+_AT_ONCE = 2**15
+"""Copies times rows times rows: the matrices of more would not stay in the cache."""
+
+
+def _slopes(
+    form: DenseForm,
+    inputs: Mapping[str, Any],
+    name: str,
+    copies: Any,
+    deviations: Deviations,
+    reduction: str,
+    outer: Callable[[Mapping[str, Any]], Any] | None,
+) -> Any:
+    """The derivative of the result by what is moved in each copy of an input."""
+    moved = {**inputs, name: copies}
     with np.errstate(all="ignore"):
         result = np.asarray(reduced(evaluated(form, moved, deviations), deviations, reduction))
         result = np.sum(result, axis=-1) if reduction == "none" else result
         result = result if outer is None else result.reshape(-1) * np.ravel(outer(moved))
-    entries = np.broadcast_to(np.imag(result).reshape(-1) / STEP, (x.size,))
-    return entries.reshape(x.shape) if x.ndim else float(entries[0])
+    # One number where it does not depend on the input at all.
+    return np.broadcast_to(np.imag(result).reshape(-1) / STEP, len(copies))
 
 
 def slope(

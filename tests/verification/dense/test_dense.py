@@ -1,5 +1,7 @@
 """The dense forms are a second witness: without deviations they are the reference; each deviation moves something."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from nceref.verification.dense import forms
 from nceref.verification.dense.batch import DenseFamily, log_add, log_sum_exp
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import options
-from nceref.verification.records import Observation, Outcome
+from nceref.verification.records import Observation, Outcome, Probe
 
 LOSSES = tuple(name for name, loss in all_losses().items() if forms.is_dense(loss.declaration))
 """A dense form is optional: a loss without one is judged by its program alone, see test_program.py."""
@@ -113,6 +115,23 @@ def test_a_detached_length_leaves_a_gradient_along_the_rows():
     along = np.abs(np.sum(probe.inputs["z1"] * plain, axis=1)), np.abs(np.sum(probe.inputs["z1"] * detached, axis=1))
     assert np.max(along[0]) < 1e-12
     assert np.min(along[1]) > 1e-3
+
+
+def test_the_gradient_of_a_large_case_is_the_slope_along_any_direction_and_takes_little_memory():
+    loss = get_loss("nt_xent").declaration
+    inputs = next(x for id, x in designed_inputs(loss, {}, "quick", "float64", 0, {}) if id.startswith("n129"))
+    inputs = {**inputs, "z1": inputs["z1"][:64], "z2": inputs["z2"][:64]}
+    form, given = forms.form_of(loss), forms.prepared(Probe("n64", loss, inputs, "float64"))
+    direction = np.cos(np.arange(inputs["z1"].size)).reshape(inputs["z1"].shape)
+    tracemalloc.start()
+    try:
+        found = forms.gradient(form, given, {"normalization-detached": None}, "z1")
+        # A matrix of logits takes .26 MB, those of all entries 50.
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    along = forms.slope(form, given, {"normalization-detached": None}, "z1", direction)
+    assert np.sum(found * direction) == pytest.approx(along, rel=1e-9)
 
 
 def test_log_sum_exp_of_nothing_is_minus_infinity():
