@@ -508,11 +508,13 @@ _LISTED = (
     Convention("not-repeatable", "calling", "another answer to the same inputs",
                "Look for random numbers, dropout, or a state that calls leave behind; judge it in eval mode."),
     # Which part of the inputs is used.
-    Convention("input-ignored", "part", "an input that the value does not depend on", "Use it."),
+    Convention("input-replaced", "part", "something else in the place of an input", "Use the input itself."),
     Convention("rows-ignored", "part", "rows that the value does not depend on",
                "Handle the rows that are left over after the last whole block, and those beyond a fixed size."),
     Convention("features-ignored", "part", "features that the value does not depend on",
                "Sum over the whole last dimension."),
+    Convention("unequal-chunks", "part", "means over chunks of the batch, averaged or added",
+               "Weigh each chunk by its size, or take one mean over all rows."),
     Convention("computed-in-chunks", "part", "chunks of the batch compared apart",
                "Compare each chunk with all rows of the batch, or gather the rows first."),
     # Where nothing on this list fits.

@@ -16,7 +16,7 @@ from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation
 from nceref.verification.diagnosis.features import samples
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
-from nceref.verification.diagnosis.localize import localized
+from nceref.verification.diagnosis.localize import Located, localized
 from nceref.verification.diagnosis.refute import explained, explained_apart, holds
 from nceref.verification.diagnosis.rounding import repeated
 from nceref.verification.diagnosis.triage import triage
@@ -61,10 +61,10 @@ def diagnose(
     arithmetic = triage(answered, calls=calls)
     tried = explained(answered, calls)
     candidates = tried.kept
-    local: tuple[Diagnosis, ...] = ()
+    local = Located()
     if not candidates and not arithmetic:
         local = localized(answered, calls)
-        candidates = () if local or tried.refuted else explained_apart(answered, calls).kept
+        candidates = () if local.found or tried.refuted else explained_apart(answered, calls).kept
     complete = [e for e in candidates if e.gradient]
     # What explains values and gradients goes before arithmetic, which is added to its sentence.
     if complete:
@@ -73,8 +73,15 @@ def diagnose(
         # Beside arithmetic, what else is wrong with gradients; values that it does not explain are explained above.
         rest = [e for e in candidates if not e.value_options]
         return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
-    partial = tuple(_in_words(e, answered, (), calls) for e in candidates) or local
-    return partial or tuple(_with_identities(one, identities) for one in departure(answered, calls))
+    part = tuple(_in_words(e, answered, (), calls) for e in candidates) or local.found
+    return part or tuple(
+        _with_remarks(_with_identities(one, identities), local.remarks) for one in departure(answered, calls)
+    )
+
+
+def _with_remarks(one: Diagnosis, remarks: Sequence[str]) -> Diagnosis:
+    words = "".join(f"; also measured: {words}" for words in remarks)
+    return replace(one, sentence=f"{one.sentence}{words}")
 
 
 def _failing(answered: Sequence[Observation]) -> list[Observation]:

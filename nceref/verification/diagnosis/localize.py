@@ -21,12 +21,14 @@ from nceref.verification.diagnosis.dependence import (
 )
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fresh import FreshCalls, Site, judged
-from nceref.verification.diagnosis.gaps import diagnosis, listed, usable
+from nceref.verification.diagnosis.gaps import diagnosis, usable
+from nceref.verification.diagnosis.readings import reading_of
 from nceref.verification.records import Diagnosis, Observation, Probe
 
 _UNITS = {"N": "row", "D": "feature"}
 _IDS = {"N": "rows-ignored", "D": "features-ignored"}
 _CHUNKS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512)
+"""Blocks of which the rest may be lost."""
 _ROWS = 40
 """Samples of a call at which a part of the rows may show that is ignored."""
 _LARGE = Site("designed", 0.25, (_ROWS, 12, 6, 9, 7, 2))
@@ -34,8 +36,24 @@ _ODD = Site("designed", 0.25, (23, 11, 6, 9, 7, 2))
 _WIDE = Site("designed", 0.25, (5, 130, 4, 5, 6, 2))
 
 
-def localized(answered: Sequence[Observation], calls: FreshCalls) -> tuple[Diagnosis, ...]:
-    """What calls show of a target that nothing explains: what its value does not depend on, or where it is right.
+@dataclass(frozen=True)
+class Located:
+    """What calls show of a target that nothing explains.
+
+    Attributes
+    ----------
+    found : tuple of Diagnosis
+        At most one, which predicts every case and fresh calls.
+    remarks : tuple of str
+        What was measured and explains nothing by itself.
+    """
+
+    found: tuple[Diagnosis, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def localized(answered: Sequence[Observation], calls: FreshCalls) -> Located:
+    """What calls show of a target that nothing explains: on which part of the inputs it is the reference.
 
     Parameters
     ----------
@@ -45,18 +63,19 @@ def localized(answered: Sequence[Observation], calls: FreshCalls) -> tuple[Diagn
 
     Returns
     -------
-    tuple of Diagnosis
-        One; none where nothing was measured that has a name.
+    Located
     """
     seen = [o for o in usable(answered) if np.all(np.isfinite(o.outcome.value))]
     wrong = [o for o in seen if is_wrong(o)]
     if not wrong or not calls.possible:
-        return ()
-    for measured in (_without_inputs, _in_chunks, _without_tail):
-        one = measured(seen, wrong, calls)
-        if one is not None:
-            return (one,)
-    return ()
+        return Located()
+    reading = reading_of(seen, calls)
+    if reading is not None:
+        return Located((reading,))
+    tail, remark = _without_tail(seen, wrong, calls)
+    if tail is not None:
+        return Located((tail,))
+    return Located((), tuple(words for words in (_without_inputs(wrong, calls), remark) if words))
 
 
 def _central(wrong: Sequence[Observation], most: int = 64) -> Observation:
@@ -70,24 +89,26 @@ def _central(wrong: Sequence[Observation], most: int = 64) -> Observation:
     return min(wrong, key=rank)
 
 
-def _without_inputs(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
-    """Inputs that the value does not depend on, on two cases."""
+def _without_inputs(wrong: Sequence[Observation], calls: FreshCalls) -> str:
+    """Inputs without an effect on two cases, in words."""
     one = _central(wrong)
     others = [o for o in wrong if o is not one and size_of(o.probe, "N") != size_of(one.probe, "N")]
+    tried = [one, *([_central(others)] if others else [])]
     names = ignored_inputs(one, calls)
-    if names and others:
-        again = ignored_inputs(_central(others), calls)
-        names = [name for name in names if name in again]
-    if not names:
-        return None
-    words = (
-        f"the value does not depend on {listed(f'`{name}`' for name in names)}: replaced by others, the same comes out"
-    )
-    return diagnosis("input-ignored", f"{words}; the value departs on {out_of(len(wrong), len(seen), 'case')}")
+    names = [name for name in names if all(name in ignored_inputs(o, calls) for o in tried[1:])]
+    cases = " and ".join(o.probe.id for o in tried)
+    return f"on {cases} the value stays the same when {_either(names)} is replaced by others" if names else ""
 
 
-def _without_tail(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
-    """Rows or features at the end that the value does not depend on, and whether the rest is right."""
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names)
+
+
+def _without_tail(
+    seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
+) -> tuple[Diagnosis | None, str]:
+    """The reference on the first rows or features, as a rule that all calls follow; else what was seen, in words."""
+    remark = ""
     for letter, sites in (("N", (_LARGE, _ODD)), ("D", (_WIDE, _LARGE))):
         largest = sorted((o for o in wrong if size_of(o.probe, letter) <= 200), key=lambda o: -size_of(o.probe, letter))
         fresh = [o for o in calls.at(sites) if is_wrong(o)]
@@ -95,16 +116,36 @@ def _without_tail(seen: Sequence[Observation], wrong: Sequence[Observation], cal
         if not tails:
             continue
         rule = _rule(tails)
-        every = [*seen, *fresh]
-        rest = _is_reference_of(every, letter, rule, calls)
-        # A rule that the values do not confirm is none.
-        rule = rule if rest else replace(rule, most=0, block=0)
-        words = f"the value does not depend on {_in_words(rule)}"
-        others = "; of the others it is the reference" if rest else ""
-        where = f"on {out_of(sum(map(is_wrong, seen)), len(seen), 'case')}"
-        limit = f"right for {letter} <= {rule.most}; " if rest and rule.most else ""
-        return diagnosis(_IDS[letter], f"{limit}{words}{others}; the value departs {where}")
-    return None
+        if not _is_reference_of([*seen, *fresh], letter, rule, calls):
+            remark = remark or _tail_in_words(letter, rule, tails)
+            continue
+        limit = f"right for {letter} <= {rule.most}; " if rule.most else ""
+        cases = out_of(sum(map(is_wrong, seen)), len(seen), "case")
+        words = f"the value does not depend on {_in_words(rule)}; of the others it is the reference"
+        sentence = f"{limit}{words}; the value departs on {cases}"
+        return diagnosis(_IDS[letter], sentence, partial(_follows, letter, rule, calls)), ""
+    return None, remark
+
+
+def _tail_in_words(letter: str, rule: "TailRule", tails: Sequence[Ignored]) -> str:
+    """What was seen of several batches; of one, what saturates looks the same."""
+    last = all(t.kept == t.size - 1 for t in tails)
+    if len(tails) < _BATCHES or not (rule.most or rule.block or last):
+        return ""
+    sizes = " and ".join(dict.fromkeys(str(t.size) for t in tails))
+    unit = _UNITS[letter]
+    which = _in_words(rule) if rule.most or rule.block else f"the last {unit}"
+    return f"with {sizes} {unit}s the value stays the same when {which} are replaced by others"
+
+
+_BATCHES = 2
+"""In which a part must be without an effect."""
+
+
+def _follows(letter: str, rule: "TailRule", calls: FreshCalls, observations: Sequence[Observation]) -> bool:
+    """Whether other cases are the reference on the part that the rule keeps."""
+    answered = [o for o in usable(observations) if np.all(np.isfinite(o.outcome.value))]
+    return any(map(is_wrong, answered)) and _is_reference_of(answered, letter, rule, calls)
 
 
 @dataclass(frozen=True)
@@ -146,9 +187,7 @@ def _in_words(rule: TailRule) -> str:
     unit = _UNITS[rule.letter]
     if rule.most:
         return f"{unit}s {rule.most + 1} and later"
-    if rule.block:
-        return f"the last {unit}s beyond a multiple of {rule.block}"
-    return f"{unit}s {rule.seen.kept + 1} to {rule.seen.size} of {rule.seen.size}"
+    return f"the last {unit}s beyond a multiple of {rule.block}"
 
 
 def _is_reference_of(observations: Sequence[Observation], letter: str, rule: TailRule, calls: FreshCalls) -> bool:
@@ -174,40 +213,6 @@ def _has_value(observation: Observation, probe: Probe | None) -> bool:
         return False
     there = replace(observation.probe, value=probe.value, bounds=probe.bounds, grads={})
     return not is_wrong(Observation(there, observation.outcome))
-
-
-def _in_chunks(seen: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
-    """The mean over chunks of the batch, each with its own rows as candidates."""
-    fresh = calls.at((_LARGE, _ODD))
-    every = [*(o for o in seen if size_of(o.probe, "N") <= 200), *fresh]
-    for chunk in _CHUNKS:
-        for words, weighted in (("", False), (", each with the weight of its size", True)):
-            wrongs = (_chunk_gap(o, chunk, weighted, calls) for o in every)
-            if all(wrongs):
-                text = (
-                    f"the value is the mean over chunks of {chunk} rows{words}, each compared with its own rows only,"
-                    f" on {out_of(len(seen), len(seen), 'case')} and {out_of(len(fresh), len(fresh), 'fresh call')};"
-                    f" right for N <= {chunk}"
-                )
-                return diagnosis("computed-in-chunks", text)
-    return None
-
-
-def _chunk_gap(observation: Observation, chunk: int, weighted: bool, calls: FreshCalls) -> bool:
-    probe = observation.probe
-    size = size_of(probe, "N")
-    if probe.reduction != "mean" or size == 0:
-        return False
-    if size <= chunk:
-        return not is_wrong(observation)
-    parts = [_reference(shortened(probe, "N", slice(start, start + chunk)), calls) for start in range(0, size, chunk)]
-    if any(part is None or part.bounds is None for part in parts):
-        return False
-    sizes = [min(chunk, size - start) if weighted else 1 for start in range(0, size, chunk)]
-    mean = float(np.average([float(part.value) for part in parts if part], weights=sizes))
-    room = max(float(np.max(part.bounds.value)) for part in parts if part and part.bounds)
-    bound = float(np.max(probe.bounds.value)) if probe.bounds else 0.0
-    return abs(float(observation.outcome.value) - mean) <= 2 * (room + bound)
 
 
 def threshold(seen: Sequence[Observation], calls: FreshCalls) -> Iterator[tuple[str, str]]:

@@ -15,13 +15,13 @@ from verification.diagnosis.altered_losses import (
     views,
 )
 
-from nceref.verification.corpus.corpus import evaluate
+from nceref import get_loss
+from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.fresh import GENERAL, MORE, MOST, fresh_calls, fresh_probe, template
-from nceref.verification.diagnosis.gaps import diagnosis
 from nceref.verification.diagnosis.localize import localized, threshold
 from nceref.verification.diagnosis.triage import triage
-from nceref.verification.records import Outcome
+from nceref.verification.records import Observation, Outcome
 
 
 def calls_of(target, observations, differentiate=slopes):
@@ -114,6 +114,22 @@ def in_chunks(queries, keys, temperature):
     return np.mean([right(queries[part], keys[part], temperature) for part in parts])
 
 
+def short_chunk_weighs_as_much(queries, keys, temperature):
+    rows = towers(queries, keys, temperature)
+    return np.mean([np.mean(rows[start : start + 4]) for start in range(0, len(rows), 4)])
+
+
+def values(target, name, seed=0):
+    """What a target answers on the corpus, without gradients."""
+    probes = corpus(get_loss(name).declaration, {}, suite="quick", seed=seed)
+    return [Observation(p, Outcome(float(real(target(**p.inputs))))) for p in probes if not p.skip]
+
+
+def another(temperature, **inputs):
+    """What no part of any reference is."""
+    return temperature + real(sum(np.sum(x) for x in inputs.values() if np.ndim(x) == 2))
+
+
 def without_labels(embeddings, labels, temperature):
     z = unit(embeddings)
     logits = np.where(np.eye(len(z), dtype=bool), -np.inf, z @ z.T / temperature)
@@ -145,17 +161,30 @@ ONLY_COLD = "info_nce", lambda queries, keys, temperature: (
          "beyond a multiple of 4; of the others it is the reference"),
         ("info_nce", lambda queries, keys, temperature: right(queries[:, :3], keys[:, :3], temperature),
          "features-ignored", "right for D <= 3; the value does not depend on features 4 and later"),
-        ("info_nce", in_chunks, "computed-in-chunks", "chunks of 4 rows"),
-        ("supcon_out", without_labels, "input-ignored", "does not depend on `labels`"),
+        ("info_nce", in_chunks, "computed-in-chunks", "the losses of chunks of 4 samples"),
+        ("info_nce", short_chunk_weighs_as_much, "unequal-chunks", "the mean of the means over chunks of 4 rows"),
+        ("info_nce", lambda queries, keys, temperature: right(queries, queries[::-1], temperature), "", "`keys`"),
+        ("info_nce", lambda queries, keys, temperature: right(queries, keys[::-1], temperature), "input-replaced",
+         "in the opposite order"),
+        ("nt_xent", lambda z1, z2, temperature: np.mean(two_views(z1, z1, temperature)), "input-replaced",
+         "with `z1` in the place of `z2`"),
+        ("supcon_out", without_labels, "", "the value stays the same when `labels` is replaced by others"),
+        # What is said of one row is not said of the whole difference.
+        ("info_nce", lambda queries, keys, temperature: 1.5 * with_rows(queries, keys, temperature, 6), "",
+         "the value stays the same when rows 7 and later are replaced by others"),
         ("info_nce", lambda queries, keys, temperature: right(queries, keys, temperature) + temperature, "", ""),
     ],
-    ids=["first rows", "tail", "features", "chunks", "labels", "nothing"],
+    ids=["first rows", "tail", "features", "chunks", "short chunk", "two at once", "order", "view", "labels", "factor",
+         "nothing"],
 )  # fmt: skip
-def test_the_part_that_is_right_is_measured(name, target, id, words):
-    seen = observed(target, name)
-    (found,) = localized(seen, calls_of(target, seen, without)) or (diagnosis("unexplained", ""),)
-    assert found.id == (id or "unexplained"), found
-    assert words in found.sentence
+def test_the_part_that_is_right_is_measured_and_predicts_other_cases(name, target, id, words):
+    seen = values(target, name)
+    located = localized(seen, calls_of(target, seen, without))
+    assert [one.id for one in located.found] == ([id] if id else []), located
+    assert any(words in text for text in (*(one.sentence for one in located.found), *located.remarks)) or not words
+    for one in located.found:
+        assert one.predicts(values(target, name, seed=1))
+        assert not one.predicts(values(another, name, seed=1))
 
 
 def test_the_temperature_at_which_it_fails_is_bisected():
