@@ -21,7 +21,7 @@ from nceref.verification.diagnosis.dependence import (
 )
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fresh import FreshCalls, Site, judged
-from nceref.verification.diagnosis.gaps import diagnosis, usable
+from nceref.verification.diagnosis.gaps import diagnosis, listed, usable
 from nceref.verification.diagnosis.readings import reading_of
 from nceref.verification.records import Diagnosis, Observation, Probe
 
@@ -132,10 +132,10 @@ def _tail_in_words(letter: str, rule: "TailRule", tails: Sequence[Ignored]) -> s
     last = all(t.kept == t.size - 1 for t in tails)
     if len(tails) < _BATCHES or not (rule.most or rule.block or last):
         return ""
-    sizes = " and ".join(dict.fromkeys(str(t.size) for t in tails))
+    sizes = listed(dict.fromkeys(str(t.size) for t in tails))
     unit = _UNITS[letter]
-    which = _in_words(rule) if rule.most or rule.block else f"the last {unit}"
-    return f"with {sizes} {unit}s the value stays the same when {which} are replaced by others"
+    which = f"{_in_words(rule)} are" if rule.most or rule.block else f"the last {unit} is"
+    return f"with {sizes} {unit}s the value stays the same when {which} replaced by others"
 
 
 _BATCHES = 2

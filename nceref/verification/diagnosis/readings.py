@@ -31,7 +31,7 @@ _SITES = (Site("designed", 0.25, (23, 11, 6, 9, 7, 2)), Site("designed", 0.3, (1
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReferenceReading:
     """What a target may compute.
 
     Attributes
@@ -107,7 +107,7 @@ def _of_size(samples: int) -> Site:
     return Site("designed", 0.3, (samples, 4, 4, 6, 7, 2))
 
 
-def _surprises(reading: Reading, wrong: Sequence[Observation]) -> bool:
+def _surprises(reading: ReferenceReading, wrong: Sequence[Observation]) -> bool:
     for observation in wrong:
         value, allowed = reading.predicts(observation.probe) or (math.nan, 1.0)
         if abs(value - float(observation.probe.value)) > _SURPRISE * allowed:
@@ -132,17 +132,17 @@ def value_of(probe: Probe | None) -> Predicted | None:
     return float(probe.value), 2 * float(np.max(probe.bounds.value))
 
 
-def _in_chunks(like: Template, smallest: int) -> Iterator[Reading]:
+def _in_chunks(like: Template, smallest: int) -> Iterator[ReferenceReading]:
     """Means over chunks of the batch: of its rows, or of batches of their own."""
     for chunk in (c for c in CHUNKS if c <= max(smallest - 1, 1)):
         limit, sizes = f"right for N <= {chunk}", (chunk + 1, 2 * chunk + max(1, chunk // 2))
         for how, words in _HOWS.items():
             if like.loss.has_rows:
                 what = f"{words.format(what=f'the means over chunks of {chunk} rows')}"
-                yield Reading("unequal-chunks", what, partial(_of_rows, like, chunk, how), sizes, limit)
+                yield ReferenceReading("unequal-chunks", what, partial(_of_rows, like, chunk, how), sizes, limit)
         for how, words in _HOWS.items():
             what = words.format(what=f"the losses of chunks of {chunk} samples, each compared with its own only")
-            yield Reading("computed-in-chunks", what, partial(_of_parts, like, chunk, how), sizes, limit)
+            yield ReferenceReading("computed-in-chunks", what, partial(_of_parts, like, chunk, how), sizes, limit)
 
 
 _HOWS = {"mean": "the mean of {what}", "weighted": "the mean of {what}, by their sizes", "sum": "the sum of {what}"}
@@ -199,11 +199,11 @@ def _of_parts(like: Template, chunk: int, how: str, probe: Probe) -> Predicted |
 Change = Callable[[Probe], dict[str, Any]]
 
 
-def _substituted(like: Template, probe: Probe) -> Iterator[Reading]:
+def _substituted(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
     """The reference with something else in the place of an input."""
     for words, change in _changes(probe):
         what = f"that of the reference with {words}"
-        yield Reading("input-replaced", what, partial(_with, like, change))
+        yield ReferenceReading("input-replaced", what, partial(_with, like, change))
 
 
 def _with(like: Template, change: Change, probe: Probe) -> Predicted | None:
