@@ -21,6 +21,10 @@ class UnavailableError(NcerefError, ImportError):
     """Something optional is not installed: the message names it and how to install it."""
 
 
+class ClusterError(NcerefError, RuntimeError):
+    """Workers, or their scheduler, were lost for good: the message says what became of them and what to do."""
+
+
 class TargetError(NcerefError):
     """A target of the verifier cannot be loaded or called: the message names what was expected and what to do."""
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from nceref import registry
+from nceref.chunked.arguments import any_chunked
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
-from nceref.engine.arguments import checked_cotangent, choose_reduction, domain
+from nceref.engine.arguments import checked_cotangent, choose_reduction, domain, one_of
 from nceref.engine.arrays import check_finite, in_dtype_of, promoted
 from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.entry_point import entry_point
@@ -86,15 +87,19 @@ class LossFunction:
         return self.declaration.parameters
 
     @entry_point
-    def __call__(self, /, *arrays: Any, reduction: str = "mean", **arguments: Any) -> Any:
+    def __call__(self, /, *arrays: Any, reduction: str = "mean", compute: bool = True, **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
+        if self._in_chunks(arrays, arguments, compute):
+            from nceref.chunked import run
+
+            return run.value(self.declaration, arrays, arguments, reduction, compute)
         evaluation, bound = self._evaluate(arrays, arguments, reduction)
         with bound.naming_arguments():
             return evaluation.value(reduction)
 
     @entry_point
     def value_and_grad(
-        self, /, *arrays: Any, reduction: str = "mean", cotangent: Any = None, **arguments: Any
+        self, /, *arrays: Any, reduction: str = "mean", cotangent: Any = None, compute: bool = True, **arguments: Any
     ) -> tuple[Any, dict[str, Any]]:
         """Value, and its gradient by every differentiable input.
 
@@ -107,6 +112,8 @@ class LossFunction:
             `cotangent` must be given.
         cotangent : array, optional
             One number a row: the gradient is that of sum(cotangent * rows). Only with ``reduction="none"``.
+        compute : bool
+            Of arrays of Dask, whether they are computed now; else value and gradients are collections of Dask.
 
         Returns
         -------
@@ -121,6 +128,11 @@ class LossFunction:
         InputError
             For any argument that the loss cannot take.
         """
+        if self._in_chunks(arrays, arguments, compute):
+            from nceref.chunked import run
+
+            self._check_cotangent(reduction, cotangent)
+            return run.value_and_grad(self.declaration, arrays, arguments, reduction, cotangent, compute)
         evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
         checked = self._checked_cotangent(evaluation, reduction, cotangent)
         with bound.naming_arguments(cotangent=checked):
@@ -154,7 +166,17 @@ class LossFunction:
         bound = bound_loss(self.declaration, arrays, arguments)
         return bound.evaluate(reduction, keep), bound
 
-    def _checked_cotangent(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any) -> Any:
+    def _in_chunks(self, arrays: tuple[Any, ...], arguments: dict[str, Any], compute: Any) -> bool:
+        """Whether an argument is an array of Dask."""
+        if any_chunked(arrays, arguments):
+            one_of("compute", compute, (True, False))
+            return True
+        if compute is not True:
+            msg = f"`compute` is for arrays of Dask, got {shown(compute)} for arrays in memory; leave it out"
+            raise InputError(msg)
+        return False
+
+    def _check_cotangent(self, reduction: str, cotangent: Any) -> None:
         if reduction == "none" and cotangent is None:
             rows = self.declaration.rows
             msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
@@ -162,6 +184,9 @@ class LossFunction:
         if reduction != "none" and cotangent is not None:
             msg = f"`cotangent` goes with reduction='none' only, got it with reduction={shown(reduction)}"
             raise InputError(msg)
+
+    def _checked_cotangent(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any) -> Any:
+        self._check_cotangent(reduction, cotangent)
         return None if cotangent is None else checked_cotangent(self.declaration, cotangent, evaluation.rows)
 
 

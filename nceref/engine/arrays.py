@@ -7,6 +7,7 @@ from typing import Any
 from array_api_compat import is_array_api_obj
 
 from nceref import spec
+from nceref.engine.chunks import ChunkedArray
 from nceref.engine.namespaces import array_namespace, device, has_kind, number_format, on_host
 from nceref.engine.shapes import Sizes, check_shape
 from nceref.errors import InputError
@@ -179,13 +180,36 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
         msg = f"`{p.name}` must be an array of {what}, got dtype {x.dtype}; {remedy}"
         raise InputError(msg)
     check_shape(p, x, sizes)
+    if isinstance(x, ChunkedArray):
+        # Its entries are looked at where they are read.
+        return x
     if counts:
         x = _counts_as_floats(p.name, x)
-    elif not all_finite(x):
-        _check_entries(p, x, ~xp.isfinite(x), "finite")
-    if p.low is not None:
-        _check_entries(p, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}")
+    check_entries(p, x)
     return x
+
+
+def check_entries(p: spec.Array, x: Any, start: int = 0) -> None:
+    """Check that the entries of an argument are finite, and in its domain.
+
+    Parameters
+    ----------
+    p : Array
+        What is declared about the argument.
+    x : array
+        It, or rows of it.
+    start : int
+        The number of its first row, for the message.
+
+    Raises
+    ------
+    InputError
+        For the first entry that is not.
+    """
+    if not all_finite(x):
+        _check_entries(p, x, ~array_namespace(x).isfinite(x), "finite", start)
+    if p.low is not None:
+        _check_entries(p, x, x < p.low if p.closed else x <= p.low, f"{'>=' if p.closed else '>'} {p.low:g}", start)
 
 
 def _counts_as_floats(name: str, x: Any) -> Any:
@@ -285,12 +309,13 @@ def _first(bad: Any) -> tuple[int, ...]:
     return index
 
 
-def _check_entries(p: spec.Array, x: Any, bad: Any, expected: str) -> None:
+def _check_entries(p: spec.Array, x: Any, bad: Any, expected: str, start: int) -> None:
     if not bool(array_namespace(x).any(bad)):
         return
-    index = _first(bad)
+    found = _first(bad)
+    index = (found[0] + start, *found[1:])
     remedy = f"replace it, or leave out row {index[0]}" if p.embedding else "replace it"
-    msg = f"`{p.name}` must be {expected} everywhere, got {float(x[index])} at index {index}; {remedy}"
+    msg = f"`{p.name}` must be {expected} everywhere, got {float(x[found])} at index {index}; {remedy}"
     raise InputError(msg)
 
 
@@ -305,7 +330,11 @@ def promoted(inputs: Mapping[str, Any]) -> dict[str, Any]:
     if len(dtypes) == 1 and number_format(xp, next(iter(dtypes))).bits >= 32:
         return dict(inputs)
     common = xp.result_type(xp.float32, *dtypes)
-    return {**inputs, **{name: x if x.dtype == common else xp.astype(x, common) for name, x in floats.items()}}
+    return {**inputs, **{name: x if x.dtype == common else _cast(xp, x, common) for name, x in floats.items()}}
+
+
+def _cast(xp: Any, x: Any, dtype: Any) -> Any:
+    return x.astype(dtype) if isinstance(x, ChunkedArray) else xp.astype(x, dtype)
 
 
 def in_dtype_of(x: Any, grad: Any) -> Any:

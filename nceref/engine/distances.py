@@ -1,12 +1,14 @@
 """Logits that are distances: within one set of points, or between pairs of equal index (see `similarity`)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from nceref.engine.embeddings import Gradients, Rows, merge
+from nceref.engine.chunks import ChunkedRows
+from nceref.engine.embeddings import NOTHING, Gradients, Part, Rows, merge
 from nceref.engine.namespaces import array_namespace
+from nceref.engine.scaling import times_power
 from nceref.engine.similarity import ONE, Accumulator, Factor, in_range
 
 Array = Any
@@ -14,20 +16,57 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class SquaredDistance:
-    """-factor * |x_i - x_j|^2 within one set of rows."""
+    """-factor * |x_i - x_j|^2 within one set of rows, or between two parts of it.
+
+    Attributes
+    ----------
+    points : Rows
+        The set, or the part that the anchors are of.
+    factor : Factor
+        Multiplies squared distances.
+    others : Rows or None
+        The part that the candidates are of; None: the same.
+    origin : array or None
+        (1, D), the row that all are seen from; None: the first.
+    """
 
     points: Rows
     factor: Factor = ONE
-    offset: None = None
-    symmetric = True
+    others: Rows | None = None
+    origin: Array | None = None
+    offset = None
+    paired = False
+
+    @property
+    def symmetric(self) -> bool:
+        return self.others is None
+
+    @property
+    def sides(self) -> tuple[Rows, Rows]:
+        return self.points, self.points if self.others is None else self.others
+
+    def window(self, rows: slice, columns: slice) -> "SquaredDistance":
+        return replace(self, points=NOTHING)
+
+    def filled(self, *rows: Rows, origin: Array | None = None) -> "SquaredDistance":
+        first, second = rows[0], rows[-1]
+        return replace(self, points=first, others=None if first is second else second, origin=origin)
 
     @property
     def scale(self) -> float:
         """What squared distances of balanced points are multiplied by."""
-        return self.factor.times_power(2 * self.points.balanced[1])
+        return self.factor.times_power(2 * self.exponent)
+
+    @property
+    def exponent(self) -> int:
+        """Of the power of two that points are divided by."""
+        return max(rows.balanced[1] for rows in self.sides)
 
     @cached_property
     def bound(self) -> float:
+        points = self.points
+        if isinstance(points, ChunkedRows):
+            return self.factor.times_power(0) * (2 * points.longest) ** 2
         xp = array_namespace(self.like)
         # Two points are at most as far apart as both are from the first one.
         return self.scale * float(2 * xp.max(xp.linalg.vector_norm(self.centered, axis=1))) ** 2
@@ -35,11 +74,22 @@ class SquaredDistance:
     @cached_property
     def centered(self) -> Array:
         """Balanced points seen from the first one: far from the origin, squares would swallow the distances."""
-        return self.points.balanced[0] - self.points.balanced[0][:1, :]
+        return self._from_origin(self.points)
+
+    @cached_property
+    def centered_others(self) -> Array:
+        """The candidates, seen from there as well."""
+        return self.centered if self.others is None else self._from_origin(self.others)
+
+    def _from_origin(self, rows: Rows) -> Array:
+        values, own = rows.balanced
+        origin = values[:1, :] if self.origin is None else times_power(self.origin, -own)
+        return times_power(values - origin, own - self.exponent)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.points.values.shape[0], self.points.values.shape[0]
+        first, second = self.sides
+        return first.values.shape[0], second.values.shape[0]
 
     @property
     def like(self) -> Array:
@@ -47,10 +97,10 @@ class SquaredDistance:
 
     def block(self, rows: slice, columns: slice) -> Array:
         xp = array_namespace(self.like)
-        a, b = self.centered[rows, :], self.centered[columns, :]
+        a, b = self.centered[rows, :], self.centered_others[columns, :]
         squares = xp.sum(a * a, axis=1)[:, None] + xp.sum(b * b, axis=1)[None, :]
         # Rounding may leave a negative distance between equal rows; there is none.
-        s = -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.points.balanced[1])
+        s = -self.factor.multiply(xp.clip(squares - 2 * (a @ b.T), min=0.0), 2 * self.exponent)
         # In units of distances beyond the range, those of near rows are lost.
         return in_range(s, self.bound)
 
@@ -59,29 +109,35 @@ class SquaredDistance:
 
 
 class _SquaredDistanceGradient(Accumulator):
-    """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j)."""
+    """dx_i = -2 factor sum_j (g_ij + g_ji) (x_i - x_j); between two parts, dx_i = -2 factor sum_j g_ij (x_i - y_j)."""
 
-    sums = ("x",)
+    y: Array = None
 
     def __init__(self, logits: SquaredDistance, mirrored: bool) -> None:
+        self.sums = ("x",) if logits.others is None else ("x", "y")
         super().__init__(logits)
         self.mirrored = mirrored
 
     def zeros(self, name: str) -> Array:
-        return array_namespace(self.logits.like).zeros_like(self.logits.like)
+        like = self.logits.centered if name == "x" else self.logits.centered_others
+        return array_namespace(like).zeros_like(like)
 
     def add(self, rows: slice, columns: slice, g: Array) -> None:
         xp = array_namespace(g)
-        x = self.logits.centered
-        self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ x[columns, :]
+        x, y = self.logits.centered, self.logits.centered_others
+        self.x[rows, :] += xp.sum(g, axis=1)[:, None] * x[rows, :] - g @ y[columns, :]
         # A mirrored block on the diagonal is g_ij + g_ji already.
         if self.mirrored and rows == columns:
             return
-        self.x[columns, :] += xp.sum(g, axis=0)[:, None] * x[columns, :] - g.T @ x[rows, :]
+        by_candidates = self.x if self.logits.others is None else self.y
+        by_candidates[columns, :] += xp.sum(g, axis=0)[:, None] * y[columns, :] - g.T @ x[rows, :]
 
     def finish(self, exponent: int) -> Gradients:
-        points: Rows = self.logits.points
-        return points.vjp(self.logits.factor.multiply(-2 * self.x, points.balanced[1]), exponent)
+        factor, grads = self.logits.factor, {}
+        for rows, by_rows in zip((self.logits.points, self.logits.others), (self.x, self.y), strict=True):
+            if rows is not None:
+                merge(grads, rows.vjp(factor.multiply(-2 * by_rows, self.logits.exponent), exponent))
+        return grads
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +149,19 @@ class PairedDistance:
     factor: Factor = ONE
     offset: None = None
     symmetric = False
+    paired = True
     bound = math.inf
     """Of no use: a column of distances is added up, not exponentiated."""
+
+    @property
+    def sides(self) -> tuple[Rows, Rows]:
+        return self.x, self.y
+
+    def window(self, rows: slice, columns: slice) -> "PairedDistance":
+        return replace(self, x=NOTHING, y=NOTHING)
+
+    def filled(self, *rows: Rows) -> "PairedDistance":
+        return replace(self, x=rows[0], y=rows[1])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -147,3 +214,59 @@ def _lengths(x: Array) -> Array:
     """Lengths of rows, as a column."""
     xp = array_namespace(x)
     return xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedChord:
+    """What `chord` makes of rows in chunks; the candidates are one chunk."""
+
+    x: ChunkedRows
+    candidates: ChunkedRows
+    index: Array
+    sign: float
+    symmetric = False
+    paired = True
+    offset = None
+    bound = math.inf
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.x.values.shape[0], 1
+
+    @property
+    def like(self) -> Any:
+        return self.x.values
+
+    @property
+    def sides(self) -> tuple[ChunkedRows, ChunkedRows]:
+        return self.x, self.candidates
+
+    def window(self, rows: slice, columns: slice) -> "ChunkedChord":
+        return replace(self, x=NOTHING, candidates=NOTHING, index=self.index[rows])
+
+    def filled(self, *rows: Rows) -> PairedDistance:
+        return chord(rows[0], rows[1], self.index, self.sign)
+
+
+def chord(x: Any, candidates: Any, index: Array, sign: float = 1.0) -> Any:
+    """Distances |x_i - sign c_k|, k = index[i], that carry no gradient.
+
+    Parameters
+    ----------
+    x, candidates : Rows or ChunkedRows
+        (n, D) and (C, D).
+    index : array of int
+        (n,), the candidate of each row.
+    sign : float
+        1, or -1 for the distance to the opposite point.
+
+    Returns
+    -------
+    PairedDistance or ChunkedChord
+    """
+    if isinstance(x, ChunkedRows):
+        return ChunkedChord(x, candidates, index, sign)
+    own = sign * array_namespace(index).take(candidates.values, index, axis=0)
+    part = x.parts[0]
+    fixed = Rows(x.values, (replace(part, constant=True),))
+    return PairedDistance(fixed, Rows(own, (Part("", own, slice(0, own.shape[0]), part.length, True),)))

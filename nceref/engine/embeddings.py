@@ -1,12 +1,14 @@
 """Inputs as rows: stacked, unbound into views, normalized; and the way back from a gradient to the inputs'."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from nceref.engine.chunks import ChunkedArray, ChunkedRows, chunked_rows
 from nceref.engine.namespaces import array_namespace, device
 from nceref.engine.scaling import excess_exponent, power_of_two, times_power
 from nceref.errors import InputError
@@ -103,6 +105,10 @@ class Rows:
         return out
 
 
+NOTHING = Rows(None, ())
+"""No rows: those of logits that are to be filled."""
+
+
 def restored(g: Array, x: Array) -> Array:
     """Rows in the shape of their input.
 
@@ -122,7 +128,7 @@ def restored(g: Array, x: Array) -> Array:
     return g[:, 0] if x.ndim == 1 else g
 
 
-def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array, Array | None]:
+def unit(x: Array, name: str, which: Callable[[int], str]) -> tuple[Array, Array, Array | None]:
     """Rows scaled to length 1, and their lengths; a zero row is refused.
 
     Parameters
@@ -131,8 +137,8 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array,
         (n, D).
     name : str
         The input, for the message.
-    samples : int, optional
-        How many samples there are where rows are views of them, view 1 first.
+    which : callable
+        The words for a row, by its number.
 
     Returns
     -------
@@ -157,14 +163,18 @@ def unit(x: Array, name: str, samples: int | None = None) -> tuple[Array, Array,
     peak = xp.max(xp.abs(x), axis=-1, keepdims=True)
     if bool(xp.any(peak == 0)):
         row = int(xp.argmax(xp.astype(peak[:, 0] == 0, xp.int8)))
-        which = f"row {row}" if samples is None else f"sample {row % samples}, view {row // samples},"
-        msg = f"`{name}` {which} is zero and has no direction; drop it, or pass normalize='none'"
+        msg = f"`{name}` {which(row)} is zero and has no direction; drop it, or pass normalize='none'"
         raise InputError(msg)
     # In units of their largest entry, neither rows of 1e200 nor of 1e-200 leave the range.
     scale = power_of_two(peak)
     rows = x / scale
     length = xp.sqrt(xp.vecdot(rows, rows, axis=-1)[:, None])
     return rows / length, length, scale
+
+
+def row_words(samples: int | None, row: int, start: int = 0) -> str:
+    """A row in a message, from `start` on; where rows are views of so many samples, view 1 first, sample and view."""
+    return f"row {start + row}" if samples is None else f"sample {start + row % samples}, view {row // samples},"
 
 
 def _flat(x: Array, first_view: bool) -> Array:
@@ -176,7 +186,7 @@ def _flat(x: Array, first_view: bool) -> Array:
     return xp.reshape(views[:1, :, :] if first_view else views, (-1, x.shape[2]))
 
 
-def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Rows:
+def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Any:
     """Stack the rows of the inputs, in order.
 
     Parameters
@@ -192,18 +202,20 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
 
     Returns
     -------
-    Rows
+    Rows or ChunkedRows
 
     Raises
     ------
     InputError
         For a row of zeros that is to be normalized.
     """
+    if isinstance(next(iter(inputs.values())), ChunkedArray):
+        return chunked_rows(normalize, first_view, **inputs)
     blocks, parts, start = [], [], 0
     for name, x in inputs.items():
         flat, length, scale = _flat(x, first_view), None, None
         if normalize == "l2":
-            flat, length, scale = unit(flat, name, x.shape[0] if x.ndim == 3 else None)
+            flat, length, scale = unit(flat, name, partial(row_words, x.shape[0] if x.ndim == 3 else None))
         blocks.append(flat)
         span = slice(start, start + flat.shape[0])
         parts.append(Part(name, x, span, length, name in constants, scale))
@@ -212,6 +224,8 @@ def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = Fa
     return Rows(values, tuple(parts))
 
 
-def given(name: str, x: Array) -> Rows:
+def given(name: str, x: Array) -> Any:
     """An input that is logits already, one row an anchor; a vector becomes one column."""
+    if isinstance(x, ChunkedArray):
+        return chunked_rows("none", False, **{name: x})
     return Rows(x if x.ndim == 2 else x[:, None], (Part(name, x, slice(0, x.shape[0])),))

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.patterns import Diagonal, Mask, PairSets, Pattern, indices, union
+from nceref.engine.patterns import Diagonal, Mask, PairSets, Pattern, indices, union, windows
 from nceref.engine.scaling import power_of_two
 from nceref.engine.tiles import View
 
@@ -29,6 +29,11 @@ class _Labelled(Pattern):
     def reordered(self, rows: Array, columns: Array) -> Self:
         """The same pattern with anchors and candidates in another order, sorted by label but for a seam."""
         return replace(self, anchors=self.anchors[rows], candidates=self.candidates[columns], is_sorted=True)
+
+    def window(self, rows: slice, columns: slice) -> Self:
+        """The same pattern over a block alone."""
+        own = windows(self.own, rows, columns)
+        return replace(self, anchors=self.anchors[rows], candidates=self.candidates[columns], own=own)
 
     def meets(self, rows: slice, columns: slice) -> bool:
         """Whether the block may hold a pair with the same label."""

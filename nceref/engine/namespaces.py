@@ -18,6 +18,9 @@ def array_namespace(first: Any, *others: Any) -> Any:
     try:
         return _KNOWN[type(first)]
     except KeyError:
+        # A chunked array has the namespace of its chunks: it is not that of its type.
+        if hasattr(first, "spans"):
+            return array_namespace(first.like)
         return _KNOWN.setdefault(type(first), array_api_compat.array_namespace(first))
 
 
@@ -49,7 +52,7 @@ def number_format(xp: Any, dtype: Any) -> Format:
 
 def device(x: Any) -> Any:
     """Where an array lives."""
-    return "cpu" if type(x) is np.ndarray else array_api_compat.device(x)
+    return "cpu" if type(x) is np.ndarray else array_api_compat.device(getattr(x, "like", x))
 
 
 def on_host(x: Any) -> bool:

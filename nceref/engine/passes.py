@@ -12,8 +12,9 @@ block (I, J) transposed. Only the blocks on and above the diagonal are visited, 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,15 @@ Terms = Mapping[str, FittedTerm]
 
 def _spans(size: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def largest_exponent(like: Array) -> float:
+    """The bound on |s| below which exp(s) needs no maximum of its row.
+
+    It is half of the range of exponents, so that a product of two exponentials, or of one with the inverse of a sum of
+    them, stays in the range as well.
+    """
+    return math.log(number_format(array_namespace(like), like.dtype).largest) / 2
 
 
 class TileCache:
@@ -97,14 +107,11 @@ class Walk:
         comparison, self.order = comparison.sorted_by_label() if self.threads else (comparison, None)
         self.logits, self.mirrored = comparison.logits, comparison.symmetric
         self.like = comparison.logits.like
-        number = number_format(array_namespace(self.like), self.like.dtype)
-        # Below this bound on |s|, exp(s) needs no maximum of its row. It is half of the range of exponents, so that a
-        # product of two exponentials, or of one with the inverse of a sum of them, stays in the range as well.
-        self.terms, self.bounded = comparison.fitted(math.log(number.largest) / 2)
+        self.terms, self.bounded = comparison.fitted(largest_exponent(self.like))
         self.shape = n, m = comparison.logits.shape
         height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
         self.rows, self.columns = _spans(n, height), _spans(m, width)
-        self.cache = TileCache(self, number.bits // 8) if keep else None
+        self.cache = TileCache(self, number_format(array_namespace(self.like), self.like.dtype).bits // 8) if keep else None
 
     def blocks(self, strips: Iterable[slice]) -> Iterator[tuple[slice, slice]]:
         """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
@@ -154,6 +161,15 @@ class Walk:
         dict
             Each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
         """
+        stats = {name: self.terms[name].statistic.finish(state) for name, state in self.states().items()}
+        if self.order is None:
+            return stats
+        # Heads and callers see the anchors in the order of the inputs: the inverse permutation.
+        back = np.argsort(self.order)
+        return {name: stat[back] for name, stat in stats.items()}
+
+    def states(self) -> dict[str, Any]:
+        """What each statistic has folded of all rows, by name; rows are in the order of the tiles."""
 
         def work(strips: Iterable[slice]) -> dict[str, dict[int, Any]]:
             # A state of every span, not of this thread's strips alone: a mirrored tile, or a term along columns, also
@@ -170,12 +186,12 @@ class Walk:
             return states
 
         shares = self.share(work)
-        stats = {name: _joined(term, [states[name] for states in shares]) for name, term in self.terms.items()}
-        if self.order is None:
-            return stats
-        # Heads and callers see the anchors in the order of the inputs: the inverse permutation.
-        back = np.argsort(self.order)
-        return {name: stat[back] for name, stat in stats.items()}
+        return {
+            name: _concatenated([
+                merged(term.statistic, [states[name][start] for states in shares]) for start in shares[0][name]
+            ])
+            for name, term in self.terms.items()
+        }
 
     def _starts(self, term: FittedTerm) -> dict[int, Any]:
         """An empty state of the term's statistic for every span of rows (or of columns)."""
@@ -269,14 +285,18 @@ def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ..
     return slopes.total()
 
 
-def _joined(term: FittedTerm, shares: list[dict[int, Any]]) -> Array:
-    """The statistic of all rows, from the states of every thread."""
-    out = []
-    for start, state in shares[0].items():
-        for other in shares[1:]:
-            state = term.statistic.merge(state, other[start])
-        out.append(term.statistic.finish(state))
-    return out[0] if len(out) == 1 else array_namespace(*out).concat(out, axis=0)
+def merged(statistic: Any, states: Sequence[Any]) -> Any:
+    """One state of some rows, from those that were folded over different candidates, in their order."""
+    return reduce(statistic.merge, states)
+
+
+def _concatenated(states: Sequence[Any]) -> Any:
+    """One state of many rows, from those of one span after another."""
+    if len(states) == 1:
+        return states[0]
+    if isinstance(states[0], tuple):
+        return tuple(_concatenated(parts) for parts in zip(*states, strict=True))
+    return array_namespace(*states).concat(list(states), axis=0)
 
 
 def statistics(plan: Plan) -> dict[str, Array]:
@@ -335,7 +355,7 @@ class Evaluation:
             Arrays in the shape of the inputs, in the dtype of the computation; floats for scalars.
         """
         total: Gradients = {}
-        slopes, exponent = self._magnified_slopes(cotangent)
+        slopes, exponent = self.magnified_slopes(cotangent)
         for walk in self.walks:
             own = {name: slopes.pop(name) for name in walk.terms if name in slopes}
             merge(total, walk.vjp(self.stats, own, exponent))
@@ -343,7 +363,7 @@ class Evaluation:
         merge(total, {name: times_power(slope, exponent) for name, slope in slopes.items()})
         return {name: as_scalar(g) for name, g in total.items()}
 
-    def _magnified_slopes(self, cotangent: Array | None) -> tuple[dict[str, Any], int]:
+    def magnified_slopes(self, cotangent: Array | None) -> tuple[dict[str, Any], int]:
         """Slopes divided by a power of two, and its exponent: tiny slopes lose digits, and gradients are linear."""
         if self.plan.anchor_weights is None and cotangent is None and not self.units:
             return self.slopes(), 0
@@ -375,9 +395,29 @@ def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
     """
     walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
     stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
+    return joined(plan, stats, reduction, [name for walk in walks if not walk.bounded for name in walk.terms], walks)
+
+
+def joined(
+    plan: Plan, stats: dict[str, Array], reduction: str, unbounded: Collection[str], walks: tuple[Walk, ...] = ()
+) -> Evaluation:
+    """The head on the statistics of all rows.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its head and its weights.
+    stats : dict
+        The statistics by name.
+    reduction : {"mean", "sum", "none"}
+        How rows become a value.
+    unbounded : collection of str
+        Those whose logits may have left the range of the dtype.
+    walks : tuple of Walk
+        What they come from, for `Evaluation.gradients`.
+    """
     # Statistics of bounded logits cannot leave the range, and are not looked through.
-    for name in [name for walk in walks if not walk.bounded for name in walk.terms]:
-        stat = stats[name]
+    for stat in (stats[name] for name in unbounded):
         if not all_finite(stat):
             # -inf is an empty row: no pair of the pattern is in it, and the head decides what that means.
             check_finite(array_namespace(stat).where(stat == -math.inf, 0.0, stat), "a logit")

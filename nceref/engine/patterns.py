@@ -14,10 +14,12 @@ Every pattern has these methods and attributes; `rows` and `columns` are the spa
     symmetric                                   with (i, j) the pattern holds (j, i), where anchors are the candidates
     sparse                                      `lines` gives all pairs, so that nothing else of a tile is touched
     overwrites                                  `cut` may write into x
+    window(rows, columns)    -> pattern         the pairs of a block, as a pattern over the block alone
 
 A block that the pattern does not cut costs nothing, and diagonals are written as lines, not as masks.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -49,6 +51,11 @@ class Diagonal(NamedTuple):
     def mirrored(self) -> "Diagonal":
         """The pairs (i + shift, i)."""
         return Diagonal(self.start + self.shift, self.stop + self.shift, -self.shift)
+
+    def window(self, rows: slice, columns: slice) -> "Diagonal":
+        """The pairs of a block, counted from its corner."""
+        start, stop = (min(max(at, rows.start), rows.stop) - rows.start for at in (self.start, self.stop))
+        return Diagonal(start, stop, self.shift + rows.start - columns.start)
 
     def line(self, view: View) -> Line | None:
         """The pairs inside a view: a step of one row and one column is one stride through the flat tile."""
@@ -82,12 +89,21 @@ class Index:
         """Whether the block may hold one of the pairs: always, since only the array itself could say no."""
         return True
 
+    def window(self, rows: slice, columns: slice) -> "Index":
+        """The pairs of a block, counted from its corner; an index outside of it meets no column."""
+        return Index(self.index[rows] - columns.start)
+
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         """True on the pairs."""
         return self.index[rows][:, None] == indices(columns, s)[None, :]
 
 
 PairSets = tuple[Diagonal | Index, ...]
+
+
+def windows(pair_sets: Iterable[Diagonal | Index], rows: slice, columns: slice) -> PairSets:
+    """The sets of pairs of a block, counted from its corner; those without a pair in it are left out."""
+    return tuple(pairs.window(rows, columns) for pairs in pair_sets if pairs.touches(rows, columns))
 
 
 @lru_cache
@@ -131,6 +147,9 @@ class Pattern:
 
     def touches(self, rows: slice, columns: slice) -> bool:
         return True
+
+    def window(self, rows: slice, columns: slice) -> Any:
+        return self
 
     def weight(self, rows: slice, columns: slice) -> Array:
         return None
@@ -189,6 +208,10 @@ class _PairPattern(Pattern):
         diagonal = all(isinstance(pairs, Diagonal) for pairs in self.pair_sets)
         object.__setattr__(self, "diagonal", diagonal)
         object.__setattr__(self, "symmetric", diagonal and _is_symmetric(self.pair_sets))
+
+    def window(self, rows: slice, columns: slice) -> Any:
+        """The pattern of the pairs of a block."""
+        return type(self)(windows(self.pair_sets, rows, columns))
 
     def lines(self, view: View) -> list[Line]:
         """The diagonals among the sets, as lines of the view."""

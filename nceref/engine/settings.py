@@ -56,7 +56,8 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
             variable.reset(token)
 
 
-def _chosen(name: str) -> int | None:
+def chosen(name: str) -> int | None:
+    """What `config` set, None for the default."""
     value: int | None = _SETTINGS[name][0].get()
     return value
 
@@ -75,7 +76,7 @@ def block_shape(n: int, m: int, like: Any, whole_rows: bool, square: bool = Fals
     square : bool
         Whether blocks are mirrored, which only square ones are.
     """
-    block = _chosen("block") or _fitting(free_bytes(like), number_format(array_namespace(like), like.dtype).bits // 8)
+    block = chosen("block") or _fitting(free_bytes(like), number_format(array_namespace(like), like.dtype).bits // 8)
     # Every thread gets a strip, however few the anchors are.
     height = min(block, -(-n // max(threads_for(n * m, like), 1)))
     if whole_rows:
@@ -108,17 +109,17 @@ def threads_for(pairs: int, like: Any) -> int:
 
 def cache_limit(like: Any) -> int:
     """Bytes of tiles that may be kept between the passes."""
-    chosen = _chosen("keep")
-    if chosen is not None:
-        return chosen
+    limit = chosen("keep")
+    if limit is not None:
+        return limit
     free = free_bytes(like)
     return 64 << 20 if free is None else free // 4
 
 
 def thread_count() -> int:
     """Threads that share a large batch."""
-    chosen = _chosen("threads")
-    return _default_threads(os.environ.get("NCEREF_THREADS")) if chosen is None else chosen
+    threads = chosen("threads")
+    return _default_threads(os.environ.get("NCEREF_THREADS")) if threads is None else threads
 
 
 @cache

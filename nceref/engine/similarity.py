@@ -7,6 +7,10 @@ Every kind of logits, here and in `distances`, has these.
     bound                  no |s_ij| is larger
     like                   an array of the library, dtype and device of the logits
     block(rows, columns)   -> (rows, columns)   a fresh array of logits
+    sides                  (rows, ...)          what is compared
+    paired                                      row i is compared with row i, or with everything that there is, alone
+    window(rows, columns)  -> logits            the same over a block, without what is compared
+    filled(*rows)          -> logits            the same of these rows
     gradient(mirrored)     -> accumulator       takes slopes block by block, returns gradients by input name
 
 An accumulator has `add(rows, columns, g)` for a block g = d value / d logits, `fork` and `join` for threads, and
@@ -21,7 +25,8 @@ from functools import cached_property
 from typing import Any
 
 from nceref.engine.arrays import check_finite
-from nceref.engine.embeddings import Gradients, Rows, merge
+from nceref.engine.chunks import ChunkedRows
+from nceref.engine.embeddings import NOTHING, Gradients, Rows, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.scaling import shifted, times_power
 
@@ -176,6 +181,13 @@ class Accumulator:
         return grads
 
 
+def offset_of(offset: Offset | None, columns: slice) -> Offset | None:
+    """The offset of some candidates."""
+    if offset is None or isinstance(offset.value, float):
+        return offset
+    return replace(offset, value=offset.value[columns])
+
+
 def _shifted(s: Array, offset: Offset | None, columns: slice) -> Array:
     """The fresh array s with the offset added in place."""
     if offset is not None:
@@ -219,10 +231,21 @@ class Dot:
     candidates: Rows
     factor: Factor = ONE
     offset: Offset | None = None
+    paired = False
 
     @property
     def symmetric(self) -> bool:
         return self.anchors is self.candidates and self.offset is None
+
+    @property
+    def sides(self) -> tuple[Rows, Rows]:
+        return self.anchors, self.candidates
+
+    def window(self, rows: slice, columns: slice) -> "Dot":
+        return replace(self, anchors=NOTHING, candidates=NOTHING, offset=offset_of(self.offset, columns))
+
+    def filled(self, *rows: Rows) -> "Dot":
+        return replace(self, anchors=rows[0], candidates=rows[-1])
 
     @property
     def exponents(self) -> tuple[int, int]:
@@ -329,6 +352,17 @@ class Given:
     factor: Factor = ONE
     offset: Offset | None = None
     symmetric = False
+    paired = True
+
+    @property
+    def sides(self) -> tuple[Rows]:
+        return (self.source,)
+
+    def window(self, rows: slice, columns: slice) -> "Given":
+        return replace(self, source=NOTHING)
+
+    def filled(self, *rows: Rows) -> "Given":
+        return replace(self, source=rows[0])
 
     @property
     def scale(self) -> float:
@@ -337,6 +371,8 @@ class Given:
 
     @cached_property
     def bound(self) -> float:
+        if isinstance(self.source, ChunkedRows):
+            return math.inf
         xp = array_namespace(self.like)
         return self.scale * float(xp.max(xp.abs(self.source.balanced[0]))) + _largest(self.offset)
 

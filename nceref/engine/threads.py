@@ -54,6 +54,11 @@ def _controller() -> Any:
 _blas = _Blas()
 
 
+def one_blas_thread() -> _Blas:
+    """Within it, products of matrices run on one thread of BLAS."""
+    return _blas
+
+
 def _start_over() -> None:
     """A forked child has the pool but none of its threads, and would wait for them for ever."""
     _pool.cache_clear()

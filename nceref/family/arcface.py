@@ -6,10 +6,9 @@ cos(theta + m) rises again for theta > pi - m; `fallback` names what happens the
 """
 
 import math
-from dataclasses import replace
 
-from nceref.engine.distances import PairedDistance
-from nceref.engine.embeddings import Part, Rows
+from nceref.engine.chunks import ChunkedRows
+from nceref.engine.distances import chord
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.layouts import two_towers
@@ -50,18 +49,13 @@ def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallbac
         _check_lengths(logits)
     own = (Index(target),)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
-    x = logits.anchors
-    w = array_namespace(target).take(logits.candidates.values, target, axis=0)
-    span = slice(0, w.shape[0])
-    near, far = (Rows(sign * w, (Part("class_weights", w, span, x.parts[0].length, True),)) for sign in (1.0, -1.0))
     # Chords carry no gradient: the head returns all of it as a slope by the target's cosine.
-    fixed = Rows(x.values, (replace(x.parts[0], constant=True),))
+    near, far = (chord(*logits.sides, target, sign) for sign in (1.0, -1.0))
     chords = (
-        Comparison(PairedDistance(fixed, near), {"chord": Term(Sum(), Everyone())}),
-        Comparison(PairedDistance(fixed, far), {"antichord": Term(Sum(), Everyone())}),
+        Comparison(near, {"chord": Term(Sum(), Everyone())}),
+        Comparison(far, {"antichord": Term(Sum(), Everyone())}),
     )
-    xp = array_namespace(w)
-    missing = 0.0 if normalize == "l2" else 2 - xp.sum(x.values * x.values, axis=1) - xp.sum(w * w, axis=1)
+    missing = 0.0 if normalize == "l2" else 2 - _squares(near.x) - _squares(near.y)
     return Plan((Comparison(logits, terms), *chords), _head(margin, scale, fallback, missing), constant=scale, shown=1)
 
 
@@ -95,8 +89,16 @@ def _head(margin, scale, fallback, missing) -> Head:
     return head
 
 
+def _squares(rows):
+    """Squared lengths of rows."""
+    return array_namespace(rows.values).sum(rows.values * rows.values, axis=1)
+
+
 def _check_lengths(logits):
     """Without normalization the rows must not be longer than 1, or their products are no cosines."""
+    if isinstance(logits.anchors, ChunkedRows):
+        msg = "arcface of arrays in chunks needs normalize='l2', got 'none': lengths are measured in whole arrays"
+        raise InputError(msg)
     xp = array_namespace(logits.like)
     for side in (logits.anchors, logits.candidates):
         # Numbers of float32 are as near to length 1 as that format comes, in whatever format they are given.

@@ -1,0 +1,135 @@
+"""From a caller's arrays in chunks to a bound loss that has not read them."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nceref.engine.arguments import bind
+from nceref.engine.arrays import promoted
+from nceref.engine.chunks import ChunkedArray
+from nceref.engine.plan import Plan
+from nceref.errors import InputError
+from nceref.spec import Array, Loss
+
+
+def is_chunked(x: Any) -> bool:
+    """Whether an object is an array of Dask; nothing is imported for it."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(x, module.Array)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedLoss:
+    """A declaration with checked arguments, of which matrices are chunks that were not read.
+
+    Attributes
+    ----------
+    loss : Loss
+    arguments : mapping
+        Every parameter by name: matrices as `ChunkedArray`, all else as in memory.
+    arrays : mapping
+        The matrices as arrays of Dask, in chunks of whole rows.
+    given : mapping
+        The same in the chunks that the caller chose.
+    """
+
+    loss: Loss
+    arguments: Mapping[str, Any]
+    arrays: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Who is compared with whom, in the format that computes."""
+        plan: Plan = self.loss.plan(**promoted(self.arguments))
+        return plan
+
+    @cached_property
+    def dtype(self) -> Any:
+        """Of the computation."""
+        return next(x.dtype for x in promoted(self.arguments).values() if isinstance(x, ChunkedArray))
+
+    @cached_property
+    def like(self) -> Any:
+        """An array by library and dtype of the computation."""
+        return next(iter(self.plan.comparisons)).logits.like
+
+    def parameter(self, name: str) -> Array:
+        """The declaration of an array."""
+        return next(p for p in self.loss.parameters if isinstance(p, Array) and p.name == name)
+
+
+def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ChunkedLoss:
+    """Check the arguments of a loss of which at least one is an array of Dask.
+
+    Vectors, one number a row, and tables of weights are read now; matrices of rows are not.
+
+    Parameters
+    ----------
+    loss : Loss
+    args, kwargs : tuple, mapping
+        Its arguments by position and by name.
+
+    Raises
+    ------
+    InputError
+        For an argument that the loss refuses, as far as shape and dtype tell; for sizes that Dask does not know.
+    """
+    positional = [p.name for p in loss.parameters if getattr(p, "positional", False)]
+    named = dict(zip(positional, args, strict=False)) | dict(kwargs)
+    matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1 and p.like != "mask"}
+    given = {name: x for name, x in named.items() if name in matrices and _is_matrix(name, x)}
+    arrays = _aligned({name: matrices[name] for name in given}, given)
+    read = {name: np.asarray(x) if is_chunked(x) else x for name, x in named.items() if name not in arrays}
+    described = {name: _described(name, x) for name, x in arrays.items()}
+    values = {**named, **read, **described}
+    rest = tuple(args[len(positional) :])
+    by_name = {name: x for name, x in values.items() if x is not None or name in kwargs}
+    bound = bind(loss, tuple(by_name.pop(name) for name in positional[: len(args)] if name in by_name) + rest, by_name)
+    return ChunkedLoss(loss, bound, arrays, given)
+
+
+def _is_matrix(name: str, x: Any) -> bool:
+    if is_chunked(x) and any(np.isnan(size) for size in x.shape):
+        msg = f"`{name}` has chunks of unknown size; call {name}.compute_chunk_sizes() first"
+        raise InputError(msg)
+    return is_chunked(x) or getattr(x, "ndim", 0) > 1
+
+
+def _aligned(parameters: Mapping[str, Array], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Chunks of whole rows, the same for all arrays with equally many of the same letter."""
+    import dask.array as da
+
+    rows: dict[str, tuple[int, ...]] = {}
+    for name, x in given.items():
+        if is_chunked(x) and x.ndim:
+            rows.setdefault(parameters[name].shape[0], x.chunks[0])
+    out = {}
+    for name, x in given.items():
+        chunks = rows.get(parameters[name].shape[0], (x.shape[0],))
+        # Another size is refused later, with the words of that.
+        first = chunks if sum(chunks) == x.shape[0] else (x.shape[0],)
+        whole = (first, *((size,) for size in x.shape[1:]))
+        out[name] = x.rechunk(whole) if is_chunked(x) else da.from_array(x, chunks=whole)
+    return out
+
+
+def _described(name: str, x: Any) -> ChunkedArray:
+    ends = np.cumsum(x.chunks[0]).tolist()
+    spans = tuple(slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True))
+    like = x._meta if x._meta.ndim else np.empty(0, x.dtype)
+    return ChunkedArray(name, tuple(map(int, x.shape)), x.dtype, spans, like)
+
+
+def vectors_alone(loss: Loss) -> bool:
+    """Whether all arrays of a loss are vectors, which are read."""
+    return not any(isinstance(p, Array) and len(p.shape) > 1 for p in loss.parameters)
+
+
+def any_chunked(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an argument is an array of Dask."""
+    return "dask.array" in sys.modules and any(is_chunked(x) for x in (*args, *kwargs.values()))

@@ -1,0 +1,188 @@
+"""A graph computed: here, or by the cluster of the caller's client; with one clear error where it ends early."""
+
+import sys
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from nceref.chunked import tasks
+from nceref.chunked.arguments import ChunkedLoss, chunked_loss
+from nceref.chunked.graph import Graph
+from nceref.engine.arguments import checked_cotangent, choose_reduction
+from nceref.engine.arrays import RangeError
+from nceref.errors import ClusterError, InputError
+from nceref.spec import Loss
+
+
+def value(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, compute: bool) -> Any:
+    """The value of a loss of arrays in chunks; parameters and errors as for `value_and_grad`."""
+    bound, graph = _graph(loss, args, kwargs, reduction)
+    lazy = _Collections(bound, graph, graph.head(None), {}).value(reduction)
+    return _finished(bound, lazy, {})[0] if compute else lazy
+
+
+def value_and_grad(
+    loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, cotangent: Any, compute: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Value and gradients of a loss of arrays in chunks.
+
+    Parameters
+    ----------
+    loss : Loss
+    args, kwargs : tuple, mapping
+        Its arguments by position and by name, at least one an array of Dask.
+    reduction : {"mean", "sum", "none"}
+        How rows become a value.
+    cotangent : array or None
+        One number a row, with "none".
+    compute : bool
+        Whether the value is a number, and gradients are arrays whose chunks are there; else all are collections of
+        Dask that nothing has computed.
+
+    Returns
+    -------
+    value : float or array
+    grad : dict
+        Of each input that is in chunks, an array of Dask in the same chunks; of a scalar, a float.
+
+    Raises
+    ------
+    InputError
+        For an argument that the loss cannot take; the entries of chunks are looked at where they are computed.
+    ClusterError
+        If workers or their scheduler are lost for good.
+    """
+    bound, graph = _graph(loss, args, kwargs, reduction)
+    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, cotangent))
+    collections = _Collections(bound, graph, head, graph.gradients(head))
+    lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
+    return _finished(bound, lazy, grads) if compute else (lazy, grads)
+
+
+def _graph(loss: Loss, args: Any, kwargs: Any, reduction: str) -> tuple[ChunkedLoss, Graph]:
+    bound = chunked_loss(loss, args, kwargs)
+    return bound, Graph(bound, choose_reduction(loss, reduction))
+
+
+class _Collections:
+    """What Dask computes, over a graph with all of its tasks.
+
+    Parameters
+    ----------
+    bound : ChunkedLoss
+    graph : Graph
+    head : hashable
+        The task of the head.
+    keys : mapping
+        The tasks of the gradients, as `Graph.gradients` returns them.
+    """
+
+    def __init__(
+        self, bound: ChunkedLoss, graph: Graph, head: Hashable, keys: Mapping[str, Mapping[Hashable, Hashable]]
+    ) -> None:
+        from dask.highlevelgraph import HighLevelGraph
+
+        self.bound, self.name, self.head, self.keys = bound, graph.name, head, keys
+        arrays = list(bound.arrays.values())
+        self.graph = HighLevelGraph.from_collections(graph.name, graph.tasks, dependencies=arrays)
+
+    def _with(self, name: str, layer: Mapping[Hashable, Any]) -> Any:
+        from dask.highlevelgraph import HighLevelGraph
+
+        return HighLevelGraph({**self.graph.layers, name: layer}, {**self.graph.dependencies, name: {self.name}})
+
+    def value(self, reduction: str) -> Any:
+        """The value: an array of one number; rows, whose shape is the head's, as one object."""
+        import dask.array as da
+        from dask.delayed import Delayed
+
+        name = f"{self.name}-value"
+        if reduction == "none":
+            return Delayed(name, self._with(name, {name: (tasks.value_of, self.head)}))
+        graph = self._with(name, {(name,): (tasks.value_of, self.head)})
+        return da.Array(graph, name, (), dtype=self.bound.dtype)
+
+    def gradient(self, name: str) -> Any:
+        """The gradient by one input; by one in chunks, in those of the caller."""
+        import dask.array as da
+
+        own, x, keys = f"{self.name}-by-{name}", self.bound.arguments[name], self.keys[name]
+        if name not in self.bound.arrays:
+            shape = getattr(x, "shape", ())
+            graph = self._with(own, {(own, *(0 for _ in shape)): keys[()]})
+            return da.Array(graph, own, tuple((n,) for n in shape), dtype=getattr(x, "dtype", float))
+        array, given = self.bound.arrays[name], self.bound.given[name]
+        rest = [0] * (array.ndim - 1)
+        graph = self._with(own, {(own, chunk, *rest): key for chunk, key in keys.items()})
+        grad = da.Array(graph, own, array.chunks, dtype=x.dtype, meta=array._meta)
+        return grad.rechunk(given.chunks) if hasattr(given, "chunks") else grad
+
+
+def _finished(bound: ChunkedLoss, lazy: Any, grads: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The value as a number or rows, and gradients: arrays of Dask whose chunks are there, numbers, arrays in memory."""
+    with _one_error(bound):
+        value, *computed = _persisted([lazy, *grads.values()])
+        out = dict(zip(grads, computed, strict=True))
+        in_chunks = {name for name in out if hasattr(bound.given.get(name), "chunks")}
+        return _held(value), {name: x if name in in_chunks else _held(x) for name, x in out.items()}
+
+
+def _held(x: Any) -> Any:
+    """What a collection holds; a float where it is one number."""
+    held = x.compute()
+    return float(held) if getattr(held, "shape", None) == () else held
+
+
+def _persisted(collections: list[Any]) -> list[Any]:
+    """The collections with everything computed; a cluster's tasks are given up where the caller is interrupted."""
+    import dask
+
+    client = _client()
+    if client is None:
+        from dask.diagnostics import ProgressBar
+
+        with ProgressBar() if sys.stderr.isatty() else nullcontext():
+            return list(dask.persist(*collections))
+    from distributed import futures_of, progress, wait
+
+    persisted = client.persist(collections)
+    try:
+        if sys.stderr.isatty():
+            progress(persisted)
+        wait(persisted)
+        for future in futures_of(persisted):
+            if future.status == "error":
+                future.result()
+    except BaseException:
+        client.cancel(persisted, force=True)
+        raise
+    return list(persisted)
+
+
+def _client() -> Any:
+    """The client that Dask computes with, None where it is a local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _one_error(bound: ChunkedLoss) -> Iterator[None]:
+    """Within it, what workers raise is raised as it would be in memory, and what they die of as a `ClusterError`."""
+    try:
+        yield
+    except RangeError as error:
+        given = "float64 arrays" if str(error).endswith("float32") else "a larger temperature or smaller rows"
+        msg = f"{error}: pass {given}"
+        raise InputError(msg) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "distributed":
+            raise
+        msg = f"the cluster gave up on {bound.loss.name}: {error}; see the logs of its workers, or pass smaller chunks"
+        raise ClusterError(msg) from error

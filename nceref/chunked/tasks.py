@@ -1,0 +1,304 @@
+"""What a worker does: one function for each kind of task, of arrays that another task left.
+
+No task writes into what it was given: a task that is done again, on another worker, finds it as it was.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from nceref.engine.arrays import check_entries, check_finite
+from nceref.engine.embeddings import Part, Rows, row_words, unit
+from nceref.engine.namespaces import array_namespace, as_scalar
+from nceref.engine.passes import joined, merged
+from nceref.engine.plan import Plan
+from nceref.engine.scaling import times_power
+from nceref.engine.settings import config
+from nceref.engine.threads import one_blas_thread
+from nceref.engine.windows import Window, fold, pull
+from nceref.errors import InputError
+from nceref.spec import Array as Declared
+
+Array = Any
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A function as a task: with one thread of its own and of BLAS, the caller's block size, and no warnings of NumPy.
+
+    Attributes
+    ----------
+    function : callable
+    block : int or None
+        As of `nceref.config`.
+    """
+
+    function: Callable[..., Any]
+    block: int | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        with np.errstate(all="ignore"), one_blas_thread(), config(threads=1, block=self.block):
+            return self.function(*args)
+
+
+def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any, chunk: Array) -> Rows:
+    """The rows of one view of a chunk, checked, in the dtype of the computation, and normalized.
+
+    Parameters
+    ----------
+    parameter : Array
+        The declaration of the input.
+    view : int
+        0 for (n, D).
+    normalize : {"l2", "none"}
+        Whether each row is scaled to length 1.
+    start : int
+        The number of the first row among all.
+    dtype : dtype
+        Of the computation.
+    chunk : array
+        (n, D) or (n, V, D).
+    """
+    x = chunk if chunk.ndim == 2 else chunk[:, view, :]
+    check_entries(parameter, x, start)
+    x = array_namespace(x).astype(x, dtype, copy=False)
+    length = scale = None
+    if normalize == "l2":
+        words = partial(row_words, None, start=start) if chunk.ndim == 2 else partial(_view_words, view, start)
+        x, length, scale = unit(x, parameter.name, words)
+    return Rows(x, (Part(parameter.name, x, slice(0, x.shape[0]), length, False, scale),))
+
+
+def _view_words(view: int, start: int, row: int) -> str:
+    return f"sample {start + row}, view {view},"
+
+
+def first_row(rows: Rows) -> Array:
+    """The row that distances are measured from."""
+    return rows.values[:1, :]
+
+
+def fold_window(window: Window, has_origin: bool, rows: Any) -> Any:
+    """States of a window; the origin comes last."""
+    return fold(window, tuple(rows[: len(rows) - has_origin]), rows[-1] if has_origin else None)
+
+
+def merge_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Sequence[Any]) -> dict[str, Any]:
+    """One state of each statistic of a piece, from those of several windows, in their order.
+
+    Parameters
+    ----------
+    statistics : mapping
+        By name.
+    sides : sequence of str
+        Under which each part has the states of the piece.
+    parts : sequence of dict
+        What `fold_window` and this function returned.
+
+    Returns
+    -------
+    dict
+        The states under "rows".
+    """
+    states = [part[side] for side, part in zip(sides, parts, strict=True)]
+    own = {name: [state[name] for state in states if name in state] for name in statistics}
+    return {"rows": {name: merged(statistics[name], several) for name, several in own.items() if several}}
+
+
+def finish_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Sequence[Any]) -> dict[str, Array]:
+    """The statistics of a piece by name; parameters as for `merge_states`."""
+    states = merge_states(statistics, sides, parts)["rows"]
+    return {name: statistics[name].finish(state) for name, state in states.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """What the head of a loss gave: the value, and what the second pass needs.
+
+    Attributes
+    ----------
+    value : float or array
+    stats : dict
+        Statistics of all rows by name.
+    slopes : dict
+        D value / d statistic by name, and / d scalar where the head reads one; divided by 2^exponent.
+    exponent : int
+    """
+
+    value: Any
+    stats: dict[str, Array]
+    slopes: dict[str, Any]
+    exponent: int
+
+
+def head(
+    plan: Plan, reduction: str, unbounded: tuple[str, ...], cotangent: Callable[[Array], Array] | None, parts: Any
+) -> Head:
+    """Value and slopes, from the statistics of all pieces in their order.
+
+    Parameters
+    ----------
+    plan : Plan
+        Without comparisons.
+    reduction : {"mean", "sum", "none"}
+    unbounded : tuple of str
+        Statistics whose logits may have left the range.
+    cotangent : callable or None
+        From the rows to the checked cotangent.
+    parts : list of dict
+        Statistics by name, of one piece after another.
+    """
+    names = dict.fromkeys(name for part in parts for name in part)
+    stats = {name: _stacked([part[name] for part in parts if name in part]) for name in names}
+    evaluation = joined(plan, stats, reduction, unbounded)
+    value = evaluation.value(reduction)
+    slopes, exponent = evaluation.magnified_slopes(None if cotangent is None else cotangent(evaluation.rows))
+    return Head(value, stats, slopes, exponent)
+
+
+def _stacked(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else array_namespace(*parts).concat(parts, axis=0)
+
+
+def value_of(result: Head) -> Any:
+    """The value: rows, or an array of one number."""
+    return result.value if hasattr(result.value, "shape") else np.asarray(result.value)
+
+
+def cut(names: tuple[str, ...], span: slice, result: Head) -> dict[str, tuple[Array, Array]]:
+    """Statistics and slopes of a piece."""
+    return {
+        name: (result.stats[name][span, ...], result.slopes[name][span, ...])
+        for name in names
+        if name in result.slopes
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Gradients that a chain of windows has added up.
+
+    Attributes
+    ----------
+    by_rows : array or None
+        By the rows of a piece.
+    others : dict
+        By scalars and by offsets of columns, by name and first column.
+    """
+
+    by_rows: Array | None
+    others: dict[tuple[str, int], Any]
+
+    def plus(self, by_rows: Array | None, others: Mapping[tuple[str, int], Any]) -> "Sums":
+        """With what one window adds; the arrays that were there stay as they are."""
+        rows = by_rows if self.by_rows is None else self.by_rows if by_rows is None else self.by_rows + by_rows
+        both = {key: self.others[key] + x if key in self.others else x for key, x in others.items()}
+        return Sums(rows, {**self.others, **both})
+
+
+NO_SUMS = Sums(None, {})
+
+
+def pull_window(window: Window, has_origin: bool, wanted: tuple[bool, ...], rows: Any, slopes: Any, sums: Any) -> Any:
+    """The chains of a window's pieces, one link longer.
+
+    Parameters
+    ----------
+    window : Window
+    has_origin : bool
+        Whether the last of the rows is the origin of distances.
+    wanted : tuple of bool
+        Which pieces get a gradient.
+    rows : list of Rows
+        Of the pieces.
+    slopes : list of dict
+        Of the anchors' piece, and of the candidates'.
+    sums : list of Sums or None
+        What the chains have so far; one for each piece.
+
+    Returns
+    -------
+    tuple of Sums
+    """
+    origin = rows[-1] if has_origin else None
+    own = tuple(rows[: len(rows) - has_origin])
+    by_rows, others = pull(window, own, dict(zip(("rows", "columns"), slopes, strict=False)), origin)
+    so_far = [x or NO_SUMS for x in sums]
+    return tuple(
+        so_far[side].plus(by_rows[side] if wanted[side] else None, others if side == 0 else {})
+        for side in range(len(by_rows))
+    )
+
+
+def pick(side: int, chains: tuple[Sums, ...]) -> Sums:
+    """The chain of one piece."""
+    return chains[side]
+
+
+def others_of(sums: Sums) -> dict[tuple[str, int], Any]:
+    """Gradients by all but rows."""
+    return sums.others
+
+
+def input_gradient(
+    name: str, shape: tuple[int, ...], views: tuple[int, ...], dtype: Any, result: Head, rows: Any, sums: Any
+) -> Array:
+    """The gradient by one chunk of an input.
+
+    Parameters
+    ----------
+    name : str
+        The input.
+    shape : tuple of int
+        Of the chunk.
+    views : tuple of int
+        The view that each piece holds.
+    dtype : dtype
+        Of the input.
+    result : Head
+        Its exponent comes last: tiny gradients keep their digits.
+    rows : list of Rows
+        The pieces that the chunk was made into.
+    sums : list of list of Sums
+        The chains of each piece.
+    """
+    like = rows[0].values
+    xp = array_namespace(like)
+    total = xp.zeros(shape, dtype=like.dtype, device=like.device if hasattr(like, "device") else None)
+    for piece, view, chains in zip(rows, views, sums, strict=True):
+        ended = [chain.by_rows for chain in chains if chain is not None and chain.by_rows is not None]
+        if not ended:
+            continue
+        # A fresh array: the way back through the normalization uses it up.
+        own = piece.vjp(sum(ended[1:], start=1.0 * ended[0]), result.exponent)[name]
+        if len(shape) == 2:
+            total += own
+        else:
+            total[:, view, :] += own
+    grad = xp.astype(total, dtype, copy=False)
+    check_finite(grad, f"the gradient of `{name}`")
+    return grad
+
+
+def other_gradient(name: str, dtype: Any, result: Head, sums: Any) -> Array:
+    """The gradient by a scalar, or by an offset of the columns: what the head and all chains have of it."""
+    total: dict[int, Any] = {}
+    for others in sums:
+        for (key, start), grad in others.items():
+            if key == name:
+                total[start] = total[start] + grad if start in total else grad
+    parts = [total[start] for start in sorted(total)]
+    if dtype is None:
+        # Of a scalar every window has a share, whatever its columns are.
+        grad = as_scalar(sum(parts, start=result.slopes.get(name, 0.0)))
+    else:
+        grad = _stacked(parts).astype(dtype, copy=False)
+    grad = times_power(grad, result.exponent)
+    check_finite(grad, f"the gradient of `{name}`")
+    return np.asarray(grad)

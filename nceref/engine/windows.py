@@ -1,0 +1,177 @@
+"""Comparisons of rows in chunks, cut into windows: what one chunk of anchors and one of candidates give by themselves.
+
+A window is a small comparison with its own plan of statistics. It is filled with the rows of its two pieces, folded to
+states that merge with those of other windows, and later pulled back to gradients that add up. Where the logits of a
+comparison are symmetric, a window off the diagonal stands for its mirror image as well, as tiles do in `passes`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nceref.engine.chunks import ChunkedRows
+from nceref.engine.embeddings import Part, Rows
+from nceref.engine.passes import Walk, largest_exponent
+from nceref.engine.plan import Comparison
+from nceref.engine.statistics import FittedTerm
+from nceref.errors import InputError
+
+Array = Any
+MIRRORED = "mirrored "
+"""Begins the names of terms of the mirror image of a window."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A comparison of one piece of the anchors with one of the candidates.
+
+    Attributes
+    ----------
+    logits : Dot, Given, SquaredDistance, PairedDistance or ChunkedChord
+        Without rows, until it is filled.
+    terms : mapping of str to FittedTerm
+        With patterns over the window alone. Those along columns give statistics of the candidates' piece.
+    bounded : bool
+        Whether exponentials stay in the range, as of `Comparison.fitted`.
+    pieces : tuple of int
+        Which piece of each side of the logits.
+    start : int
+        The first column.
+    """
+
+    logits: Any
+    terms: Mapping[str, FittedTerm]
+    bounded: bool
+    pieces: tuple[int, ...]
+    start: int
+    whole_rows = False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether s_ij = s_ji within the window."""
+        return bool(self.logits.symmetric)
+
+    def fitted(self, most: float) -> tuple[Mapping[str, FittedTerm], bool]:
+        """The terms: all windows have the same statistics, or their states would not merge."""
+        return self.terms, self.bounded
+
+    def sorted_by_label(self) -> tuple["Window", None]:
+        """Rows of a window keep their order."""
+        return self, None
+
+
+def windows(comparison: Comparison) -> Iterator[Window]:
+    """The windows of a comparison that one of its terms touches, and at least one of each piece of the anchors.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Of rows in chunks.
+
+    Raises
+    ------
+    InputError
+        For a pattern that has to see whole rows.
+    """
+    logits = comparison.logits
+    if comparison.whole_rows:
+        msg = "negatives are chosen from whole rows, which arrays in chunks do not have; pass arrays in memory"
+        raise InputError(msg)
+    fitted, bounded = comparison.fitted(largest_exponent(logits.like))
+    for pieces, rows, columns in _places(logits):
+        twin = logits.symmetric and pieces[0] != pieces[1]
+        terms = dict(_cut(fitted, rows, columns))
+        if twin:
+            mirrored = _cut({name: term._replace(along="columns") for name, term in fitted.items()}, rows, columns)
+            terms |= {f"{MIRRORED}{name}": term for name, term in mirrored}
+        if terms:
+            yield Window(logits.window(rows, columns), terms, bounded, pieces, columns.start)
+
+
+def _places(logits: Any) -> Iterator[tuple[tuple[int, ...], slice, slice]]:
+    """Pieces of each side, rows and columns of the windows; of two mirrored ones, the upper."""
+    first, last = logits.sides[0], logits.sides[-1]
+    for i, rows in enumerate(first.values.spans):
+        if logits.paired:
+            yield tuple(_paired(side, i) for side in logits.sides), rows, slice(0, logits.shape[1])
+        else:
+            for j, columns in enumerate(last.values.spans):
+                if not (logits.symmetric and j < i):
+                    yield (i, j), rows, columns
+
+
+def _paired(side: ChunkedRows, piece: int) -> int:
+    """The piece with the same rows; a side in one piece is given to all."""
+    return piece if len(side.pieces) > 1 else 0
+
+
+def _cut(terms: Mapping[str, FittedTerm], rows: slice, columns: slice) -> Iterator[tuple[str, FittedTerm]]:
+    """The terms that touch a window, with patterns over it alone."""
+    for name, term in terms.items():
+        own = (rows, columns) if term.along == "rows" else (columns, rows)
+        if term.pattern.touches(*own):
+            yield name, term._replace(pattern=term.pattern.window(*own))
+
+
+def fold(window: Window, rows: tuple[Rows, ...], origin: Array | None = None) -> dict[str, dict[str, Any]]:
+    """The first pass over a window.
+
+    Parameters
+    ----------
+    window : Window
+    rows : tuple of Rows
+        Of its pieces; the same object twice where they are one.
+    origin : array, optional
+        (1, D), for squared distances.
+
+    Returns
+    -------
+    dict
+        States by name, under "rows" those of the anchors' piece, under "columns" those of the candidates'.
+    """
+    states: dict[str, dict[str, Any]] = {"rows": {}, "columns": {}}
+    for name, state in Walk(_filled(window, rows, origin), keep=False).states().items():
+        states[window.terms[name].along][name.removeprefix(MIRRORED)] = state
+    return states
+
+
+Slopes = Mapping[str, tuple[Array, Array]]
+"""By name the statistic of a piece, and d value / d statistic."""
+
+
+def pull(
+    window: Window, rows: tuple[Rows, ...], slopes: Mapping[str, Slopes], origin: Array | None = None
+) -> tuple[list[Array | None], dict[tuple[str, int], Any]]:
+    """The second pass over a window.
+
+    Parameters
+    ----------
+    window, rows, origin
+        As for `fold`.
+    slopes : mapping
+        Of the anchors' piece under "rows", of the candidates' under "columns".
+
+    Returns
+    -------
+    by_rows : list of array or None
+        Gradient by the rows of each piece; None where there is none, or where an earlier one is the same piece.
+    others : dict
+        Gradients by scalars, and by offsets of columns, by name and first column.
+    """
+    own = {name: slopes[term.along].get(name.removeprefix(MIRRORED)) for name, term in window.terms.items()}
+    known = {name: pair for name, pair in own.items() if pair is not None}
+    if not known:
+        return [None] * len(rows), {}
+    walk = Walk(_filled(window, rows, origin), keep=False)
+    grads = walk.vjp({name: pair[0] for name, pair in known.items()}, {name: pair[1] for name, pair in known.items()})
+    by_rows = [grads.pop(str(side), None) for side in range(len(rows))]
+    return by_rows, {(name, window.start): grad for name, grad in grads.items()}
+
+
+def _filled(window: Window, rows: tuple[Rows, ...], origin: Array | None) -> Window:
+    """The window with its rows, taken as they are: the way back through the normalization comes last, and once."""
+    plain = [Rows(r.values, (Part(str(i), r.values, slice(0, r.values.shape[0])),)) for i, r in enumerate(rows)]
+    if len(rows) == 2 and rows[0] is rows[1]:
+        plain[1] = plain[0]
+    seen_from = {} if origin is None else {"origin": origin}
+    return replace(window, logits=window.logits.filled(*plain, **seen_from))
