@@ -92,7 +92,7 @@ class LossFunction:
         if self._in_chunks(arrays, arguments, compute):
             from nceref.chunked import run
 
-            return run.value(self.declaration, arrays, arguments, reduction, compute)
+            return run.value(self, arrays, arguments, reduction, compute)
         evaluation, bound = self._evaluate(arrays, arguments, reduction)
         with bound.naming_arguments():
             return evaluation.value(reduction)
@@ -132,7 +132,7 @@ class LossFunction:
             from nceref.chunked import run
 
             self._check_cotangent(reduction, cotangent)
-            return run.value_and_grad(self.declaration, arrays, arguments, reduction, cotangent, compute)
+            return run.value_and_grad(self, arrays, arguments, reduction, cotangent, compute)
         evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
         checked = self._checked_cotangent(evaluation, reduction, cotangent)
         with bound.naming_arguments(cotangent=checked):
@@ -228,6 +228,7 @@ def signature(declaration: Loss) -> inspect.Signature:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if positional else inspect.Parameter.KEYWORD_ONLY
         shown.append(inspect.Parameter(p.name, kind, default=default_of(p)))
     shown.append(inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default="mean"))
+    shown.append(inspect.Parameter("compute", inspect.Parameter.KEYWORD_ONLY, default=True))
     # Positional ones first, as a signature has to be; a stable sort keeps the declared order otherwise.
     return inspect.Signature(sorted(shown, key=lambda p: p.kind))
 
@@ -246,6 +247,7 @@ def document(declaration: Loss) -> str:
         lines += [f"{p.name} : {describe(p)}", f"    {p.meaning}"]
     lines += ['reduction : {"mean", "sum", "none"}' if declaration.has_rows else 'reduction : {"mean"}']
     lines += [f'    Row shape of "none": {declaration.rows}.' if declaration.has_rows else "    The loss has no rows."]
+    lines += ["compute : bool, default True", "    Of arrays of Dask, whether the value is computed now."]
     lines += ["", "Returns", "-------", "float", "    In nats; a 0-d array for arrays that are not NumPy's.", ""]
     lines += ["Raises", "------", "InputError", "    For any argument that the loss cannot take.", ""]
     if declaration.notes:

@@ -17,6 +17,7 @@ FLOORS = (
     {"output"},
     {"importing"},
     {"engine", "registry"},
+    {"chunked"},
     {"family", "tolerance", "losses"},
     {"training", "exact"},
     {"checks", "theory"},

@@ -23,6 +23,8 @@ PATH = Path(losses.__file__).with_suffix(".pyi")
 
 _HEADER = '"""Written by `make generate` from the declarations in `nceref.family`: change those."""\n# fmt: off\n'
 _WIDTH = 120
+_GENERAL = {"reduction", "compute"}
+"""Arguments that a loss has without declaring them."""
 _GLUE = "\N{NO-BREAK SPACE}"
 """Stands for a space at which no line is broken."""
 
@@ -109,20 +111,20 @@ def _class(loss: LossFunction, generic: ast.ClassDef) -> Iterator[str]:
         # Offered only where it works, so that an editor does not complete it elsewhere.
         if method.name == "decompose" and loss.declaration.decomposition is None:
             continue
-        own = [name for a in method.args.kwonlyargs if (name := a.arg) != "reduction"]
-        reduced = any(a.arg == "reduction" for a in method.args.kwonlyargs)
-        arguments = list(_of_loss(loss, reduced)) + [f"{name}: Any = None" for name in own]
+        named = {a.arg for a in method.args.kwonlyargs}
+        own = [a.arg for a in method.args.kwonlyargs if a.arg not in _GENERAL]
+        arguments = list(_of_loss(loss, named)) + [f"{name}: Any = None" for name in own]
         yield from _signature(method.name, ["self", *arguments], _returned(method), 4)
 
 
-def _of_loss(loss: LossFunction, reduced: bool) -> Iterator[str]:
-    """The arguments of a loss as they are declared; `reduction` only where the method has it."""
+def _of_loss(loss: LossFunction, named: set[str]) -> Iterator[str]:
+    """The arguments of a loss as they are declared; those of every loss only where the method names them."""
     kinds = {p.name: _kind(p) for p in loss.parameters}
     words = ("mean", "sum", "none") if loss.declaration.has_rows else ("mean",)
-    kinds["reduction"] = f"Literal[{', '.join(map(json.dumps, words))}]"
+    kinds |= {"reduction": f"Literal[{', '.join(map(json.dumps, words))}]", "compute": "bool"}
     starred = False
     for p in losses.signature(loss.declaration).parameters.values():
-        if p.name == "reduction" and not reduced:
+        if p.name in _GENERAL - named:
             continue
         if p.kind is p.KEYWORD_ONLY and not starred:
             starred = True

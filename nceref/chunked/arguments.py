@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.chunked.tasks import largest_weights
 from nceref.engine.arguments import bind
 from nceref.engine.arrays import promoted
-from nceref.engine.chunks import ChunkedArray
+from nceref.engine.chunks import ChunkedArray, ChunkedTable
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
 from nceref.spec import Array, Loss
@@ -81,15 +82,17 @@ def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     """
     positional = [p.name for p in loss.parameters if getattr(p, "positional", False)]
     named = dict(zip(positional, args, strict=False)) | dict(kwargs)
-    matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1 and p.like != "mask"}
+    matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1}
     given = {name: x for name, x in named.items() if name in matrices and _is_matrix(name, x)}
     arrays = _aligned({name: matrices[name] for name in given}, given)
-    read = {name: np.asarray(x) if is_chunked(x) else x for name, x in named.items() if name not in arrays}
-    described = {name: _described(name, x) for name, x in arrays.items()}
+    read = {name: np.asarray(x) for name, x in named.items() if name not in arrays and is_chunked(x)}
+    described = {
+        name: _table(name, x) if matrices[name].like == "mask" else _described(name, x) for name, x in arrays.items()
+    }
     values = {**named, **read, **described}
-    rest = tuple(args[len(positional) :])
-    by_name = {name: x for name, x in values.items() if x is not None or name in kwargs}
-    bound = bind(loss, tuple(by_name.pop(name) for name in positional[: len(args)] if name in by_name) + rest, by_name)
+    # What is passed by position stays so: `bind` says what is wrong with it.
+    first = tuple(values[name] for name in positional[: len(args)]) + args[len(positional) :]
+    bound = bind(loss, first, {name: values[name] for name in kwargs})
     return ChunkedLoss(loss, bound, arrays, given)
 
 
@@ -113,7 +116,8 @@ def _aligned(parameters: Mapping[str, Array], given: Mapping[str, Any]) -> dict[
         chunks = rows.get(parameters[name].shape[0], (x.shape[0],))
         # Another size is refused later, with the words of that.
         first = chunks if sum(chunks) == x.shape[0] else (x.shape[0],)
-        whole = (first, *((size,) for size in x.shape[1:]))
+        square = parameters[name].like == "mask" and x.shape[1] == x.shape[0]
+        whole = (first, first) if square else (first, *((size,) for size in x.shape[1:]))
         out[name] = x.rechunk(whole) if is_chunked(x) else da.from_array(x, chunks=whole)
     return out
 
@@ -123,6 +127,26 @@ def _described(name: str, x: Any) -> ChunkedArray:
     spans = tuple(slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True))
     like = x._meta if x._meta.ndim else np.empty(0, x.dtype)
     return ChunkedArray(name, tuple(map(int, x.shape)), x.dtype, spans, like)
+
+
+def _table(name: str, x: Any) -> ChunkedArray:
+    """A table of weights, of which the largest of each row are read."""
+    import dask
+
+    described = _described(name, x)
+    if x.ndim != 2 or x.chunks[0] != x.chunks[1]:
+        # Of another shape, which is refused later.
+        return described
+    starts = [span.start for span in described.spans]
+    blocks = x.to_delayed()
+    maxima = dask.compute(
+        [
+            [dask.delayed(largest_weights)((start, first), blocks[i, j]) for j, first in enumerate(starts)]
+            for i, start in enumerate(starts)
+        ]
+    )[0]
+    both = [np.concatenate([np.max([block[k] for block in row], axis=0) for row in maxima]) for k in (0, 1)]
+    return ChunkedTable(name, described.shape, x.dtype, described.spans, described.like, *both)
 
 
 def vectors_alone(loss: Loss) -> bool:

@@ -9,11 +9,13 @@ from uuid import uuid4
 
 from nceref.chunked import tasks
 from nceref.chunked.arguments import ChunkedLoss
-from nceref.engine.chunks import ChunkedArray, Piece
+from nceref.engine.chunks import ChunkedArray, ChunkedTable, Piece
 from nceref.engine.distances import SquaredDistance
+from nceref.engine.label_patterns import Unlisted, Weighted
 from nceref.engine.passes import largest_exponent
+from nceref.engine.patterns import Hardest
 from nceref.engine.settings import chosen
-from nceref.engine.windows import Window, windows
+from nceref.engine.windows import Window, least, windows
 from nceref.spec import Array, Scalar
 
 MERGED_AT_ONCE = 16
@@ -40,7 +42,7 @@ class Place:
     lanes: tuple[int, ...]
 
 
-def ordered(found: Sequence[Window], symmetric: bool) -> list[tuple[Window, tuple[int, ...]]]:
+def ordered(cuts: Sequence[Window], symmetric: bool) -> list[tuple[Window, tuple[int, ...]]]:
     """Windows in rounds, in each of which no piece comes twice, with the lane of each piece.
 
     Round t has the windows (i, i + t), or with symmetric logits {i, t - i}, modulo the number of pieces. Where one
@@ -48,11 +50,11 @@ def ordered(found: Sequence[Window], symmetric: bool) -> list[tuple[Window, tupl
 
     Parameters
     ----------
-    found : sequence of Window
+    cuts : sequence of Window
     symmetric : bool
         Whether each window stands for two.
     """
-    counts = [1 + max(w.pieces[side] for w in found) for side in (0, -1)]
+    counts = [1 + max(w.pieces[side] for w in cuts) for side in (0, -1)]
     modulus, fewest = max(counts), min(counts)
 
     def place(window: Window) -> tuple[int, int]:
@@ -60,7 +62,7 @@ def ordered(found: Sequence[Window], symmetric: bool) -> list[tuple[Window, tupl
         return ((i + j) if symmetric else (j - i)) % modulus, i
 
     out = []
-    for window in sorted(found, key=place):
+    for window in sorted(cuts, key=place):
         i, j = window.pieces[0], window.pieces[-1]
         lanes = (j // counts[0] if fewest < counts[1] else 0, i // counts[1] if fewest < counts[0] else 0)
         out.append((window, lanes[: len(window.pieces)]))
@@ -113,23 +115,60 @@ class Graph:
             self.rows[piece] = self.add(self.key("load", len(self.rows)), work, chunk)
         return self.rows[piece]
 
-    def filled(self, place: Place) -> list[Hashable]:
-        """The rows that fill a window, and the origin of distances."""
-        keys = [self.loaded(piece) for piece in place.pieces]
-        logits = self.loss.plan.comparisons[place.comparison].logits
-        if isinstance(logits, SquaredDistance):
-            keys.append(self.key("origin", place.comparison))
-            if keys[-1] not in self.tasks:
-                self.add(keys[-1], tasks.first_row, self.loaded(logits.sides[0].pieces[0]))
-        return keys
+    def filled(self, place: Place) -> tuple[list[Hashable], list[Any]]:
+        """The rows that fill a window, and what it needs besides."""
+        comparison = self.loss.plan.comparisons[place.comparison]
+        origin = least = None
+        if isinstance(comparison.logits, SquaredDistance):
+            origin = self.once(
+                ("origin", place.comparison), tasks.first_row, self.loaded(comparison.logits.sides[0].pieces[0])
+            )
+        if comparison.whole_rows:
+            least = self.least(place.comparison, place.window.pieces[0])
+        tables = None
+        if any(isinstance(term.pattern, Weighted | Unlisted) for term in comparison.terms.values()):
+            i, j = (piece.chunk for piece in place.pieces)
+            tables = [self.table(i, j), self.table(j, i)]
+        return [self.loaded(piece) for piece in place.pieces], [origin, least, tables]
+
+    def table(self, i: int, j: int) -> Hashable:
+        """The weights of the samples of one chunk for those of another."""
+        described: ChunkedTable = self.loss.arguments["mask"]
+        parameter, spans = self.loss.parameter("mask"), described.spans
+        views = len({piece.view for piece in self.loss.plan.comparisons[0].logits.sides[1].pieces})
+        start = (spans[i].start, spans[j].start)
+        work = partial(tasks.load_table, parameter, start, views > 1, self.loss.dtype)
+        return self.once(("table", i, j), work, (self.loss.arrays["mask"].name, i, j))
+
+    def least(self, comparison: int, piece: int) -> Hashable:
+        """The last candidates that the anchors of a piece keep of their rows."""
+        places = [p for p in self.places if p.comparison == comparison and p.window.pieces[0] == piece]
+        places.sort(key=lambda place: place.window.start)
+        count = next(
+            term.pattern.count
+            for term in self.loss.plan.comparisons[comparison].terms.values()
+            if isinstance(term.pattern, Hardest)
+        )
+        lists = []
+        for place in places:
+            rows = [self.loaded(p) for p in place.pieces]
+            lists.append(
+                self.once(("hardest", comparison, *place.window.pieces), partial(tasks.hardest_of, place.window), rows)
+            )
+        merged = self.once(("hardest", comparison, piece), partial(tasks.merge_hardest, count), lists)
+        return self.once(("least", comparison, piece), least, merged)
+
+    def once(self, which: Any, function: Any, *args: Any) -> Hashable:
+        """A task that several others need."""
+        key = self.key(*which)
+        return key if key in self.tasks else self.add(key, function, *args)
 
     def statistics(self) -> list[Hashable]:
         """The statistics of all pieces, those of one statistic in the order of its rows."""
         folded: dict[Ends, list[tuple[Hashable, str]]] = defaultdict(list)
         for number, place in enumerate(self.places):
-            rows = self.filled(place)
-            work = partial(tasks.fold_window, place.window, len(rows) > len(place.pieces))
-            key = self.add(self.key("fold", number), work, rows)
+            work = partial(tasks.fold_window, place.window)
+            key = self.add(self.key("fold", number), work, *self.filled(place))
             for end, side in self.ends(place).items():
                 folded[end].append((key, side))
         return [self._finished(end, folded[end]) for end in sorted(folded)]
@@ -176,29 +215,21 @@ class Graph:
     def slopes(self, head: Hashable, end: "Ends") -> Hashable:
         """Statistics and slopes of a piece."""
         comparison, along, piece = end
-        key = self.key("cut", *end)
-        if key not in self.tasks:
-            own = self.loss.plan.comparisons[comparison]
-            names = tuple(name for name, term in own.terms.items() if term.along == along)
-            span = own.logits.sides[0 if along == "rows" else -1].values.spans[piece]
-            self.add(key, partial(tasks.cut, names, span), head)
-        return key
+        own = self.loss.plan.comparisons[comparison]
+        names = tuple(name for name, term in own.terms.items() if term.along == along)
+        span = own.logits.sides[0 if along == "rows" else -1].values.spans[piece]
+        return self.once(("cut", *end), partial(tasks.cut, names, span), head)
 
     def chains(self, head: Hashable, wanted: set[str]) -> dict[Piece, list[Hashable]]:
-        """The ends of the chains of each piece, in the order of their lanes; every window is one link of its pieces'."""
+        """The ends of the chains of each piece, in the order of their lanes; a window is a link of those of its pieces."""
         last: dict[tuple[Piece, int], Hashable] = {}
         for number, place in enumerate(self.places):
-            rows = self.filled(place)
             links = [(piece, lane) for piece, lane in zip(place.pieces, place.lanes, strict=True)]
             by_side = {side: self.slopes(head, end) for end, side in self.ends(place).items()}
             slopes = [by_side.get("rows"), by_side.get("columns")]
-            work = partial(
-                tasks.pull_window,
-                place.window,
-                len(rows) > len(place.pieces),
-                tuple(piece.name in wanted for piece in place.pieces),
-            )
-            both = self.add(self.key("pull", number), work, rows, slopes, [last.get(link) for link in links])
+            work = partial(tasks.pull_window, place.window, tuple(piece.name in wanted for piece in place.pieces))
+            so_far = [last.get(link) for link in links]
+            both = self.add(self.key("pull", number), work, *self.filled(place), slopes, so_far)
             # Of a piece that is both sides, the second chain goes on where the first one ends.
             for side, link in enumerate(links[:1] if len(set(links)) == 1 else links):
                 last[link] = self.add(self.key("chain", number, side), partial(tasks.pick, side), both)

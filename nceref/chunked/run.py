@@ -6,8 +6,10 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nceref.chunked import tasks
-from nceref.chunked.arguments import ChunkedLoss, chunked_loss
+from nceref.chunked.arguments import ChunkedLoss, chunked_loss, is_chunked, vectors_alone
 from nceref.chunked.graph import Graph
 from nceref.engine.arguments import checked_cotangent, choose_reduction
 from nceref.engine.arrays import RangeError
@@ -15,21 +17,26 @@ from nceref.errors import ClusterError, InputError
 from nceref.spec import Loss
 
 
-def value(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, compute: bool) -> Any:
+def value(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, compute: bool) -> Any:
     """The value of a loss of arrays in chunks; parameters and errors as for `value_and_grad`."""
+    loss: Loss = function.declaration
+    if vectors_alone(loss):
+        in_memory = function(*map(_read, args), **{name: _read(x) for name, x in kwargs.items()}, reduction=reduction)
+        return in_memory if compute else _in_chunks(in_memory)
     bound, graph = _graph(loss, args, kwargs, reduction)
     lazy = _Collections(bound, graph, graph.head(None), {}).value(reduction)
     return _finished(bound, lazy, {})[0] if compute else lazy
 
 
 def value_and_grad(
-    loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, cotangent: Any, compute: bool
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, cotangent: Any, compute: bool
 ) -> tuple[Any, dict[str, Any]]:
     """Value and gradients of a loss of arrays in chunks.
 
     Parameters
     ----------
-    loss : Loss
+    function : LossFunction
+        The loss; one of vectors alone reads them, and computes them in this process.
     args, kwargs : tuple, mapping
         Its arguments by position and by name, at least one an array of Dask.
     reduction : {"mean", "sum", "none"}
@@ -53,11 +60,31 @@ def value_and_grad(
     ClusterError
         If workers or their scheduler are lost for good.
     """
+    loss: Loss = function.declaration
+    if vectors_alone(loss):
+        read = {name: _read(x) for name, x in kwargs.items()}
+        value, grads = function.value_and_grad(*map(_read, args), **read, reduction=reduction, cotangent=cotangent)
+        given = dict(zip([p.name for p in loss.parameters], args, strict=False)) | dict(kwargs)
+        out = {name: _in_chunks(grad, given.get(name), compute) for name, grad in grads.items()}
+        return (value if compute else _in_chunks(value)), out
     bound, graph = _graph(loss, args, kwargs, reduction)
     head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, cotangent))
     collections = _Collections(bound, graph, head, graph.gradients(head))
     lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
     return _finished(bound, lazy, grads) if compute else (lazy, grads)
+
+
+def _read(x: Any) -> Any:
+    return np.asarray(x) if is_chunked(x) else x
+
+
+def _in_chunks(x: Any, like: Any = None, in_memory: bool = False) -> Any:
+    """As an array of Dask, in the chunks of another one; what has none stays `in_memory` if it may."""
+    import dask.array as da
+
+    if is_chunked(like):
+        return da.from_array(x, chunks=like.chunks)
+    return x if in_memory else da.from_array(np.asarray(x))
 
 
 def _graph(loss: Loss, args: Any, kwargs: Any, reduction: str) -> tuple[ChunkedLoss, Graph]:
@@ -120,7 +147,7 @@ class _Collections:
 
 
 def _finished(bound: ChunkedLoss, lazy: Any, grads: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The value as a number or rows, and gradients: arrays of Dask whose chunks are there, numbers, arrays in memory."""
+    """The value as a number or rows, and gradients: arrays of Dask whose chunks are there, or numbers."""
     with _one_error(bound):
         value, *computed = _persisted([lazy, *grads.values()])
         out = dict(zip(grads, computed, strict=True))

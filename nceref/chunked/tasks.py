@@ -4,9 +4,8 @@ No task writes into what it was given: a task that is done again, on another wor
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial, wraps
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,12 +14,12 @@ from nceref.engine.arrays import check_entries, check_finite
 from nceref.engine.embeddings import Part, Rows, row_words, unit
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.engine.passes import joined, merged
+from nceref.engine.patterns import Least
 from nceref.engine.plan import Plan
 from nceref.engine.scaling import times_power
 from nceref.engine.settings import config
 from nceref.engine.threads import one_blas_thread
-from nceref.engine.windows import Window, fold, pull
-from nceref.errors import InputError
+from nceref.engine.windows import Extras, Window, fold, hardest, most_similar, pull
 from nceref.spec import Array as Declared
 
 Array = Any
@@ -43,6 +42,7 @@ class Quiet:
     block: int | None = None
 
     def __call__(self, *args: Any) -> Any:
+        """The function of what other tasks left."""
         with np.errstate(all="ignore"), one_blas_thread(), config(threads=1, block=self.block):
             return self.function(*args)
 
@@ -66,13 +66,48 @@ def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any,
         (n, D) or (n, V, D).
     """
     x = chunk if chunk.ndim == 2 else chunk[:, view, :]
-    check_entries(parameter, x, start)
+    check_entries(parameter, x, (start,))
     x = array_namespace(x).astype(x, dtype, copy=False)
     length = scale = None
     if normalize == "l2":
         words = partial(row_words, None, start=start) if chunk.ndim == 2 else partial(_view_words, view, start)
         x, length, scale = unit(x, parameter.name, words)
     return Rows(x, (Part(parameter.name, x, slice(0, x.shape[0]), length, False, scale),))
+
+
+def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, dtype: Any, block: Array) -> Array:
+    """A block of a table of weights, checked, in the dtype of the computation.
+
+    Parameters
+    ----------
+    parameter : Array
+        The declaration of the input.
+    start : tuple of int
+        Where the block begins.
+    has_diagonal : bool
+        Whether weights of a sample with itself count.
+    dtype : dtype
+        Of the computation.
+    block : array
+        (n, m).
+    """
+    xp = array_namespace(block)
+    weights = xp.astype(block, dtype)
+    check_entries(parameter, weights, start)
+    return weights if has_diagonal else _off_diagonal(weights, start)
+
+
+def _off_diagonal(block: Array, start: tuple[int, int]) -> Array:
+    xp = array_namespace(block)
+    i, j = (xp.arange(size) + first for size, first in zip(block.shape, start, strict=True))
+    return xp.where(i[:, None] == j[None, :], xp.zeros_like(block), block)
+
+
+def largest_weights(start: tuple[int, int], block: Array) -> tuple[Array, Array]:
+    """The largest weight of each row of a block, and the same without samples with themselves."""
+    xp = array_namespace(block)
+    block = xp.astype(block, xp.float64)
+    return xp.max(block, axis=1), xp.max(_off_diagonal(block, start), axis=1)
 
 
 def _view_words(view: int, start: int, row: int) -> str:
@@ -84,9 +119,19 @@ def first_row(rows: Rows) -> Array:
     return rows.values[:1, :]
 
 
-def fold_window(window: Window, has_origin: bool, rows: Any) -> Any:
-    """States of a window; the origin comes last."""
-    return fold(window, tuple(rows[: len(rows) - has_origin]), rows[-1] if has_origin else None)
+def fold_window(window: Window, rows: Any, extras: Any) -> Any:
+    """States of a window."""
+    return fold(window, tuple(rows), Extras(*extras))
+
+
+def hardest_of(window: Window, rows: Any) -> Least:
+    """The most similar candidates of a window."""
+    return hardest(window, tuple(rows))
+
+
+def merge_hardest(count: int, parts: Sequence[Least]) -> Least:
+    """The most similar candidates of several windows of the same anchors, in the order of their columns."""
+    return most_similar(parts, count)
 
 
 def merge_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Sequence[Any]) -> dict[str, Any]:
@@ -174,9 +219,7 @@ def value_of(result: Head) -> Any:
 def cut(names: tuple[str, ...], span: slice, result: Head) -> dict[str, tuple[Array, Array]]:
     """Statistics and slopes of a piece."""
     return {
-        name: (result.stats[name][span, ...], result.slopes[name][span, ...])
-        for name in names
-        if name in result.slopes
+        name: (result.stats[name][span, ...], result.slopes[name][span, ...]) for name in names if name in result.slopes
     }
 
 
@@ -205,18 +248,18 @@ class Sums:
 NO_SUMS = Sums(None, {})
 
 
-def pull_window(window: Window, has_origin: bool, wanted: tuple[bool, ...], rows: Any, slopes: Any, sums: Any) -> Any:
+def pull_window(window: Window, wanted: tuple[bool, ...], rows: Any, extras: Any, slopes: Any, sums: Any) -> Any:
     """The chains of a window's pieces, one link longer.
 
     Parameters
     ----------
     window : Window
-    has_origin : bool
-        Whether the last of the rows is the origin of distances.
     wanted : tuple of bool
         Which pieces get a gradient.
     rows : list of Rows
         Of the pieces.
+    extras : list
+        Fields of `Extras`.
     slopes : list of dict
         Of the anchors' piece, and of the candidates'.
     sums : list of Sums or None
@@ -226,9 +269,8 @@ def pull_window(window: Window, has_origin: bool, wanted: tuple[bool, ...], rows
     -------
     tuple of Sums
     """
-    origin = rows[-1] if has_origin else None
-    own = tuple(rows[: len(rows) - has_origin])
-    by_rows, others = pull(window, own, dict(zip(("rows", "columns"), slopes, strict=False)), origin)
+    by_side = dict(zip(("rows", "columns"), slopes, strict=True))
+    by_rows, others = pull(window, tuple(rows), by_side, Extras(*extras))
     so_far = [x or NO_SUMS for x in sums]
     return tuple(
         so_far[side].plus(by_rows[side] if wanted[side] else None, others if side == 0 else {})

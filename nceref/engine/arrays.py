@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from array_api_compat import is_array_api_obj
@@ -172,7 +173,7 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     xp = array_namespace(x)
     # A mask of truth values is one of weights 0 and 1, which every format has.
     if p.like == "mask" and has_kind(xp, x.dtype, "bool"):
-        x = xp.astype(x, xp.float32)
+        x = _cast(xp, x, xp.float32)
     counts = p.like == "counts" and has_kind(xp, x.dtype, "integral")
     number = number_format(xp, x.dtype)
     if not counts and (not number.real or number.bits > 64):
@@ -189,7 +190,7 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
     return x
 
 
-def check_entries(p: spec.Array, x: Any, start: int = 0) -> None:
+def check_entries(p: spec.Array, x: Any, start: tuple[int, ...] = ()) -> None:
     """Check that the entries of an argument are finite, and in its domain.
 
     Parameters
@@ -198,8 +199,8 @@ def check_entries(p: spec.Array, x: Any, start: int = 0) -> None:
         What is declared about the argument.
     x : array
         It, or rows of it.
-    start : int
-        The number of its first row, for the message.
+    start : tuple of int
+        Where it begins in the whole, for the message; axes that are left out begin at 0.
 
     Raises
     ------
@@ -309,13 +310,13 @@ def _first(bad: Any) -> tuple[int, ...]:
     return index
 
 
-def _check_entries(p: spec.Array, x: Any, bad: Any, expected: str, start: int) -> None:
+def _check_entries(p: spec.Array, x: Any, bad: Any, expected: str, start: tuple[int, ...]) -> None:
     if not bool(array_namespace(x).any(bad)):
         return
-    found = _first(bad)
-    index = (found[0] + start, *found[1:])
+    at = _first(bad)
+    index = tuple(i + begin for i, begin in zip_longest(at, start, fillvalue=0))
     remedy = f"replace it, or leave out row {index[0]}" if p.embedding else "replace it"
-    msg = f"`{p.name}` must be {expected} everywhere, got {float(x[found])} at index {index}; {remedy}"
+    msg = f"`{p.name}` must be {expected} everywhere, got {float(x[at])} at index {index}; {remedy}"
     raise InputError(msg)
 
 

@@ -50,6 +50,29 @@ class ChunkedArray:
         return replace(self, dtype=dtype)
 
 
+@dataclass(frozen=True, eq=False)
+class ChunkedTable(ChunkedArray):
+    """A table of weights of every sample as a positive of every other, (N, N), in square blocks.
+
+    Attributes
+    ----------
+    largest : array
+        (N,), the largest weight of each row.
+    largest_of_others : array
+        (N,), the same without the sample itself.
+    has_diagonal : bool
+        Whether weights of a sample with itself count.
+    """
+
+    largest: Any = None
+    largest_of_others: Any = None
+    has_diagonal: bool = True
+
+    def without_diagonal(self) -> "ChunkedTable":
+        """The same, in which no sample is a positive of itself."""
+        return replace(self, largest=self.largest_of_others, has_diagonal=False)
+
+
 class Piece(NamedTuple):
     """The rows that one chunk of one input contributes to a matrix of rows.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.chunks import ChunkedArray, ChunkedRows, chunked_rows
+from nceref.engine.chunks import ChunkedArray, chunked_rows
 from nceref.engine.namespaces import array_namespace, device
 from nceref.engine.scaling import excess_exponent, power_of_two, times_power
 from nceref.errors import InputError

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
+from nceref.engine.chunks import ChunkedTable
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Diagonal, Mask, PairSets, Pattern, indices, union, windows
 from nceref.engine.scaling import power_of_two
@@ -93,16 +94,30 @@ class Weighted(Pattern):
     products with logits, keep their digits whatever the weights are.
     """
 
-    table: Array
+    table: Any
     own: PairSets
+    units: Array | None = None
     symmetric = False
 
     @cached_property
     def unit(self) -> Array:
         """(N,), the largest power of two up to the largest weight of each row; of an empty row, of the table."""
-        xp = array_namespace(self.table)
-        largest = xp.max(self.table, axis=1)
+        if self.units is not None:
+            return self.units
+        chunked = isinstance(self.table, ChunkedTable)
+        largest = self.table.largest if chunked else array_namespace(self.table).max(self.table, axis=1)
+        xp = array_namespace(largest)
         return power_of_two(xp.where(largest > 0, largest, xp.max(largest)))
+
+    def window(self, rows: slice, columns: slice) -> "Weighted":
+        """The same over a block of rows of one view, against one view, to be given its block of the table."""
+        start = rows.start % self.unit.shape[0]
+        units = self.unit[start : start + rows.stop - rows.start]
+        return Weighted(None, windows(self.own, rows, columns), units)
+
+    def filled(self, table: Array) -> "Weighted":
+        """With the block of the table."""
+        return replace(self, table=table)
 
     def weight(self, rows: slice, columns: slice) -> Array:
         """The block of the table, (rows, columns), in units."""
@@ -119,9 +134,9 @@ class Weighted(Pattern):
 
     def given(self, rows: slice, columns: slice) -> Array:
         """The block of the table."""
-        xp, n = array_namespace(self.table), self.table.shape[0]
+        xp, (n, m) = array_namespace(self.table), self.table.shape
         # Rows stand view by view: row i is a view of sample i mod n.
-        i, j = indices(rows, self.table) % n, indices(columns, self.table) % n
+        i, j = indices(rows, self.table) % n, indices(columns, self.table) % m
         return xp.take(xp.take(self.table, i, axis=0), j, axis=1)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
@@ -134,6 +149,14 @@ class Unlisted(Pattern):
 
     table: Weighted
     symmetric = False
+
+    def window(self, rows: slice, columns: slice) -> "Unlisted":
+        """As of `Weighted`."""
+        return Unlisted(self.table.window(rows, columns))
+
+    def filled(self, table: Array) -> "Unlisted":
+        """As of `Weighted`."""
+        return Unlisted(self.table.filled(table))
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         return _without(self.table.given(rows, columns) == 0, self.table.own, rows, columns, s)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from nceref.engine.chunks import ChunkedTable
 from nceref.engine.embeddings import embed
 from nceref.engine.heads import has_positive
 from nceref.engine.label_patterns import OtherLabel, SameLabel, Unlisted, Weighted
@@ -157,7 +158,7 @@ def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views
     xp = array_namespace(embeddings)
     if mask is not None:
         # Of a single view, the diagonal weighs an anchor with itself: it takes no part, not even as the largest weight.
-        table = Weighted(mask if views > 1 else xp.where(_diagonal(mask), 0.0, mask), own)
+        table = Weighted(mask if views > 1 else _without_diagonal(mask), own)
         return table, Unlisted(table)
     labels = xp.arange(embeddings.shape[0], device=device(embeddings)) if labels is None else labels
     rows = labels if views == 1 else xp.concat([labels] * views)
@@ -166,10 +167,13 @@ def _labelling(embeddings: Any, labels: Any, mask: Any, queue_labels: Any, views
     return SameLabel(rows[:anchors], columns, own), OtherLabel(rows[:anchors], columns)
 
 
-def _diagonal(table: Array) -> Array:
-    """True on the diagonal."""
-    i = array_namespace(table).arange(table.shape[0], device=device(table))
-    return i[:, None] == i[None, :]
+def _without_diagonal(table: Any) -> Any:
+    """The table with 0 on its diagonal."""
+    if isinstance(table, ChunkedTable):
+        return table.without_diagonal()
+    xp = array_namespace(table)
+    i = xp.arange(table.shape[0], device=device(table))
+    return xp.where(i[:, None] == i[None, :], 0.0, table)
 
 
 def per_anchor(weights: Array | None, comparison: Comparison) -> Array | None:

@@ -111,7 +111,9 @@ class Walk:
         self.shape = n, m = comparison.logits.shape
         height, width = block_shape(n, m, self.like, comparison.whole_rows, self.mirrored)
         self.rows, self.columns = _spans(n, height), _spans(m, width)
-        self.cache = TileCache(self, number_format(array_namespace(self.like), self.like.dtype).bits // 8) if keep else None
+        self.cache = (
+            TileCache(self, number_format(array_namespace(self.like), self.like.dtype).bits // 8) if keep else None
+        )
 
     def blocks(self, strips: Iterable[slice]) -> Iterator[tuple[slice, slice]]:
         """Rows and columns of the tiles in some strips; of two mirrored ones, the upper."""
@@ -187,9 +189,9 @@ class Walk:
 
         shares = self.share(work)
         return {
-            name: _concatenated([
-                merged(term.statistic, [states[name][start] for states in shares]) for start in shares[0][name]
-            ])
+            name: _concatenated(
+                [merged(term.statistic, [states[name][start] for states in shares]) for start in shares[0][name]]
+            )
             for name, term in self.terms.items()
         }
 

@@ -106,6 +106,11 @@ def windows(pair_sets: Iterable[Diagonal | Index], rows: slice, columns: slice) 
     return tuple(pairs.window(rows, columns) for pairs in pair_sets if pairs.touches(rows, columns))
 
 
+def touch(pair_sets: PairSets, rows: slice, columns: slice) -> bool:
+    """Whether one of the sets may hold a pair of the block."""
+    return any(pairs.touches(rows, columns) for pairs in pair_sets)
+
+
 @lru_cache
 def _is_symmetric(diagonals: tuple[Diagonal, ...]) -> bool:
     return all(diagonal.mirrored() in diagonals for diagonal in diagonals)
@@ -228,7 +233,7 @@ class Only(_PairPattern):
         return self.diagonal
 
     def touches(self, rows: slice, columns: slice) -> bool:
-        return any(pairs.touches(rows, columns) for pairs in self.pair_sets)
+        return touch(self.pair_sets, rows, columns)
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
         return union(self.pair_sets, rows, columns, s)
@@ -276,6 +281,43 @@ class Hardest(Pattern):
         # The inverse permutation: at which place of the order each candidate stands.
         rank = xp.argsort(order, axis=1, stable=True)
         return rank < self.count
+
+    def window(self, rows: slice, columns: slice) -> "HardestSoFar":
+        """Of a block alone, until it is known where the whole rows end."""
+        return HardestSoFar(windows(self.own, rows, columns), self.count, columns.start)
+
+
+class Least(NamedTuple):
+    """The last of the candidates that each anchor keeps.
+
+    Attributes
+    ----------
+    logit : array
+        (n,), its logit.
+    column : array of int
+        (n,), its number among all candidates.
+    """
+
+    logit: Any
+    column: Any
+
+
+@dataclass(frozen=True, eq=False)
+class HardestSoFar(Pattern):
+    """What `Hardest` keeps of a block of candidates from `first` on; `least` is found before, over all blocks."""
+
+    own: PairSets
+    count: int
+    first: int
+    least: Least | None = None
+
+    def mask(self, rows: slice, columns: slice, s: Array) -> Mask:
+        others = ~union(self.own, rows, columns, s) if touch(self.own, rows, columns) else None
+        if self.least is None:
+            return others
+        last, column = self.least.logit[rows][:, None], self.least.column[rows][:, None]
+        kept = (s > last) | ((s == last) & (indices(columns, s)[None, :] + self.first <= column))
+        return kept if others is None else kept & others
 
 
 def itself(n: int) -> tuple[Diagonal]:

@@ -5,16 +5,18 @@ states that merge with those of other windows, and later pulled back to gradient
 comparison are symmetric, a window off the diagonal stands for its mirror image as well, as tiles do in `passes`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nceref.engine.chunks import ChunkedRows
 from nceref.engine.embeddings import Part, Rows
+from nceref.engine.label_patterns import Unlisted, Weighted
+from nceref.engine.namespaces import array_namespace
 from nceref.engine.passes import Walk, largest_exponent
+from nceref.engine.patterns import HardestSoFar, Least, indices
 from nceref.engine.plan import Comparison
 from nceref.engine.statistics import FittedTerm
-from nceref.errors import InputError
 
 Array = Any
 MIRRORED = "mirrored "
@@ -67,16 +69,8 @@ def windows(comparison: Comparison) -> Iterator[Window]:
     ----------
     comparison : Comparison
         Of rows in chunks.
-
-    Raises
-    ------
-    InputError
-        For a pattern that has to see whole rows.
     """
     logits = comparison.logits
-    if comparison.whole_rows:
-        msg = "negatives are chosen from whole rows, which arrays in chunks do not have; pass arrays in memory"
-        raise InputError(msg)
     fitted, bounded = comparison.fitted(largest_exponent(logits.like))
     for pieces, rows, columns in _places(logits):
         twin = logits.symmetric and pieces[0] != pieces[1]
@@ -113,7 +107,28 @@ def _cut(terms: Mapping[str, FittedTerm], rows: slice, columns: slice) -> Iterat
             yield name, term._replace(pattern=term.pattern.window(*own))
 
 
-def fold(window: Window, rows: tuple[Rows, ...], origin: Array | None = None) -> dict[str, dict[str, Any]]:
+class Extras(NamedTuple):
+    """What a window needs besides its rows.
+
+    Attributes
+    ----------
+    origin : array or None
+        (1, D), the row that squared distances are seen from.
+    least : Least or None
+        The last candidates that are kept of whole rows.
+    tables : tuple of array or None
+        The weights of the candidates' samples for the anchors' samples, and the other way round.
+    """
+
+    origin: Array | None = None
+    least: Least | None = None
+    tables: tuple[Array, Array] | None = None
+
+
+NO_EXTRAS = Extras()
+
+
+def fold(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> dict[str, dict[str, Any]]:
     """The first pass over a window.
 
     Parameters
@@ -121,8 +136,7 @@ def fold(window: Window, rows: tuple[Rows, ...], origin: Array | None = None) ->
     window : Window
     rows : tuple of Rows
         Of its pieces; the same object twice where they are one.
-    origin : array, optional
-        (1, D), for squared distances.
+    extras : Extras
 
     Returns
     -------
@@ -130,8 +144,9 @@ def fold(window: Window, rows: tuple[Rows, ...], origin: Array | None = None) ->
         States by name, under "rows" those of the anchors' piece, under "columns" those of the candidates'.
     """
     states: dict[str, dict[str, Any]] = {"rows": {}, "columns": {}}
-    for name, state in Walk(_filled(window, rows, origin), keep=False).states().items():
-        states[window.terms[name].along][name.removeprefix(MIRRORED)] = state
+    filled = _filled(window, rows, extras)
+    for name, state in Walk(filled, keep=False).states().items():
+        states[filled.terms[name].along][name.removeprefix(MIRRORED)] = state
     return states
 
 
@@ -140,13 +155,13 @@ Slopes = Mapping[str, tuple[Array, Array]]
 
 
 def pull(
-    window: Window, rows: tuple[Rows, ...], slopes: Mapping[str, Slopes], origin: Array | None = None
+    window: Window, rows: tuple[Rows, ...], slopes: Mapping[str, Slopes], extras: Extras = NO_EXTRAS
 ) -> tuple[list[Array | None], dict[tuple[str, int], Any]]:
     """The second pass over a window.
 
     Parameters
     ----------
-    window, rows, origin
+    window, rows, extras
         As for `fold`.
     slopes : mapping
         Of the anchors' piece under "rows", of the candidates' under "columns".
@@ -162,16 +177,80 @@ def pull(
     known = {name: pair for name, pair in own.items() if pair is not None}
     if not known:
         return [None] * len(rows), {}
-    walk = Walk(_filled(window, rows, origin), keep=False)
+    walk = Walk(_filled(window, rows, extras), keep=False)
     grads = walk.vjp({name: pair[0] for name, pair in known.items()}, {name: pair[1] for name, pair in known.items()})
     by_rows = [grads.pop(str(side), None) for side in range(len(rows))]
     return by_rows, {(name, window.start): grad for name, grad in grads.items()}
 
 
-def _filled(window: Window, rows: tuple[Rows, ...], origin: Array | None) -> Window:
+def hardest(window: Window, rows: tuple[Rows, ...]) -> Least | None:
+    """The most similar candidates of each anchor in a window, in order, for a pattern that keeps some of whole rows.
+
+    Parameters
+    ----------
+    window, rows
+        As for `fold`.
+
+    Returns
+    -------
+    Least or None
+        (n, kept) each; None where no pattern of the window keeps any.
+    """
+    filled = _filled(window, rows, NO_EXTRAS)
+    walk = Walk(filled, keep=False)
+    pattern = _hardest(window)
+    kept: dict[int, Least] = {}
+    for tile in walk.tiles(walk.terms, walk.rows):
+        s, start = tile.s, tile.rows.start
+        xp = array_namespace(s)
+        inside = pattern.mask(tile.rows, tile.columns, s)
+        logit = s if inside is None else xp.where(inside, s, -xp.inf)
+        column = indices(tile.columns, s) + pattern.first
+        own = Least(logit, xp.broadcast_to(column[None, :], s.shape))
+        kept[start] = most_similar([kept[start], own] if start in kept else [own], pattern.count)
+    parts = [kept[start] for start in sorted(kept)]
+    return Least(*(array_namespace(x[0]).concat(list(x)) for x in zip(*parts, strict=True)))
+
+
+def _hardest(window: Window) -> HardestSoFar:
+    return next(t.pattern for t in window.terms.values() if isinstance(t.pattern, HardestSoFar))
+
+
+def most_similar(parts: Sequence[Least], count: int) -> Least:
+    """The `count` most similar of several lists of candidates, in order; ties go to the lower column.
+
+    Parameters
+    ----------
+    parts : sequence of Least
+        (n, some) each, in the order of the columns.
+    count : int
+    """
+    xp = array_namespace(parts[0].logit)
+    logit, column = (xp.concat(list(x), axis=1) for x in zip(*parts, strict=True))
+    order = xp.argsort(logit, axis=1, descending=True, stable=True)[:, :count]
+    return Least(xp.take_along_axis(logit, order, axis=1), xp.take_along_axis(column, order, axis=1))
+
+
+def least(kept: Least) -> Least:
+    """The last one of each row."""
+    return Least(kept.logit[:, -1], kept.column[:, -1])
+
+
+def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Window:
     """The window with its rows, taken as they are: the way back through the normalization comes last, and once."""
     plain = [Rows(r.values, (Part(str(i), r.values, slice(0, r.values.shape[0])),)) for i, r in enumerate(rows)]
     if len(rows) == 2 and rows[0] is rows[1]:
         plain[1] = plain[0]
-    seen_from = {} if origin is None else {"origin": origin}
-    return replace(window, logits=window.logits.filled(*plain, **seen_from))
+    seen_from = {} if extras.origin is None else {"origin": extras.origin}
+    terms = {name: term._replace(pattern=_whole(term, extras)) for name, term in window.terms.items()}
+    return replace(window, logits=window.logits.filled(*plain, **seen_from), terms=terms)
+
+
+def _whole(term: FittedTerm, extras: Extras) -> Any:
+    """The pattern of a term, with what it lacks."""
+    pattern = term.pattern
+    if extras.least is not None and isinstance(pattern, HardestSoFar):
+        return replace(pattern, least=extras.least)
+    if extras.tables is not None and isinstance(pattern, Weighted | Unlisted):
+        return pattern.filled(extras.tables[term.along == "columns"])
+    return pattern

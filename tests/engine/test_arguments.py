@@ -360,7 +360,7 @@ def test_every_loss_documents_its_arguments(loss_name):
     kinds = {"mask": "float or bool array", "counts": "float or int array"}
     for p in loss.parameters:
         assert f"\n{p.name} : {kinds.get(getattr(p, 'like', ''), '')}" in loss.__doc__
-    assert set(loss.__signature__.parameters) == {p.name for p in loss.parameters} | {"reduction"}
+    assert set(loss.__signature__.parameters) == {p.name for p in loss.parameters} | {"reduction", "compute"}
 
 
 def test_the_public_api_is_what_it_says():
