@@ -8,14 +8,16 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-EXTRAS = ("test",)
+EXTRAS = ("dask", "test")
 """Optional dependencies that `make test-oldest` installs too."""
 
 
 def declared(pyproject: str) -> list[str]:
     """The requirements of the package and of `EXTRAS`, from the text of a pyproject.toml."""
     project = tomllib.loads(pyproject)["project"]
-    return [*project["dependencies"], *(one for extra in EXTRAS for one in project["optional-dependencies"][extra])]
+    extras = (one for extra in EXTRAS for one in project["optional-dependencies"][extra])
+    # An extra may name others, which are in the list themselves.
+    return [*project["dependencies"], *(one for one in extras if not one.startswith("nceref["))]
 
 
 def oldest(requirements: Iterable[str]) -> list[str]:

@@ -35,7 +35,7 @@ class ChunkedLoss:
     arrays : mapping
         The matrices as arrays of Dask, in chunks of whole rows.
     given : mapping
-        The same in the chunks that the caller chose.
+        What the caller passed in chunks, vectors as well.
     """
 
     loss: Loss
@@ -93,7 +93,7 @@ def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     # What is passed by position stays so: `bind` says what is wrong with it.
     first = tuple(values[name] for name in positional[: len(args)]) + args[len(positional) :]
     bound = bind(loss, first, {name: values[name] for name in kwargs})
-    return ChunkedLoss(loss, bound, arrays, given)
+    return ChunkedLoss(loss, bound, arrays, {name: x for name, x in named.items() if is_chunked(x)})
 
 
 def _is_matrix(name: str, x: Any) -> bool:
@@ -146,7 +146,7 @@ def _table(name: str, x: Any) -> ChunkedArray:
         ]
     )[0]
     both = [np.concatenate([np.max([block[k] for block in row], axis=0) for row in maxima]) for k in (0, 1)]
-    return ChunkedTable(name, described.shape, x.dtype, described.spans, described.like, *both)
+    return ChunkedTable(name, described.shape, x.dtype, described.spans, described.like, both[0], both[1])
 
 
 def vectors_alone(loss: Loss) -> bool:

@@ -221,7 +221,7 @@ class Graph:
         return self.once(("cut", *end), partial(tasks.cut, names, span), head)
 
     def chains(self, head: Hashable, wanted: set[str]) -> dict[Piece, list[Hashable]]:
-        """The ends of the chains of each piece, in the order of their lanes; a window is a link of those of its pieces."""
+        """The ends of the chains of each piece, in the order of their lanes; a window is a link of its pieces'."""
         last: dict[tuple[Piece, int], Hashable] = {}
         for number, place in enumerate(self.places):
             links = [(piece, lane) for piece, lane in zip(place.pieces, place.lanes, strict=True)]

@@ -138,12 +138,17 @@ class _Collections:
         if name not in self.bound.arrays:
             shape = getattr(x, "shape", ())
             graph = self._with(own, {(own, *(0 for _ in shape)): keys[()]})
-            return da.Array(graph, own, tuple((n,) for n in shape), dtype=getattr(x, "dtype", float))
-        array, given = self.bound.arrays[name], self.bound.given[name]
+            grad = da.Array(graph, own, tuple((n,) for n in shape), dtype=getattr(x, "dtype", float))
+            return self._as_given(name, grad)
+        array = self.bound.arrays[name]
         rest = [0] * (array.ndim - 1)
         graph = self._with(own, {(own, chunk, *rest): key for chunk, key in keys.items()})
         grad = da.Array(graph, own, array.chunks, dtype=x.dtype, meta=array._meta)
-        return grad.rechunk(given.chunks) if hasattr(given, "chunks") else grad
+        return self._as_given(name, grad)
+
+    def _as_given(self, name: str, grad: Any) -> Any:
+        given = self.bound.given.get(name)
+        return grad if given is None else grad.rechunk(given.chunks)
 
 
 def _finished(bound: ChunkedLoss, lazy: Any, grads: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -151,8 +156,7 @@ def _finished(bound: ChunkedLoss, lazy: Any, grads: Mapping[str, Any]) -> tuple[
     with _one_error(bound):
         value, *computed = _persisted([lazy, *grads.values()])
         out = dict(zip(grads, computed, strict=True))
-        in_chunks = {name for name in out if hasattr(bound.given.get(name), "chunks")}
-        return _held(value), {name: x if name in in_chunks else _held(x) for name, x in out.items()}
+        return _held(value), {name: x if name in bound.given else _held(x) for name, x in out.items()}
 
 
 def _held(x: Any) -> Any:

@@ -10,6 +10,7 @@ from nceref.engine.embeddings import NOTHING, Gradients, Part, Rows, merge
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.scaling import times_power
 from nceref.engine.similarity import ONE, Accumulator, Factor, in_range
+from nceref.errors import InputError
 
 Array = Any
 
@@ -42,7 +43,7 @@ class SquaredDistance:
         return self.others is None
 
     @property
-    def sides(self) -> tuple[Rows, Rows]:
+    def sides(self) -> tuple[Any, ...]:
         return self.points, self.points if self.others is None else self.others
 
     def window(self, rows: slice, columns: slice) -> "SquaredDistance":
@@ -60,7 +61,7 @@ class SquaredDistance:
     @property
     def exponent(self) -> int:
         """Of the power of two that points are divided by."""
-        return max(rows.balanced[1] for rows in self.sides)
+        return max(int(rows.balanced[1]) for rows in self.sides)
 
     @cached_property
     def bound(self) -> float:
@@ -133,7 +134,8 @@ class _SquaredDistanceGradient(Accumulator):
         by_candidates[columns, :] += xp.sum(g, axis=0)[:, None] * y[columns, :] - g.T @ x[rows, :]
 
     def finish(self, exponent: int) -> Gradients:
-        factor, grads = self.logits.factor, {}
+        factor = self.logits.factor
+        grads: Gradients = {}
         for rows, by_rows in zip((self.logits.points, self.logits.others), (self.x, self.y), strict=True):
             if rows is not None:
                 merge(grads, rows.vjp(factor.multiply(-2 * by_rows, self.logits.exponent), exponent))
@@ -154,7 +156,7 @@ class PairedDistance:
     """Of no use: a column of distances is added up, not exponentiated."""
 
     @property
-    def sides(self) -> tuple[Rows, Rows]:
+    def sides(self) -> tuple[Any, ...]:
         return self.x, self.y
 
     def window(self, rows: slice, columns: slice) -> "PairedDistance":
@@ -220,8 +222,8 @@ def _lengths(x: Array) -> Array:
 class ChunkedChord:
     """What `chord` makes of rows in chunks; the candidates are one chunk."""
 
-    x: ChunkedRows
-    candidates: ChunkedRows
+    x: Any
+    candidates: Any
     index: Array
     sign: float
     symmetric = False
@@ -238,13 +240,13 @@ class ChunkedChord:
         return self.x.values
 
     @property
-    def sides(self) -> tuple[ChunkedRows, ChunkedRows]:
+    def sides(self) -> tuple[Any, ...]:
         return self.x, self.candidates
 
     def window(self, rows: slice, columns: slice) -> "ChunkedChord":
         return replace(self, x=NOTHING, candidates=NOTHING, index=self.index[rows])
 
-    def filled(self, *rows: Rows) -> PairedDistance:
+    def filled(self, *rows: Rows) -> Any:
         return chord(rows[0], rows[1], self.index, self.sign)
 
 
@@ -263,8 +265,17 @@ def chord(x: Any, candidates: Any, index: Array, sign: float = 1.0) -> Any:
     Returns
     -------
     PairedDistance or ChunkedChord
+
+    Raises
+    ------
+    InputError
+        For candidates in several chunks.
     """
     if isinstance(x, ChunkedRows):
+        name, count = candidates.pieces[0].name, len(candidates.pieces)
+        if count > 1:
+            msg = f"`{name}` must be one chunk, since each row looks up its own, got {count}; pass {name}.rechunk(-1)"
+            raise InputError(msg)
         return ChunkedChord(x, candidates, index, sign)
     own = sign * array_namespace(index).take(candidates.values, index, axis=0)
     part = x.parts[0]

@@ -33,7 +33,7 @@ class _Labelled(Pattern):
 
     def window(self, rows: slice, columns: slice) -> Self:
         """The same pattern over a block alone."""
-        own = windows(self.own, rows, columns)
+        own = tuple(diagonal.window(rows, columns) for diagonal in self.own if diagonal.touches(rows, columns))
         return replace(self, anchors=self.anchors[rows], candidates=self.candidates[columns], own=own)
 
     def meets(self, rows: slice, columns: slice) -> bool:

@@ -238,7 +238,7 @@ class Dot:
         return self.anchors is self.candidates and self.offset is None
 
     @property
-    def sides(self) -> tuple[Rows, Rows]:
+    def sides(self) -> tuple[Any, ...]:
         return self.anchors, self.candidates
 
     def window(self, rows: slice, columns: slice) -> "Dot":
@@ -355,7 +355,7 @@ class Given:
     paired = True
 
     @property
-    def sides(self) -> tuple[Rows]:
+    def sides(self) -> tuple[Any, ...]:
         return (self.source,)
 
     def window(self, rows: slice, columns: slice) -> "Given":

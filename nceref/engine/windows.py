@@ -183,7 +183,7 @@ def pull(
     return by_rows, {(name, window.start): grad for name, grad in grads.items()}
 
 
-def hardest(window: Window, rows: tuple[Rows, ...]) -> Least | None:
+def hardest(window: Window, rows: tuple[Rows, ...]) -> Least:
     """The most similar candidates of each anchor in a window, in order, for a pattern that keeps some of whole rows.
 
     Parameters
@@ -193,8 +193,8 @@ def hardest(window: Window, rows: tuple[Rows, ...]) -> Least | None:
 
     Returns
     -------
-    Least or None
-        (n, kept) each; None where no pattern of the window keeps any.
+    Least
+        (n, kept) each.
     """
     filled = _filled(window, rows, NO_EXTRAS)
     walk = Walk(filled, keep=False)
@@ -227,7 +227,7 @@ def most_similar(parts: Sequence[Least], count: int) -> Least:
     """
     xp = array_namespace(parts[0].logit)
     logit, column = (xp.concat(list(x), axis=1) for x in zip(*parts, strict=True))
-    order = xp.argsort(logit, axis=1, descending=True, stable=True)[:, :count]
+    order = xp.argsort(-logit, axis=1, stable=True)[:, :count]
     return Least(xp.take_along_axis(logit, order, axis=1), xp.take_along_axis(column, order, axis=1))
 
 
@@ -236,7 +236,7 @@ def least(kept: Least) -> Least:
     return Least(kept.logit[:, -1], kept.column[:, -1])
 
 
-def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Window:
+def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Any:
     """The window with its rows, taken as they are: the way back through the normalization comes last, and once."""
     plain = [Rows(r.values, (Part(str(i), r.values, slice(0, r.values.shape[0])),)) for i, r in enumerate(rows)]
     if len(rows) == 2 and rows[0] is rows[1]:

@@ -50,7 +50,7 @@ def plan(embeddings, class_weights, target, *, margin, scale, normalize, fallbac
     own = (Index(target),)
     terms = {"negatives": Term(LogSumExp(), Except(own)), "positive": Term(Sum(), Only(own))}
     # Chords carry no gradient: the head returns all of it as a slope by the target's cosine.
-    near, far = (chord(*logits.sides, target, sign) for sign in (1.0, -1.0))
+    near, far = (chord(logits.anchors, logits.candidates, target, sign) for sign in (1.0, -1.0))
     chords = (
         Comparison(near, {"chord": Term(Sum(), Everyone())}),
         Comparison(far, {"antichord": Term(Sum(), Everyone())}),

@@ -1,0 +1,194 @@
+"""Losses of arrays in chunks give what they give in memory, whatever the chunks are."""
+
+import numpy as np
+import pytest
+
+from nceref import InputError, config, get_loss, losses
+from nceref.checks.cases import cases
+from nceref.tolerance import bounds
+
+da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
+
+RNG = np.random.default_rng(5)
+X, Y = RNG.standard_normal((2, 13, 4))
+LABELS = np.arange(13) % 3
+VIEWS = RNG.standard_normal((13, 3, 4))
+WHOLE = {("arcface", "class_weights")}
+"""Arguments that must not be in chunks."""
+MASK = (LABELS[:, None] == LABELS) * RNG.uniform(0.1, 1, (13, 13))
+
+
+def chunked(x, size):
+    """The array in chunks of `size` rows, and of fewer features than it has."""
+    return da.from_array(x, chunks=(size, *(max(1, n - 1) for n in x.shape[1:])))
+
+
+def assert_same(loss, inputs, in_chunks, **options):
+    """Value and gradients within twice the bound of those in memory; gradients of chunks are in the same chunks."""
+    allowed = bounds(loss, **inputs)
+    expected, truth = loss.value_and_grad(**inputs, **options)
+    arguments = {**inputs, **in_chunks}
+    value, grads = loss.value_and_grad(**arguments, **options)
+    assert isinstance(value, float)
+    assert abs(value - expected) <= 2 * allowed.value
+    assert value == loss(**arguments, **options)
+    assert set(grads) == set(truth)
+    for name, grad in truth.items():
+        if name in in_chunks:
+            assert grads[name].chunks == in_chunks[name].chunks
+            assert grads[name].dtype == inputs[name].dtype
+        else:
+            assert type(grads[name]) is type(grad)
+        assert np.all(np.abs(np.asarray(grads[name]) - grad) <= 2 * allowed.grads[name]), name
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_chunks_give_what_memory_gives(loss_name, dtype):
+    loss = get_loss(loss_name)
+    for case in cases(loss.declaration, ("random", "odd", "lonely"), (0.3, 0.01)):
+        inputs = case.cast(dtype)
+        arrays = {k: x for k, x in inputs.items() if isinstance(x, np.ndarray) and (loss_name, k) not in WHOLE}
+        assert_same(loss, inputs, {k: chunked(x, 2) for k, x in arrays.items()})
+
+
+SETTINGS = {
+    "one chunk of many": ("info_nce", {"queries": X, "keys": Y}, {"queries": (1, 12), "keys": 13}),
+    "one input in memory": ("nt_xent", {"z1": X, "z2": Y}, {"z2": 5}),
+    "no normalization": ("info_nce", {"queries": 9 * X, "keys": Y, "normalize": "none"}, {"queries": 4}),
+    "far from the origin": ("uniformity", {"x": X + 7, "t": 0.1, "normalize": "none"}, {"x": 4}),
+    "more negatives than queries": ("info_nce", {"queries": X, "keys": Y, "negatives": np.tile(X, (3, 1))},
+                                    {"queries": 7, "negatives": 2}),
+    "fewer negatives than queries": ("info_nce", {"queries": X, "keys": Y, "negatives": Y[:3]},
+                                     {"queries": 2, "negatives": 2}),
+    "classes in chunks": ("cosface", {"embeddings": X, "class_weights": Y[:5], "target": LABELS},
+                          {"embeddings": 3, "class_weights": 2}),
+    "logits": ("cross_entropy", {"logits": X, "target": LABELS, "label_smoothing": 0.1}, {"logits": 4, "target": 2}),
+    "views": ("supcon_out", {"embeddings": VIEWS, "labels": LABELS}, {"embeddings": 5}),
+    "the first view": ("supcon_in", {"embeddings": VIEWS, "labels": LABELS, "anchor_mode": "one"}, {"embeddings": 5}),
+    "a queue": ("supcon_out", {"embeddings": X, "labels": LABELS, "queue": Y, "queue_labels": LABELS},
+                {"embeddings": 5, "queue": 3, "queue_labels": 3}),
+    "a mask of views": ("supcon_out", {"embeddings": VIEWS, "mask": MASK, "form": "sum"}, {"embeddings": 4, "mask": 6}),
+    "a mask": ("supcon_in", {"embeddings": X, "mask": MASK + np.eye(13)}, {"embeddings": 5}),
+    "weights": ("supcon_out", {"embeddings": X, "mask": MASK > 0.3, "anchor_weights": MASK[0], "no_positive": "skip"},
+                {"embeddings": 5, "anchor_weights": 4}),
+    "centers": ("paco", {"embeddings": X, "labels": LABELS, "centers": Y[:3], "center_bias": X[0, :3], "alpha": 0.2},
+                {"embeddings": 5, "centers": 2}),
+    "ties": ("hard_contrastive", {"queries": np.ones((13, 4)), "keys": np.ones((13, 4)), "fraction": 0.5},
+             {"queries": 3, "keys": 5}),
+    "vectors alone": ("nce", {"data_logits": X[:, 0], "noise_logits": Y[:, 0], "data_log_noise": X[:, 1],
+                              "noise_log_noise": Y[:, 1], "noise_ratio": 1.0}, {"data_logits": 4}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_kind_of_argument(name):
+    loss, inputs, chunks = SETTINGS[name]
+    loss = get_loss(loss)
+    if any(p.name == "temperature" for p in loss.parameters):
+        inputs = {"temperature": 0.2, **inputs}
+    sizes = {k: (c if isinstance(c, tuple) else (c,)) for k, c in chunks.items()}
+    in_chunks = {k: da.from_array(inputs[k], chunks=(c if len(c) > 1 else c[0], *inputs[k].shape[1:]))
+                 for k, c in sizes.items()}  # fmt: skip
+    assert_same(loss, inputs, in_chunks)
+
+
+def test_a_cotangent_weighs_the_rows_of_all_chunks():
+    cotangent = RNG.uniform(-1, 1, 26)
+    expected, truth = losses.nt_xent.value_and_grad(X, Y, temperature=0.2, reduction="none", cotangent=cotangent)
+    z1 = chunked(X, 5)
+    rows, grads = losses.nt_xent.value_and_grad(z1, Y, temperature=0.2, reduction="none", cotangent=cotangent)
+    np.testing.assert_allclose(rows, expected, rtol=1e-14)
+    np.testing.assert_allclose(grads["z1"], truth["z1"], rtol=1e-12, atol=1e-14)
+    with pytest.raises(InputError, match="`cotangent` must be"):
+        losses.nt_xent.value_and_grad(z1, Y, temperature=0.2, reduction="none", cotangent=cotangent[:5])
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    loaded = []
+
+    def load(block):
+        loaded.append(block.shape)
+        return block
+
+    z1 = chunked(X, 5).map_blocks(load, dtype=X.dtype, meta=np.empty((0, 0)))
+    value, grads = losses.nt_xent.value_and_grad(z1, chunked(Y, 5), temperature=0.2, compute=False)
+    assert loaded == []
+    expected, truth = losses.nt_xent.value_and_grad(X, Y, temperature=0.2)
+    assert float(value.compute()) == pytest.approx(expected, rel=1e-14)
+    np.testing.assert_allclose(grads["z1"].sum(axis=0).compute(), truth["z1"].sum(axis=0), rtol=1e-10, atol=1e-13)
+    assert float(grads["temperature"].compute()) == pytest.approx(truth["temperature"], rel=1e-13)
+
+
+def test_results_are_the_same_bits_for_any_number_of_threads():
+    import dask
+
+    z1, z2 = chunked(X, 2), chunked(Y, 2)
+    outcomes = set()
+    for options in ({"scheduler": "synchronous"}, {"num_workers": 1}, {"num_workers": 5}):
+        with dask.config.set(**options):
+            value, grads = losses.nt_xent.value_and_grad(z1, z2, temperature=0.2)
+            outcomes.add((value, np.asarray(grads["z1"]).tobytes(), grads["temperature"]))
+    assert len(outcomes) == 1
+
+
+def test_blocks_apply_inside_a_chunk():
+    z1, z2 = chunked(X, 7), chunked(Y, 7)
+    expected = losses.nt_xent(z1, z2, temperature=0.2)
+    with config(block=3):
+        assert losses.nt_xent(z1, z2, temperature=0.2) == pytest.approx(expected, rel=1e-14)
+
+
+def with_entry(x, at, value):
+    x = x.copy()
+    x[at] = value
+    return chunked(x, 5)
+
+
+REFUSED = {
+    "a NaN with its row among all": (
+        lambda: losses.nt_xent(with_entry(X, (7, 2), np.nan), Y, temperature=0.2),
+        r"`z1` must be finite everywhere, got nan at index \(7, 2\)",
+    ),
+    "a row of zeros": (
+        lambda: losses.nt_xent(X, with_entry(Y, 9, 0.0), temperature=0.2),
+        "`z2` row 9 is zero",
+    ),
+    "a row of zeros in a view": (
+        lambda: losses.supcon_out(with_entry(VIEWS, (8, 1), 0.0), labels=LABELS, temperature=0.2),
+        "`embeddings` sample 8, view 1, is zero",
+    ),
+    "a negative weight": (
+        lambda: losses.supcon_out(chunked(X, 5), mask=with_entry(MASK, (11, 3), -1.0), temperature=0.2),
+        r"`mask` must be >= 0 everywhere, got -1.0 at index \(11, 3\)",
+    ),
+    "another shape": (lambda: losses.nt_xent(chunked(X[:5], 2), Y, temperature=0.2), r"`z2` must be \(N, D\) = \(5, 4"),
+    "integers": (lambda: losses.nt_xent(chunked(X.astype(int), 2), Y, temperature=0.2), "`z1` must be an array of"),
+    "too many arguments": (lambda: losses.nt_xent(chunked(X, 2), Y, X, temperature=0.2), "takes at most 2 positional"),
+    "one that is not there": (lambda: losses.nt_xent(chunked(X, 2), temperature=0.2), "nt_xent needs `z2`"),
+    "given twice": (lambda: losses.nt_xent(chunked(X, 2), Y, z1=X, temperature=0.2), "both by position and by name"),
+    "unknown sizes": (
+        lambda: losses.nt_xent(chunked(X, 2)[chunked(X, 2)[:, 0] > 0], Y, temperature=0.2),
+        r"`z1` has chunks of unknown size; call z1.compute_chunk_sizes\(\)",
+    ),
+    "out of range": (
+        lambda: losses.info_nce(chunked(1e300 * X, 2), Y, temperature=1e-9, normalize="none"),
+        "a logit leaves the range of float64",
+    ),
+    "lengths that are not measured": (
+        lambda: losses.arcface(chunked(X, 2), Y[:3], LABELS, normalize="none"),
+        "arcface of arrays in chunks needs normalize='l2'",
+    ),
+    "classes of arcface in chunks": (
+        lambda: losses.arcface(chunked(X, 2), chunked(Y[:3], 2), LABELS),
+        "`class_weights` must be one chunk",
+    ),
+    "in memory": (lambda: losses.nt_xent(X, Y, temperature=0.2, compute=False), "`compute` is for arrays of Dask"),
+    "no truth value": (lambda: losses.nt_xent(chunked(X, 2), Y, temperature=0.2, compute=1), "`compute` must be one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_computed_is_said_in_one_sentence(name):
+    call, message = REFUSED[name]
+    with pytest.raises(InputError, match=message):
+        call()
