@@ -338,8 +338,10 @@ def unit(x: Any, axis: int = -1) -> Any:
 
 
 def logsumexp(x: Any, axis: int = -1) -> Any:
-    """Log of the sum of exponentials along an axis, shifted by the largest entry."""
+    """Log of the sum of exponentials along an axis, shifted by the largest entry; -inf of none, as in frameworks."""
     top = peak(x, axis)
+    # -inf - (-inf) would be NaN.
+    top = np.where(np.isfinite(top), top, 0)
     return (top + np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True))).squeeze(axis)
 
 

@@ -120,3 +120,9 @@ def test_functions_of_the_framework_keep_derivatives(function, slope):
     x = np.array([[1.0, 800.0, -3.0]])
     grad = slopes(lambda x: np.sum(function(x)), {"x": x}, ["x"])["x"]
     np.testing.assert_allclose(grad, [slope], atol=1e-15)
+
+
+def test_the_log_of_an_empty_sum_is_minus_infinity_as_in_frameworks():
+    with np.errstate(divide="ignore"):
+        sums = harness.logsumexp(np.array([[-np.inf, -np.inf], [0.0, 0.0]]))
+    np.testing.assert_array_equal(sums, [-np.inf, np.log(2.0)])
