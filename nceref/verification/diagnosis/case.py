@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -41,12 +42,20 @@ OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size
 """What may be added to the result, in words: a sign, and what the logarithm is of."""
 
 
-# What variants answer is the same for every target. Enough probes for three standard suites.
-@lru_cache(maxsize=128)
-def _variants(
-    probe: Probe,
-) -> tuple[dict[_Structure, Any], dict[_Structure, DenseRows], dict[_Structure, tuple[Array, Array]]]:
-    return {}, {}, {}
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """What variants of the loss are on one case, which is the same for every target: filled as it is computed."""
+
+    arranged: dict[_Structure, Any] = field(default_factory=dict)
+    rows: dict[_Structure, DenseRows] = field(default_factory=dict)
+    answers: dict[_Structure, tuple[Array, Array]] = field(default_factory=dict)
+    gradients: dict[tuple[_Structure, str], Array] = field(default_factory=dict)
+
+
+# Enough probes for four standard suites.
+@lru_cache(maxsize=256)
+def _variants(probe: Probe) -> Variants:
+    return Variants()
 
 
 class CaseAnalysis:
@@ -63,7 +72,7 @@ class CaseAnalysis:
         bound = np.asarray(probe.bounds.value if probe.bounds else 0.0)
         # Rows of two directions come as (2, N): the dense form has them one below the other.
         self.bound = np.broadcast_to(bound, np.shape(probe.value)).ravel()
-        self._arranged, self._rows, self._answers = _variants(probe)
+        self.variants = _variants(probe)
 
     @property
     def departs(self) -> bool:
@@ -98,26 +107,26 @@ class CaseAnalysis:
 
     def rows(self, structure: tuple[Option, ...]) -> DenseRows:
         """Row losses under a structure: options in the order of the closed list."""
-        if structure not in self._rows:
+        if structure not in self.variants.rows:
             early = tuple(o for o in structure if o.axis in EARLY or o.id in _EARLY_TOO)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
                 # Most options change only what comes after the arrangement, so it is shared.
-                if early not in self._arranged:
-                    self._arranged[early] = self.form.arrange(substituted(self.inputs, deviations), deviations)
-                self._rows[structure] = self.form.rows(self._arranged[early], deviations)
-        return self._rows[structure]
+                if early not in self.variants.arranged:
+                    self.variants.arranged[early] = self.form.arrange(substituted(self.inputs, deviations), deviations)
+                self.variants.rows[structure] = self.form.rows(self.variants.arranged[early], deviations)
+        return self.variants.rows[structure]
 
     def answer(self, structure: tuple[Option, ...]) -> tuple[Array, Array]:
         """Value of a variant and the bound of its error, flat; options of the reduction included."""
-        if structure not in self._answers:
+        if structure not in self.variants.answers:
             inner = tuple(o for o in structure if o.axis != REDUCED)
             rows = self.rows(inner)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
                 value = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
-            self._answers[structure] = value, self._allowed(rows, value)
-        return self._answers[structure]
+            self.variants.answers[structure] = value, self._allowed(rows, value)
+        return self.variants.answers[structure]
 
     def value(self, structure: tuple[Option, ...]) -> Array:
         """Value of a variant, flat; not kept, since solving for a setting goes through hundreds."""

@@ -170,18 +170,17 @@ class GradientFit:
     def __init__(self, chosen: tuple[Option, ...], judged: list[JudgedGradient]) -> None:
         self.chosen, self.judged = chosen, judged
         self.deviations = {o.id: o.value for o in chosen}
-        self._known: dict[JudgedGradient, Any] = {}
 
     def expected(self, one: JudgedGradient) -> Any:
         """The gradient of the variant."""
         if one.constant and "constants-get-gradient" not in self.deviations:
             return np.zeros_like(one.got)
-        if one not in self._known:
-            if not self.chosen:
-                self._known[one] = np.asarray(one.analysis.probe.grads[one.name])
-            else:
-                self._known[one] = np.asarray(self._variant(one))
-        return self._known[one]
+        if not self.chosen:
+            return np.asarray(one.analysis.probe.grads[one.name])
+        known, key = one.analysis.variants.gradients, (self.chosen, one.name)
+        if key not in known:
+            known[key] = np.asarray(self._variant(one))
+        return known[key]
 
     def _variant(self, one: JudgedGradient) -> Any:
         analysis = one.analysis
