@@ -79,11 +79,28 @@ def _leak(how: str, size: float) -> str:
     return f"masked logits lowered by {-size:g}" if how == "added" else f"masked logits set to {size:g}"
 
 
-def _in_float32(x: Any, which: str) -> Any:
-    """A number, or that of which the logarithm is kept, rounded to float32; an imaginary step passes."""
+def in_float32(x: Any, which: str = "itself") -> Any:
+    """A number, or that of which the logarithm is kept, rounded to float32; an imaginary step passes.
+
+    Parameters
+    ----------
+    x : number
+        May be complex.
+    which : {"itself", "its logarithm"}
+    """
     if which == "its logarithm":
-        return np.exp(_in_float32(np.log(x), "itself"))
+        return np.exp(in_float32(np.log(x), "itself"))
     return np.asarray(np.real(x), dtype=np.float32).astype(np.float64)[()] + (x - np.real(x))
+
+
+def _within(x: Any, ends: Any) -> Any:
+    """A number cut at a ceiling, or at both ends of a range; an imaginary step passes within."""
+    low, high = ends if isinstance(ends, tuple) else (-math.inf, ends)
+    return np.where(np.real(x) > high, high, np.where(np.real(x) < low, low, x))
+
+
+def _range(ends: Any) -> str:
+    return f"{ends[0]:g} to {ends[1]:.6g}" if isinstance(ends, tuple) else f"ceiling {ends:g}"
 
 
 _LISTED = (
@@ -182,19 +199,21 @@ _LISTED = (
     Convention("scale-missing", "temperature", "no logit scale at all", "Multiply the similarities by the scale.",
                factor=lambda t, v: 1.0,
                threads=("huggingface/transformers#13430",)),
-    Convention("scale-clamped", "temperature", "the logit scale cut at a ceiling",
+    Convention("scale-clamped", "temperature", "the logit scale held within a range",
                "Clamp the parameter after the optimizer's step, not inside the loss.",
-               factor=lambda t, v: np.where(np.real(1 / t) > v, v, 1 / t),
-               settings=(100.0, math.log(100), 50.0, 10.0), describe=lambda v: f"ceiling {v:g}",
+               factor=lambda t, v: _within(1 / t, v),
+               settings=(100.0, math.log(100), 50.0, 10.0, (1.0, 100.0)), describe=lambda v: _range(v),
                threads=("openai/CLIP#46", "openai/CLIP#530", "LAION-AI/CLAP#57")),
     Convention("temperature-in-float32", "temperature", "the temperature rounded to float32",
                "Keep the parameter in the format of the run: module.double(), or its array in float64.",
-               factor=lambda t, v: 1 / _in_float32(t, v),
+               factor=lambda t, v: 1 / in_float32(t, v),
                settings=("itself", "its logarithm"), describe=lambda v: f"rounded: {v}"),
     Convention("scale-in-float32", "temperature", "the logit scale rounded to float32",
                "Keep the parameter in the format of the run: module.double(), or its array in float64.",
-               factor=lambda t, v: _in_float32(1 / t, v),
+               factor=lambda t, v: in_float32(1 / t, v),
                settings=("itself", "its logarithm"), describe=lambda v: f"rounded: {v}"),
+    Convention("scalar-in-float32", "scalar", "a scalar rounded to float32",
+               "Keep it in the format of the run: a Python float, or an array in float64."),
     Convention("scalar-ignored", "scalar", "one value of a scalar whatever is passed", "Use the value that is passed.",
                describe=lambda v: f"{v[0]} = {v[1]:.9g}"),
     Convention("bias-missing", "bias", "no logit bias", "Add the bias to every logit."),

@@ -51,6 +51,7 @@ def test_a_kind_applies_as_a_whole(kind):
         ("scale-exponentiated", None, math.exp(4.0)),
         ("scale-without-exponential", None, math.log(4.0)),
         ("scale-clamped", 3.0, 3.0),
+        ("scale-clamped", (5.0, 9.0), 5.0),
         ("outer-factor-2-temperature", 8, 0.5),
         ("outer-factor-n", 8, 8.0),
         ("log-base-2", 8, 1 / math.log(2)),

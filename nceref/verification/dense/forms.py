@@ -8,6 +8,7 @@ import numpy as np
 
 from nceref import registry
 from nceref.spec import Loss
+from nceref.verification.conventions import in_float32
 from nceref.verification.dense.batch import DenseFamily, DenseForm, DenseRows, Deviations
 from nceref.verification.dense.program import program_form
 from nceref.verification.dense.stages import reduced
@@ -52,18 +53,21 @@ def prepared(probe: Probe) -> dict[str, Any]:
 
 
 def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[str, Any]:
-    """The inputs with another number in the place of a scalar that is ignored; it gets no gradient then.
+    """The inputs with another number in the place of a scalar that is rounded or ignored; ignored, it has no gradient.
 
     Parameters
     ----------
     inputs : mapping
     deviations : mapping
-        ``scalar-ignored`` holds the name and the number.
+        ``scalar-ignored`` holds the name and the number, ``scalar-in-float32`` the name.
 
     Returns
     -------
     mapping
     """
+    rounded = deviations.get("scalar-in-float32")
+    if rounded is not None:
+        return {**inputs, rounded: in_float32(inputs[rounded])}
     if deviations.get("scalar-ignored") is None:
         return inputs
     name, number = deviations["scalar-ignored"]

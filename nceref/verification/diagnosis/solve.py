@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,16 @@ def solved(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
     Option
         Candidates only: whether one fits the other cases is not looked at.
     """
-    for analysis in _precise(analyses)[:SOLVED_ON]:
+    precise = _precise(analyses)
+    yield from _ranges(precise)
+    for analysis in precise[:SOLVED_ON]:
         yield from _temperatures(analysis)
         yield from _settings(analysis)
         probe = analysis.probe
         for p in probe.loss.parameters:
             given = probe.inputs.get(p.name)
             if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(given, float):
+                yield Option("scalar-in-float32", p.name)
                 for number in _numbers(p, analysis):
                     yield Option("scalar-ignored", (p.name, number))
 
@@ -55,13 +59,16 @@ def _precise(analyses: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
     return [analysis for _, analysis in sorted(fit, key=lambda pair: pair[0])]
 
 
+_GRID = 10 ** np.linspace(-DECADES, DECADES, 61)
+"""Multiples of a temperature, ten a decade."""
+
+
 def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
     """One temperature whatever is passed, a multiple of what is passed, a ceiling of the scale."""
     if not analysis.has_temperature:
         return
     given = float(temperature(analysis.inputs, {}))
-    # Ten a decade.
-    grid = given * 10 ** np.linspace(-DECADES, DECADES, 61)
+    grid = given * _GRID
     settings: dict[str, Callable[[float], float]] = {
         "temperature-ignored": lambda t: t,
         "temperature-off-by-a-factor": lambda t: t / given,
@@ -72,6 +79,21 @@ def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
     for root in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
         for id in known:
             yield from (Option(id, number) for number in candidates(settings[id](root)))
+
+
+def _ranges(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
+    """Both ends of a range, from the case of the smallest scale and that of the largest, as CLIP's own has them."""
+    scaled = [a for a in analyses if a.has_temperature and "scale-clamped" in a.form.conventions]
+    if len(scaled) < 2:
+        return
+    by_scale = sorted(scaled, key=lambda a: -float(temperature(a.inputs, {})))
+    ends = [
+        _roots(a, lambda t: Option("temperature-ignored", t), temperature(a.inputs, {}) * _GRID)
+        for a in (by_scale[0], by_scale[-1])
+    ]
+    for low, high in product(*ends):
+        if low > high:
+            yield from (Option("scale-clamped", pair) for pair in product(candidates(1 / low), candidates(1 / high)))
 
 
 _SIZES = 10.0 ** np.linspace(-14, 0, 29)

@@ -7,6 +7,7 @@ import pytest
 from slow import partly_slow
 from verification.diagnosis.altered_losses import altered, at
 
+from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.gaps import usable
@@ -50,6 +51,7 @@ def test_another_temperature_is_named(id, f, slope):
             ("scale-divides", lambda s: 1 / s, lambda s: -1 / s**2),
             ("scale-without-exponential", math.log, lambda s: 1 / s),
             ("scale-clamped", lambda s: min(s, 20.0), lambda s: float(s < 20)),
+            ("scale-clamped", lambda s: min(max(s, 1.0), math.exp(4.6052)), lambda s: float(1 < s < 100)),
         ],
         lambda case: case[0] == "scale-without-exponential",
         SWEEP,
@@ -77,6 +79,17 @@ def test_a_scalar_that_is_ignored_is_named_with_its_value(loss, name, value, dty
     found = first(altered(loss, at(name, lambda given: value, lambda given: 0.0), dtype=dtype))
     assert found.id == "scalar-ignored"
     assert f"({name} = {value:.9g})" in found.sentence
+
+
+@pytest.mark.parametrize("settings", [{}, {"margin": 0.35}])
+def test_a_scalar_that_is_rounded_is_told_from_one_that_is_ignored(settings):
+    def target(probe, value, grads):
+        moved = evaluate(probe.loss, {**probe.inputs, "margin": float(np.float32(probe.inputs["margin"]))})
+        return None if moved.skip else (moved.value, moved.grads)
+
+    found = first(altered("cosface", target, settings=settings))
+    assert found.id == "scalar-in-float32"
+    assert "rounded to float32 (margin)" in found.sentence
 
 
 @pytest.mark.slow(reason="the dearest of the searches that end with nothing; `test_search` has quicker ones")
