@@ -37,6 +37,7 @@ KNOWLEDGE = (
     "training/quadrants",
     "experiments",
     "verification/dense/losses",
+    "verification/probe/losses",
     "verification/bugs/wrong",
     "verification/bugs/right",
     "verification/bugs/independent",

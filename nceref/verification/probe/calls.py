@@ -109,3 +109,17 @@ def random_rows(sheet: Sheet, dim: int, rng: np.random.Generator, lengths: tuple
     # In many dimensions random rows are almost orthogonal: most of each lies in few of them.
     x = rng.standard_normal((n, dim)) * 0.3 + rng.standard_normal((n, _WIDE)) @ rng.standard_normal((_WIDE, dim))
     return x / np.linalg.norm(x, axis=1, keepdims=True) * rng.uniform(*lengths, (n, 1))
+
+
+def drawn_together(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
+    """Rows of which each is moved towards another one, or away from it, as far as chance will: no angle is rare."""
+    if sheet.logits or not len(sheet.nodes):
+        return x
+    out = x.copy()
+    for u in range(len(x)):
+        own = [v for v in range(len(x)) if v != u and sheet.together(u, v)]
+        v = int(rng.choice(own)) if own and rng.random() < 0.7 else int(rng.integers(len(x)))
+        length, share = np.linalg.norm(x[u]), rng.random() ** 0.5
+        mixed = (1 - share) * x[u] / length + rng.choice((1.0, 1.0, -1.0)) * share * x[v] / np.linalg.norm(x[v])
+        out[u] = length * mixed / np.linalg.norm(mixed)
+    return out

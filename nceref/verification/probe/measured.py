@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.spec import Loss
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.probe.calls import Calls, NoNumber, random_rows
+from nceref.verification.probe.calls import Calls, NoNumber, drawn_together, random_rows
+from nceref.verification.probe.parts.composed import LARGE, SHARP, compositions
+from nceref.verification.probe.parts.formula import Composition
 from nceref.verification.probe.pattern import Formula
 from nceref.verification.probe.recover import formula_of, scalars, sharpness, sheets
 from nceref.verification.probe.sheet import Sheet, sheet
@@ -60,13 +63,36 @@ def measured(
     Diagnosis or None
         None where no formula of this kind was links, or where it is the reference's.
     """
-    made = sheets(loss, settings) if dtype in FORMATS else []
-    if not made:
+    if dtype not in FORMATS:
         return None
     calls = Calls(call, dtype, reduction)
     try:
+        if not _repeats(calls, loss, settings):
+            return None
+        return _summed(calls, loss, settings) or _composed(calls, loss, settings)
+    except NoNumber:
+        return None
+
+
+def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
+    """Whether the same call gives the same number twice: no formula predicts another one."""
+    made = sheets(loss, settings)[:1]
+    for one in made:
+        x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), _LENGTHS))
+        first = calls.value(one, x)
+        if abs(calls.value(one, x) - first) > calls.noise(first):
+            return False
+    return True
+
+
+def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
+    """A formula of sums of linear terms and logarithms of sums of exponentials."""
+    made = sheets(loss, settings)
+    if not made:
+        return None
+    try:
         links = structure(calls, made[0], np.random.default_rng(0))
-        usual = _reference(loss, settings, reduction, None)
+        usual = _reference(loss, settings, calls.reduction, None)
         formula = formula_of(calls, made, links, None, usual.how if usual else None)
         trial = None if formula is None else confirmed(calls, formula, loss, settings)
     except NoNumber:
@@ -74,22 +100,41 @@ def measured(
     if formula is None or trial is None or not writable(formula, made[0]):
         return None
     if usual is not None and usual.pattern.refinement != formula.pattern.refinement:
-        usual = _reference(loss, settings, reduction, formula.pattern.refinement) or usual
-    reference = usual
-    yours, theirs, differences = side_by_side(formula, reference, made[0])
+        usual = _reference(loss, settings, calls.reduction, formula.pattern.refinement) or usual
+    yours, theirs, differences = side_by_side(formula, usual, made[0])
     # A formula that reads like the reference's explains no difference.
-    if reference is not None and not differences:
+    if usual is not None and not differences:
         return None
-    return Diagnosis(
-        "measured-formula",
-        _sentence(calls, trial, differences),
-        fix=CONVENTIONS["measured-formula"].fix if differences else "",
-        formula=yours,
-        reference=theirs or loss.text,
-    )
+    return _diagnosis(calls, trial, yours, theirs or loss.text, differences)
 
 
-def confirmed(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
+def _composed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
+    """A formula that is the reference's with some parts done otherwise."""
+    for formula, given, (yours, theirs, differences) in compositions(calls, loss, settings):
+        try:
+            trial = confirmed(calls, formula, loss, given)
+        except NoNumber:
+            return None
+        if trial is not None:
+            more = {k: x for k, x in given.items() if k not in settings and x is not ...}
+            return _diagnosis(calls, trial, yours, theirs, differences, more)
+    return None
+
+
+def _diagnosis(
+    calls: Calls,
+    trial: "Trial",
+    yours: str,
+    theirs: str,
+    differences: tuple[str, ...],
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> Diagnosis:
+    fix = CONVENTIONS["measured-formula"].fix if differences else ""
+    sentence = _sentence(calls, trial, differences, given)
+    return Diagnosis("measured-formula", sentence, fix=fix, formula=yours, reference=theirs)
+
+
+def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
     """Try a formula on fresh calls, of sizes, scalars, labels and rows that it was not read off.
 
     Parameters
@@ -112,10 +157,12 @@ def confirmed(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str,
     rng = np.random.default_rng(1)
     within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN
     off, reference_off, sizes, sharp = 0.0, 0.0, [], []
-    for number in range(FRESH):
-        one = _fresh(loss, settings, number, rng)
+    larger: tuple[Mapping[str, int], ...] = LARGE if isinstance(formula, Composition) else ()
+    for number in range(FRESH + len(larger)):
+        one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
         assert one is not None
-        x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS))
+        x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
+        x = calls.rows(drawn_together(one, x, rng) if number % 4 == 3 and isinstance(formula, Composition) else x)
         y, predicted = calls.value(one, x), float(formula.value(one, x[None])[0])
         size = max(1.0, abs(y))
         # NaN is no prediction.
@@ -127,13 +174,18 @@ def confirmed(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str,
         sharp.append(1 / sharpness(one))
     if reference_off < _APART * within:
         return None
-    return Trial(FRESH, off, reference_off, (min(sizes), max(sizes)), (min(sharp), max(sharp)))
+    return Trial(FRESH + len(larger), off, reference_off, (min(sizes), max(sizes)), (min(sharp), max(sharp)))
 
 
-def _fresh(loss: Loss, settings: Mapping[str, Any], number: int, rng: Any) -> Sheet | None:
+def _fresh(
+    loss: Loss, settings: Mapping[str, Any], number: int, rng: Any, larger: Mapping[str, int] = MappingProxyType({})
+) -> Sheet | None:
     sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1))}
-    chosen = scalars(loss, float(rng.uniform(0.15, 1.2)), float(rng.uniform(0.1, 0.9)))
-    return sheet(loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5))}, chosen, 100 + number)
+    warm = SHARP if larger is LARGE[-1] else float(rng.uniform(0.15, 1.2))
+    chosen = scalars(loss, warm, float(rng.uniform(0.1, 0.9)))
+    return sheet(
+        loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5)), **larger}, chosen, 100 + number
+    )
 
 
 def _value(sheet: Sheet, x: Any, calls: Calls) -> float:
@@ -191,13 +243,14 @@ def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, An
     return True
 
 
-def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...]) -> str:
+def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...], given: Mapping[str, Any]) -> str:
     what = f"different: {'; '.join(differences)}" if differences else "the reference is no formula of this kind"
     low, high = trial.sharpness
     warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
+    beside = "".join(f", {name} {value}" for name, value in given.items())
     whose = " of the sum of your rows" if calls.reduction == "none" else ""
     return (
         f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} of them that were kept for that"
-        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}) to {trial.off:.2g} of their size; the"
+        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}{beside}) to {trial.off:.2g} of their size; the"
         f" reference is off by up to {trial.reference_off:.2g}; {what}"
     )

@@ -121,6 +121,9 @@ def solved(model: Model, s: Any, y: Any) -> Model:
     part = replace(model, fixed=linear)
     value, columns = part.jacobian(s)
     rest = y - value + columns @ part.free
+    # Weights that leave the range have no least squares: the start stays as it is.
+    if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(rest))):
+        return model
     best = np.linalg.lstsq(columns, rest, rcond=1e-10)[0]
     return model.with_numbers(part.moved(best).numbers)
 
@@ -149,6 +152,8 @@ def _fitted(model: Model, s: Any, y: Any, noise: float, patience: int) -> tuple[
     costs: list[float] = []
     cost, damping = float(np.sum((value - y) ** 2)), 1e-3
     for step in range(_MOST):
+        if not np.all(np.isfinite(columns)):
+            return model, np.inf
         size = np.linalg.norm(columns, axis=0) + 1e-300
         # By singular values: the square of the columns would lose half of the digits.
         left, w, right = np.linalg.svd(columns / size, full_matrices=False)

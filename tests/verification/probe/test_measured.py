@@ -121,12 +121,6 @@ def plain(queries, keys, temperature):
     return np.mean(-np.diag(logits) + np.log(mass(logits)))
 
 
-def focal(queries, keys, temperature):
-    logits = cosines(queries, keys) / temperature
-    log_p = np.diag(logits) - np.log(mass(logits))
-    return np.mean(-((1 - np.exp(log_p)) ** 2) * log_p)
-
-
 def slightly_curved(queries, keys, temperature):
     logits = cosines(queries, keys) / temperature
     logits = logits + 1e-4 * logits**3
@@ -160,11 +154,11 @@ def test_a_formula_without_words_for_its_pairs_is_not_written():
     assert formula_of(positives_after_the_anchor, "supcon_out") is None
 
 
-UNCONFIRMED = (plain, focal, slightly_curved, random, another_one_for_more_than_eight, without_a_number)
+UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, plain, random, without_a_number)
 
 
 @pytest.mark.parametrize(
-    "program", partly_slow(UNCONFIRMED, UNCONFIRMED[-2:].__contains__, "everything is tried before nothing is said")
+    "program", partly_slow(UNCONFIRMED, UNCONFIRMED[-3:].__contains__, "everything is tried before nothing is said")
 )
 def test_what_was_not_confirmed_is_not_said(program):
     assert formula_of(program, "info_nce") is None

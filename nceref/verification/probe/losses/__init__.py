@@ -1,0 +1,1 @@
+"""Losses as parts: one file a kind of batch."""

@@ -1,0 +1,117 @@
+"""The formula of a target as the reference with some of its parts done otherwise."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.spec import Loss
+from nceref.verification.probe.calls import Calls, NoNumber, drawn_together, random_rows
+from nceref.verification.probe.parts.formula import Composition, lines
+from nceref.verification.probe.parts.layouts import parts, works
+from nceref.verification.probe.parts.search import TargetCall, explained
+from nceref.verification.probe.parts.work import LossPart
+from nceref.verification.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
+from nceref.verification.probe.sheet import Sheet, sheet
+
+LARGE = (
+    {"N": 70, "D": 9, "E": 9, "C": 4, "M": 7, "K": 7, "V": 2},
+    {"N": 9, "D": 80, "E": 80, "C": 5, "M": 70, "K": 70, "V": 2},
+    {"N": 12, "D": 9, "E": 9, "C": 24, "M": 5, "K": 6, "V": 3},
+    {"N": 10, "D": 6, "E": 6, "C": 6, "M": 5, "K": 6, "V": 2},
+)
+"""Where small cases are right, the last of them at a small temperature."""
+SHARP = 0.04
+MORE = (
+    {"N": 24, "D": 7, "E": 7, "C": 6, "M": 9, "K": 9, "V": 2},
+    {"N": 21, "D": 6, "E": 6, "C": 5, "M": 8, "K": 8, "V": 2},
+)
+"""More rows than `SIZES` has."""
+SECONDS = 10.0
+_DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
+"""How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
+how many variants of the loss."""
+
+Explained = tuple[Composition, Mapping[str, Any], tuple[str, str, tuple[str, ...]]]
+
+
+def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Iterator[Explained]:
+    """Formulas that predict the calls they were looked for on, with the settings that they were called with.
+
+    Parameters
+    ----------
+    calls : Calls
+    loss : Loss
+    settings : mapping
+        What is set in every call.
+
+    Yields
+    ------
+    composition : Composition
+    settings : mapping
+        With what the variant of the loss sets.
+    lines : tuple
+        The target's formula, the reference's, and what differs.
+    """
+    searched = 0
+    for sizes in ((*SIZES, *MORE), (*LARGE, *SIZES)):
+        for given in _variants(loss, settings):
+            try:
+                made, batches = _batches(calls, loss, given, sizes)
+            except (NoNumber, InputError):
+                continue
+            # What no case shows is looked for on larger ones.
+            if made is None or not _departs(made, batches[0]):
+                continue
+            for number, choice in enumerate(explained(made, batches, SECONDS)):
+                yield Composition(calls.reduction, choice), given, lines(made, choice)
+                if number + 1 >= _CHOICES:
+                    break
+            searched += 1
+            if searched == _SEARCHES:
+                return
+
+
+def _variants(loss: Loss, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    seen: list[dict[str, Any]] = []
+    for variant in loss.variants:
+        given = {**variant, **settings}
+        if not any(str(given) == str(x) for x in seen):
+            seen.append(given)
+            yield given
+
+
+def _batches(
+    calls: Calls, loss: Loss, settings: Mapping[str, Any], sizes: Sequence[Mapping[str, int]]
+) -> tuple[tuple[LossPart, ...] | None, list[TargetCall]]:
+    """The parts and a batch for each size, one that the reference fails first; no parts where they do not fit."""
+    rng = np.random.default_rng(0)
+    made: tuple[LossPart, ...] | None = None
+    batches = []
+    for number, size in enumerate(sizes):
+        k = number % len(TEMPERATURES)
+        warm = SHARP if size is LARGE[-1] else TEMPERATURES[k]
+        one = sheet(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
+        batch, made = (None, None) if one is None else _batch(calls, one, rng, size in MORE or number % 2 == 1)
+        if batch is None:
+            return None, []
+        batches.append(batch)
+    assert made is not None
+    batches.sort(key=lambda b: (not _departs(made, b), b.works[0].own.size))
+    return made, batches
+
+
+def _batch(calls: Calls, one: Sheet, rng: Any, near: bool) -> tuple[TargetCall | None, tuple[LossPart, ...] | None]:
+    x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
+    x = calls.rows(drawn_together(one, x, rng) if near else x)
+    inputs = one.call(x)
+    work = works(one.loss.name, inputs)
+    if work is None:
+        return None, None
+    y = calls.value(one, x)
+    return TargetCall(work, y, calls.noise(y), one.quantities), parts(one.loss.name, inputs, calls.reduction)
+
+
+def _departs(made: Sequence[LossPart], batch: TargetCall) -> bool:
+    return abs(batch.tried(made, {}) - batch.y) > _DEPARTS * batch.room
