@@ -1,6 +1,7 @@
 """What is made of similarities before they are exponentiated: temperature, margins, numbers of classes."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,8 @@ POINTS: Mapping[str, Curve] = {
 """Cosines at which one curve takes over from another."""
 
 
+# There are many, and every loss with a margin has the same.
+@cache
 def curves(usual: str, other: str = "") -> LossPart:
     """Logits of a target with a margin, beside those of the other classes.
 
