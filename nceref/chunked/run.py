@@ -14,6 +14,7 @@ from nceref.chunked.graph import Graph
 from nceref.engine.arguments import checked_cotangent, choose_reduction
 from nceref.engine.arrays import RangeError
 from nceref.errors import ClusterError, InputError
+from nceref.output.text import reason
 from nceref.spec import Loss
 
 
@@ -175,15 +176,15 @@ def _persisted(collections: list[Any]) -> list[Any]:
 
         with ProgressBar() if sys.stderr.isatty() else nullcontext():
             return list(dask.persist(*collections))
-    from distributed import futures_of, progress, wait
+    from distributed import as_completed, futures_of, progress
 
     persisted = client.persist(collections)
     try:
         if sys.stderr.isatty():
-            progress(persisted)
-        wait(persisted)
-        for future in futures_of(persisted):
-            if future.status == "error":
+            progress(persisted, notebook=False)
+        for future in as_completed(futures_of(persisted)):
+            # The first that failed ends it; what has finished stays where it is.
+            if future.status != "finished":
                 future.result()
     except BaseException:
         client.cancel(persisted, force=True)
@@ -215,5 +216,6 @@ def _one_error(bound: ChunkedLoss) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise
-        msg = f"the cluster gave up on {bound.loss.name}: {error}; see the logs of its workers, or pass smaller chunks"
+        why = f"the cluster gave up on {bound.loss.name}: {reason(error)}"
+        msg = f"{why}; see the logs of its workers, or pass smaller chunks"
         raise ClusterError(msg) from error
