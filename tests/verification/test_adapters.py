@@ -1,5 +1,7 @@
 """Where a plain call fails, the usual adapters are tried, and the one that gives the reference's value is named."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,29 @@ def test_constants_and_layers_that_a_target_has_by_itself_are_named():
     assert "computes with head.weight, head.bias, which cross_entropy does not have" in words
     assert "--call 'f.METHOD(logits, target)'" in words
     assert not layers(get_loss("cross_entropy").declaration, {})
+
+
+def test_a_number_that_an_object_holds_as_an_array_without_axes_is_known():
+    held = SimpleNamespace(temperature=np.array(0.25), forward=lambda z1, z2: named("pair")([z1, z2], 0.25))
+    report = verify(held, "nt_xent", suite="quick")
+    assert report.verdict == "value-only"
+    assert "temperature = 0.25" in report.environment["arguments"]
+
+
+def test_a_module_that_is_applied_to_its_parameters_is_handed_them_by_an_expression():
+    class Applied:
+        def init(self):
+            return {}
+
+        def apply(self, variables, z1, z2):
+            return named("pair")([z1, z2], variables["params"]["temperature"])
+
+        def __call__(self, z1, z2):
+            raise ValueError
+
+    call = "f.apply({'params': {'temperature': temperature}}, z1, z2)"
+    assert f'--call "{call}"' in verify(Applied, "nt_xent").reason
+    assert verify(Applied, "nt_xent", call=call, suite="quick").verdict == "value-only"
 
 
 def test_a_method_is_called_by_an_expression():

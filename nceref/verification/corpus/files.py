@@ -54,7 +54,21 @@ def read_inputs(path: Any, loss: Loss) -> dict[str, Any]:
     if missing:
         msg = f"`inputs` must have every array that {loss.name} needs; {', '.join(map(repr, missing))} is missing"
         raise InputError(msg)
+    _same_sizes(out, known)
     return out
+
+
+def _same_sizes(arrays: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse two inputs that should have the same size, such as rows, and have not."""
+    seen: dict[str, tuple[int, str]] = {}
+    for name, x in arrays.items():
+        letters = getattr(known[name], "shape", ())
+        for letter, n in zip(letters, np.shape(x), strict=False) if len(letters) == np.ndim(x) else ():
+            first = seen.setdefault(letter, (n, name))
+            if first[0] != n:
+                shapes = f"{np.shape(arrays[first[1]])} in `{first[1]}` and {np.shape(x)} in `{name}`"
+                msg = f"`inputs` must have one size {letter}, got {shapes}"
+                raise InputError(msg)
 
 
 def given_inputs(
@@ -117,15 +131,27 @@ def _arrays(path: Any) -> Mapping[str, Any]:
 
 def _safetensors(file: Path) -> Mapping[str, Any]:
     try:
-        from safetensors import SafetensorError, numpy
+        from safetensors import SafetensorError, deserialize
     except ImportError:
         msg = "to read a .safetensors file, install safetensors; or save the arrays with numpy.savez"
         raise UnavailableError(msg) from None
     try:
-        arrays: Mapping[str, Any] = numpy.load_file(file)
+        return {name: _decoded(name, **stored) for name, stored in deserialize(file.read_bytes())}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
-    return arrays
+
+
+_KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?",
+          **{f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)}}  # fmt: skip
+
+
+def _decoded(name: str, dtype: str, shape: Any, data: Any) -> Any:
+    """A tensor of the file; NumPy has no bfloat16, which is the upper half of float32."""
+    if dtype not in _KINDS:
+        msg = f"{printable(name, 60)!r} is of type {printable(dtype, 20)}; store it in float32"
+        raise ValueError(msg)
+    x = np.frombuffer(data, _KINDS[dtype]).reshape(shape)
+    return (x.astype("<u4") << 16).view("<f4") if dtype == "BF16" else x
 
 
 def _checked(key: str, x: Any, p: Any) -> Any:

@@ -205,12 +205,19 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
             msg = f"{callee.name} takes `{name}` nowhere; say which value it uses: --set {example}, in Python {example}"
             if callee.others:
                 msg += f"; or which of its parameters it is, {', '.join(callee.others[:_NAMED])}: --param {name}=PATH"
+            if hasattr(resolved, "apply") and hasattr(resolved, "init"):
+                inputs = ", ".join(
+                    p.name for p in callee.loss.parameters if isinstance(p, Array | Labels) and p.required
+                )
+                msg += f"; or hand it over: --call \"f.apply({{'params': {{'{name}': {name}}}}}, {inputs})\""
             raise TargetError(msg)
     return out
 
 
 def _number(x: Any) -> bool:
-    return isinstance(x, numbers.Real) and not isinstance(x, bool)
+    """Also an array without axes, as modules of JAX have."""
+    real = isinstance(x, numbers.Real) or (getattr(x, "shape", None) == () and getattr(x.dtype, "kind", "") == "f")
+    return real and not isinstance(x, bool)
 
 
 def _reasons(

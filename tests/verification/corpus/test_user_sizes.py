@@ -1,5 +1,8 @@
 """Sizes and batches of a user's own: every case has them, and a file that is not what it should be is refused."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -86,6 +89,7 @@ REFUSED = [
     ({"queries": ROWS, "keys": np.ones((3000, 2))}, "between 1 and 2048 rows under 'keys'"),
     ({"queries": ROWS, "q": ROWS, "keys": ROWS}, "stands for an input that is there already"),
     ({"queries": ROWS, "keys": ROWS > 0}, "must have numbers under 'keys', got bool"),
+    ({"queries": ROWS, "keys": np.ones((5, 2))}, r"one size N, got \(4, 2\) in `queries` and \(5, 2\) in `keys`"),
     ({"queries": ROWS, "keys": ROWS, "temperature": ROWS}, "must have one number under 'temperature'"),
 ]
 
@@ -95,6 +99,30 @@ def test_a_file_that_has_something_else_is_refused_by_name(tmp_path, arrays, mes
     np.savez(tmp_path / "batch.npz", **arrays)
     with pytest.raises(InputError, match=message):
         read_inputs(tmp_path / "batch.npz", INFO_NCE.declaration)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "numbers"),
+    [
+        ("BF16", np.array([0x3F80, 0xC040], "<u2"), [1.0, -3.0]),
+        ("F16", np.array([0.5, 2.0], "<f2"), [0.5, 2.0]),
+        ("I64", np.array([3, -4], "<i8"), [3.0, -4.0]),
+        ("F8_E4M3", np.array([1, 2], "u1"), "'queries' is of type F8_E4M3; store it in float32"),
+    ],
+)
+def test_tensors_are_read_in_their_format_and_others_are_refused(kind, stored, numbers, tmp_path, monkeypatch):
+    record = {"dtype": kind, "shape": [2, 1], "data": stored.tobytes()}
+    reader = SimpleNamespace(SafetensorError=ValueError, deserialize=lambda raw: [(n, record) for n in raw.split()])
+    monkeypatch.setitem(sys.modules, "safetensors", reader)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda self: "queries keys")
+    if isinstance(numbers, str):
+        with pytest.raises(InputError, match=numbers):
+            read_inputs(tmp_path / "x.safetensors", INFO_NCE.declaration)
+    else:
+        read = read_inputs(tmp_path / "x.safetensors", INFO_NCE.declaration)
+        assert {name: x.tolist() for name, x in read.items()} == {
+            n: [[x] for x in numbers] for n in ("queries", "keys")
+        }
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):
