@@ -240,13 +240,38 @@ def threshold(seen: Sequence[Observation], calls: FreshCalls) -> Iterator[tuple[
 def _size_threshold(
     right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
 ) -> Iterator[tuple[str, str]]:
-    for letter, words in (("N", "samples"), ("D", "features")):
+    found = size_edge(right, wrong, calls)
+    if found is not None:
+        letter, low, high = found
+        unit = {"N": "samples", "D": "features"}[letter]
+        yield letter, f"with other rows it is right at {low} {unit} and wrong at {high}"
+
+
+def size_edge(
+    right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
+) -> tuple[str, int, int] | None:
+    """The number of samples, or features, from which on a target fails, by bisection.
+
+    Parameters
+    ----------
+    right, wrong : sequence of Observation
+        Of the corpus.
+    calls : FreshCalls
+
+    Returns
+    -------
+    (str, int, int) or None
+        ``N`` or ``D``, the last size that is right and the next, which is wrong; None where sizes do not tell them
+        apart.
+    """
+    for letter in ("N", "D"):
         good, bad = [size_of(o.probe, letter) for o in right], [size_of(o.probe, letter) for o in wrong]
-        if not max(good) < min(bad) or not calls.possible:
+        if not good or not bad or not max(good) < min(bad) or not calls.possible:
             continue
         ends = bisected(max(good), min(bad), _halfway, partial(_fails_of, letter, calls))
         if ends is not None and _fails_of(letter, calls, ends[0]) is False:
-            yield letter, f"with other rows it is right at {ends[0]} {words} and wrong at {ends[1]}"
+            return (letter, *ends)
+    return None
 
 
 def _halfway(low: int, high: int) -> int | None:
@@ -254,11 +279,19 @@ def _halfway(low: int, high: int) -> int | None:
 
 
 def _fails_of(letter: str, calls: FreshCalls, size: int) -> bool | None:
-    return _fails_at(_sized(letter, size), calls)
+    return _fails_at(sized(letter, size), calls)
 
 
-def _sized(letter: str, size: int) -> Site:
-    return Site("designed", 0.3, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
+def sized(letter: str, size: int, temperature: float = 0.3) -> Site:
+    """A site of so many samples, or features.
+
+    Parameters
+    ----------
+    letter : {"N", "D"}
+    size : int
+    temperature : float
+    """
+    return Site("designed", temperature, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
 
 
 def _fails_at(site: Site, calls: FreshCalls) -> bool | None:

@@ -12,7 +12,8 @@ from nceref.verification.diagnosis.features import samples, where
 from nceref.verification.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, Site
 from nceref.verification.diagnosis.gaps import VALUE, gaps, usable
 from nceref.verification.diagnosis.gradients import gradients_hold
-from nceref.verification.diagnosis.localize import threshold
+from nceref.verification.diagnosis.large_cases import on_all
+from nceref.verification.diagnosis.localize import size_edge, sized, threshold
 from nceref.verification.diagnosis.search import explanations, is_comparable, is_fitted
 from nceref.verification.records import Observation, Outcome, Probe
 
@@ -86,6 +87,9 @@ def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried
         return _tried(kept, calls, GENERAL) if calls.possible else Tried(tuple(kept))
     wrong = [o for o in several if not gaps(o)[VALUE].right]
     right = [o for o in several if o not in wrong]
+    beyond = _beyond_a_size(right, wrong, calls)
+    if beyond.kept:
+        return beyond
     # A sentence about a part of the cases is worth nothing before fresh calls confirm it.
     if len(wrong) < _PART or len(right) < _PART or not calls.possible:
         return Tried(())
@@ -99,6 +103,31 @@ def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried
     return Tried(tuple(replace(e, apart=apart, fresh=len(departing)) for e in kept), calls=tuple(made))
 
 
+def _beyond_a_size(right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Tried:
+    """What explains batches from some size on, found on fresh calls of such sizes, where smaller ones are right."""
+    edge = size_edge(right, wrong, calls)
+    if edge is None or edge[2] > _LARGEST:
+        return Tried(())
+    letter, low, high = edge
+    sites = [sized(letter, high + more, t) for more, t in _BEYOND]
+    # Gradients of large cases are compared along directions, on the corpus.
+    made = [Observation(o.probe, replace(o.outcome, grads={})) for o in calls.at(sites) if is_comparable(o)]
+    found = explanations(made[:-_PART]) if len(made) == len(sites) else ()
+    words = f"batches of {high} {_UNITS[letter]} and more (right up to {low})"
+    corpus = [CaseAnalysis(o) for o in wrong]
+    kept = [
+        replace(whole, apart=words, of=len(wrong), fresh=_PART)
+        for e in found
+        if e.value_options and holds(e, made[-_PART:]) and (whole := on_all(e, (), corpus))
+    ]
+    return Tried(tuple(kept), calls=tuple(made))
+
+
+_LARGEST = 200
+"""Samples, or features, of the smallest wrong batch that a search is tried on."""
+_BEYOND = ((0, 0.3), (1, 0.55), (5, 0.2), (9, 0.4), (14, 0.8), (21, 0.15))
+"""How far beyond, and at which temperature; the last ones are kept to refute what is found on the others."""
+_UNITS = {"N": "samples", "D": "features"}
 _PART = 2
 """Cases, and fresh calls, that a part must have at least."""
 

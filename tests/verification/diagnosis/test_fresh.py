@@ -20,6 +20,7 @@ from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.fresh import GENERAL, MORE, MOST, fresh_calls, fresh_probe, template
 from nceref.verification.diagnosis.localize import localized, threshold
+from nceref.verification.diagnosis.refute import explained_apart
 from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Observation, Outcome
 
@@ -65,6 +66,11 @@ def in_float32(queries, keys, temperature):
 
 def only_up_to_16(queries, keys, temperature):
     return (2.0 if len(queries) <= 16 else 3.0) * right(queries, keys, temperature)
+
+
+def summed_from_101(queries, keys, temperature):
+    rows = towers(queries, keys, temperature)
+    return np.mean(rows) if len(rows) <= 100 else np.sum(rows)
 
 
 def unshifted(queries, keys, temperature):
@@ -185,6 +191,13 @@ def test_the_part_that_is_right_is_measured_and_predicts_other_cases(name, targe
     for one in located.found:
         assert one.predicts(values(target, name, seed=1))
         assert not one.predicts(values(another, name, seed=1))
+
+
+def test_what_begins_at_a_size_is_explained_beyond_it():
+    seen = values(summed_from_101, "info_nce")
+    (found,) = explained_apart(seen, calls_of(summed_from_101, seen, without)).kept
+    assert (found.ids, found.of, found.fresh) == (("sum-instead-of-mean",), 1, 2)
+    assert found.apart == "batches of 101 samples and more (right up to 100)"
 
 
 def test_the_temperature_at_which_it_fails_is_bisected():
