@@ -55,6 +55,18 @@ def parsed(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+LOOKED_AT = (
+    ast.Module, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Name, ast.Attribute, ast.arg,
+    ast.keyword, ast.Constant,
+)  # fmt: skip
+
+
+@cache
+def nodes(tree):
+    """Those of a file that any test looks at, walked through once for all tests."""
+    return [node for node in ast.walk(tree) if isinstance(node, LOOKED_AT)]
+
+
 def module(path):
     return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
 
@@ -65,7 +77,7 @@ def room(name):
 
 def imports(tree):
     """Modules of this package that a file imports, function-level imports included."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nceref":
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
@@ -136,20 +148,22 @@ def is_knowledge(path):
 def test_the_machinery_knows_no_loss_by_name(path):
     tree = parsed(path)
     documented = ast.Module | ast.ClassDef | ast.FunctionDef
-    docstrings = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and ast.get_docstring(n)}
-    texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docstrings}
+    docstrings = {
+        id(n.body[0].value) for n in nodes(tree) if isinstance(n, documented) and ast.get_docstring(n, clean=False)
+    }
+    texts = {n.value for n in nodes(tree) if isinstance(n, ast.Constant) and id(n) not in docstrings}
     names = set(nceref.all_losses()) - ORDINARY_WORDS
     assert not names & {text for text in texts if isinstance(text, str)}
 
 
 def length(function):
     """Lines of a function without its docstring."""
-    doc = function.body[0].end_lineno - function.body[0].lineno + 1 if ast.get_docstring(function) else 0
+    doc = function.body[0].end_lineno - function.body[0].lineno + 1 if ast.get_docstring(function, clean=False) else 0
     return function.end_lineno - function.lineno + 1 - doc
 
 
 def test_functions_are_short():
-    functions = ((path, node) for path in FILES for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef))
+    functions = ((path, node) for path in FILES for node in nodes(parsed(path)) if isinstance(node, ast.FunctionDef))
     assert [f"{path}: {node.name}" for path, node in functions if length(node) > 40] == []
 
 
@@ -161,7 +175,7 @@ def test_every_loss_has_its_hand_worked_example():
 def test_class_names_are_unique():
     classes = defaultdict(set)
     for path in FILES:
-        for node in ast.walk(parsed(path)):
+        for node in nodes(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 classes[node.name].add(module(path))
     assert {name: where for name, where in classes.items() if len(where) > 1} == {}
@@ -188,7 +202,7 @@ def is_sentence(node):
 
 def identifiers(tree):
     """Names of variables, attributes, parameters, functions and classes."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.FunctionDef() if is_sentence(node):
                 continue
