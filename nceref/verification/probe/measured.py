@@ -17,7 +17,7 @@ from nceref.verification.probe.parts.composed import LARGE, SHARP, compositions
 from nceref.verification.probe.parts.formula import Composition
 from nceref.verification.probe.pattern import Formula
 from nceref.verification.probe.recover import formula_of, scalars, sharpness, sheets
-from nceref.verification.probe.sheet import Sheet, sheet
+from nceref.verification.probe.sheet import Sheet, sheet_or_inputs
 from nceref.verification.probe.structure import structure
 from nceref.verification.probe.words import side_by_side, writable
 from nceref.verification.records import Diagnosis, Outcome, Probe
@@ -160,7 +160,6 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
     larger: tuple[Mapping[str, int], ...] = LARGE if isinstance(formula, Composition) else ()
     for number in range(FRESH + len(larger)):
         one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
-        assert one is not None
         x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
         x = calls.rows(drawn_together(one, x, rng) if number % 4 == 3 and isinstance(formula, Composition) else x)
         y, predicted = calls.value(one, x), float(formula.value(one, x[None])[0])
@@ -179,11 +178,11 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
 
 def _fresh(
     loss: Loss, settings: Mapping[str, Any], number: int, rng: Any, larger: Mapping[str, int] = MappingProxyType({})
-) -> Sheet | None:
+) -> Sheet:
     sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1))}
     warm = SHARP if larger is LARGE[-1] else float(rng.uniform(0.15, 1.2))
     chosen = scalars(loss, warm, float(rng.uniform(0.1, 0.9)))
-    return sheet(
+    return sheet_or_inputs(
         loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5)), **larger}, chosen, 100 + number
     )
 
@@ -235,7 +234,6 @@ def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, An
     rng = np.random.default_rng(2)
     for number in range(3):
         one = _fresh(loss, settings, number, rng)
-        assert one is not None
         x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
         y = calls.value(one, x)
         if not abs(float(formula.value(one, x[None])[0]) - y) <= _WITHIN * max(1.0, abs(y)):

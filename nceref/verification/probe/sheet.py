@@ -158,18 +158,7 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
     seed : int
         Of labels and of arrays that are no embeddings.
     """
-    names = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
-    variant = dict(loss.variants[0])
-    if names & set(settings):
-        variant = {name: x for name, x in variant.items() if name not in names}
-    variant |= {n: ... if n in names and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
-    rng = np.random.default_rng(seed)
-    inputs = arguments(loss, GEOMETRIES["random"], variant, FREE, sizes, rng, np.float64)
-    for p in loss.parameters:
-        if isinstance(p, Scalar):
-            given = settings.get(p.name, scalars.get(p.name, inputs.get(p.name, p.default)))
-            if isinstance(given, int | float):
-                inputs[p.name] = float(given)
+    inputs = _inputs(loss, settings, sizes, scalars, seed)
     given_arrays = [p for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None]
     rows = [p for p in given_arrays if p.embedding]
     if len({np.shape(inputs[p.name])[-1] for p in rows}) > 1:
@@ -185,6 +174,38 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
     (matrix,) = matrices
     blocks = ((matrix.name, matrix.shape[0]), (f"{matrix.name}'", matrix.shape[1]))
     return Sheet(loss, inputs, blocks, True, {**{k: sizes[k] for k in matrix.shape}, **symbols})
+
+
+def sheet_or_inputs(
+    loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int
+) -> Sheet:
+    """As `sheet`; where there is none, one without rows, whose inputs stay as they are."""
+    one = sheet(loss, settings, sizes, scalars, seed)
+    if one is not None:
+        return one
+    inputs = _inputs(loss, settings, sizes, scalars, seed)
+    symbols = {letter(p): inputs[p.name] for p in loss.parameters if isinstance(p, Scalar) and p.name in inputs}
+    used = {x for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None for x in p.shape}
+    return Sheet(loss, inputs, (), False, {**{k: sizes[k] for k in used}, **symbols})
+
+
+def _inputs(
+    loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int
+) -> dict[str, Any]:
+    """Arguments of a loss, with its scalars."""
+    names = {p.name for p in loss.parameters if isinstance(p, Array | Labels)}
+    variant = dict(loss.variants[0])
+    if names & set(settings):
+        variant = {name: x for name, x in variant.items() if name not in names}
+    variant |= {n: ... if n in names and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
+    rng = np.random.default_rng(seed)
+    inputs = arguments(loss, GEOMETRIES["random"], variant, FREE, sizes, rng, np.float64)
+    for p in loss.parameters:
+        if isinstance(p, Scalar):
+            given = settings.get(p.name, scalars.get(p.name, inputs.get(p.name, p.default)))
+            if isinstance(given, int | float):
+                inputs[p.name] = float(given)
+    return inputs
 
 
 @dataclass(frozen=True, eq=False)

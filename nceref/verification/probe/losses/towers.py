@@ -21,7 +21,8 @@ def _given(names, inputs):
     return (*names, *(x for x in ("negatives", "queue") if inputs.get(x) is not None))
 
 
-def _works(names, both, inputs):
+def tower_works(names, both, inputs):
+    """What the parts of two towers work on; with `both`, in both directions."""
     blocks = [inputs[x] for x in _given(names, inputs)]
     n, m = len(blocks[0]), sum(map(len, blocks[1:]))
     first, second = np.arange(n), n + np.arange(m)
@@ -40,7 +41,7 @@ def _parts(names, candidates, inputs, reduction):
 
 
 def _loss(candidates, names=_QUERIES, both=False):
-    return PartedLoss(partial(_works, names, both), partial(_parts, names, candidates))
+    return PartedLoss(partial(tower_works, names, both), partial(_parts, names, candidates))
 
 
 PARTED = PartedFamily(

@@ -13,7 +13,7 @@ from nceref.verification.probe.parts.layouts import parts, works
 from nceref.verification.probe.parts.search import TargetCall, explained
 from nceref.verification.probe.parts.work import LossPart
 from nceref.verification.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
-from nceref.verification.probe.sheet import Sheet, sheet
+from nceref.verification.probe.sheet import Sheet, sheet_or_inputs
 
 LARGE = (
     {"N": 70, "D": 9, "E": 9, "C": 4, "M": 7, "K": 7, "V": 2},
@@ -92,8 +92,8 @@ def _batches(
     for number, size in enumerate(sizes):
         k = number % len(TEMPERATURES)
         warm = SHARP if size is LARGE[-1] else TEMPERATURES[k]
-        one = sheet(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
-        batch, made = (None, None) if one is None else _batch(calls, one, rng, size in MORE or number % 2 == 1)
+        one = sheet_or_inputs(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
+        batch, made = _batch(calls, one, rng, size in MORE or number % 2 == 1)
         if batch is None:
             return None, []
         batches.append(batch)
