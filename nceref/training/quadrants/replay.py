@@ -9,6 +9,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -80,12 +81,12 @@ class Run:
             sound = step
         return sound
 
-    @property
+    @cached_property
     def statistics(self) -> Statistics:
         """Numbers about the features."""
         return of_features(self.features)
 
-    @property
+    @cached_property
     def over_steps(self) -> StepStatistics | None:
         """Numbers about the steps; None before the first one."""
         return of_steps(self.losses, self.hits) if len(self.losses) else None
