@@ -19,6 +19,7 @@ from nceref.verification.request import Request
 from nceref.verification.targets.aliases import SCALARS
 from nceref.verification.targets.arguments import expected_names, given_parameters
 from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.frameworks import ROWS
 from nceref.verification.targets.global_state import ORDINARY
 
 MOST = 150
@@ -40,7 +41,9 @@ _OUTPUTS = (
 
 def called_wrongly(results: Sequence[Result]) -> bool:
     """Whether no case was answered, by a target that ends each call by itself."""
-    return any(r.quantity in _CALLED_WRONGLY for r in results if r.status == "error")
+    errors = [r for r in results if r.status == "error"]
+    # Rows in place of one number are no other call, and the sentence about them has the remedy.
+    return any(r.quantity in _CALLED_WRONGLY for r in errors) and not any(ROWS in r.why for r in errors)
 
 
 def adapted(
@@ -167,10 +170,15 @@ def _calls(loss: Loss, settings: Mapping[str, Any]) -> Iterator[str]:
     """Call expressions, the plainest arrays first, each with the usual ways to hand over the scalars."""
     given = given_parameters(loss, expected_names(loss, settings))
     arrays = [p.name for p in given if isinstance(p, Array) and not p.constant]
-    rest = [p.name for p in given if isinstance(p, Labels) or (isinstance(p, Array) and p.constant)]
+    labels = [p.name for p in given if isinstance(p, Labels)]
+    constants = [p.name for p in given if isinstance(p, Array) and p.constant]
     scalars = [p.name for p in given if isinstance(p, Scalar) and p.default is ...]
-    for form, spelled in product(_forms(arrays), _spellings(scalars)):
-        yield f"f({', '.join([*form, *rest, *spelled])})"
+    # Labels are handed over in 64 bits; some want 32.
+    for kind in ("{}", "{}.astype(np.int32)", "{}.int()") if labels else ("{}",):
+        rest = [kind.format(name) for name in labels] + constants
+        forms = _forms(arrays) if kind == "{}" else [arrays]
+        for form, spelled in product(forms, _spellings(scalars)):
+            yield f"f({', '.join([*form, *rest, *spelled])})"
 
 
 def _forms(arrays: list[str]) -> Iterator[list[str]]:

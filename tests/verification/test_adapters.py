@@ -67,6 +67,25 @@ def of_five(z1, z2, temperature):
 """
 
 
+FILE += """
+def of_even(z1, z2, temperature):
+    if len(z1) % 2:
+        raise ValueError("batch")
+    return pair([z1, z2], temperature)
+
+def unnamed(a, b, c=0.5):
+    return pair([a, b], c)
+
+def rows_of(z1, z2, temperature):
+    return np.full(2 * len(z1), pair([z1, z2], temperature))
+
+def of_int32(x, labels, temperature):
+    if labels.dtype != np.int32:
+        raise TypeError("labels")
+    return classes(x[:, None], labels, temperature)
+"""
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(FILE)
@@ -93,6 +112,7 @@ AGREES = "gives the reference's value on 3 of 3 cases"
         ("Loss", "f(np.concatenate([z1, z2]))", AGREES),
         ("pair", "f([z1, z2], temperature=temperature)", AGREES),
         ("described", "[*f(z1, z2, temperature=temperature).values()][1]", AGREES),
+        ("unnamed", "f(z1, z2, temperature)", AGREES),
         ("halves", "f(np.concatenate([z1, z2]), tau=temperature)", "runs, with other values than the reference's"),
     ],
 )
@@ -103,6 +123,23 @@ def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, me
     assert "such as" not in report.reason
     done = verify(named(target), "nt_xent", call=call, suite="quick")
     assert done.verdict == ("value-only" if measured == AGREES else "differs")
+
+
+def test_labels_of_32_bits_are_tried():
+    report = verify(named("of_int32"), "supcon_out", labels=..., suite="quick")
+    call = "f(embeddings, labels.astype(np.int32), temperature=temperature)"
+    assert f'--call "{call}" {AGREES}' in report.reason
+
+
+def test_what_is_wrong_with_the_answer_is_said_once():
+    reason = verify(named("rows_of"), "nt_xent", suite="quick").reason
+    assert reason.endswith("choose rows with --set reduction=none")
+    reason = verify(named("described"), "nt_xent", suite="quick").reason
+    assert (
+        "returns a dict of accuracy (), contrastive (); say which is the loss: --call \"f(...)['accuracy']\"" in reason
+    )
+    reason = verify(named("of_even"), "nt_xent", suite="quick").reason
+    assert "right where N is a multiple of 2, and nowhere else (--multiple-of 2 judges those)" in reason
 
 
 def test_an_axis_of_one_view_is_tried_where_a_call_raises():

@@ -22,6 +22,8 @@ from nceref.verification.targets.target import Program, ResolvedTarget
 Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
+ROWS = "choose rows with --set reduction=none"
+"""What is said to a target that returns rows."""
 
 
 class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
@@ -300,8 +302,11 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
     fits = [x for x in entries if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
     if len(fits) == 1:
         return fits[0]
-    shapes = short(", ".join(str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]), 120)
-    msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "f(...)[0]"'
+    keys = [printable(key, 30) for key in returned] if isinstance(returned, Mapping) else []
+    kinds = [str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]]
+    shapes = short(", ".join(" ".join(each) for each in zip(keys, kinds, strict=False)) or ", ".join(kinds), 120)
+    which = f"f(...)['{keys[0]}']" if keys else "f(...)[0]"
+    msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "{which}"'
     raise Trouble(msg, "wrong-shape")
 
 
@@ -345,7 +350,7 @@ def value_of(array: Any, request: CallRequest) -> Any:
     if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
         return value.astype(np.float64)
     required = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
-    hint = "; choose rows with --set reduction=none" if value.ndim and request.reduction != "none" else ""
+    hint = f"; {ROWS}" if value.ndim and request.reduction != "none" else ""
     msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
     raise Trouble(msg, "wrong-shape")
 

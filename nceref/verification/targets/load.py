@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nceref.errors import InputError, NcerefError, TargetError
+from nceref.errors import InputError, NcerefError, SignatureError, TargetError
 from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
 from nceref.output.words import counted
@@ -210,7 +210,8 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
                     p.name for p in callee.loss.parameters if isinstance(p, Array | Labels) and p.required
                 )
                 msg += f"; or hand it over: --call \"f.apply({{'params': {{'{name}': {name}}}}}, {inputs})\""
-            raise TargetError(msg)
+            # It may take it under a name that nobody knows.
+            raise SignatureError(msg)
     return out
 
 
