@@ -505,6 +505,9 @@ _LISTED = (
                threads=("lightly-ai/lightly#1259",)),
     Convention("cancellation", "arithmetic", "a small loss lost to cancellation",
                "Use log1p or softplus of log-sum-exp differences: no 1 - p, no log of a sum near 1."),
+    Convention("gradient-loses-digits", "arithmetic", "a gradient that loses more digits than inner products do",
+               "Take similarities as inner products of rows: from squared distances of rows of unequal length,"
+               " (|x|^2 + |y|^2 - |x - y|^2) / 2, the lengths cancel, and the gradient keeps their roundings."),
     Convention("lonely-anchors-nan", "arithmetic", "NaN from anchors without a positive",
                "Divide by max(count, 1), and give the row 0 or leave it out.",
                threads=("HobbitLong/SupContrast#141", "KevinMusgrave/pytorch-metric-learning#660")),

@@ -71,7 +71,7 @@ def diagnose(
         return tuple(_in_words(e, answered, arithmetic, calls) for e in complete)
     if arithmetic:
         # Beside arithmetic, what else is wrong with gradients; values that it does not explain are explained above.
-        rest = [e for e in candidates if not e.value_options]
+        rest = [e for e in candidates if not e.value_options and arithmetic[0].id != "gradient-loses-digits"]
         return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
     part = tuple(_in_words(e, answered, (), calls) for e in candidates) or local.found
     return part or tuple(

@@ -16,7 +16,17 @@ from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.diagnosis.features import where
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
-from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, not_finite, shifted, usable
+from nceref.verification.diagnosis.gaps import (
+    VALUE,
+    Expected,
+    Gap,
+    diagnosis,
+    gaps,
+    listed,
+    not_finite,
+    shifted,
+    usable,
+)
 from nceref.verification.diagnosis.nonfinite import nonfinite
 from nceref.verification.diagnosis.ranges import exponents
 from nceref.verification.diagnosis.rounding import errors_look_rounded
@@ -56,6 +66,8 @@ def triage(
     again = partial(_found_again, expected=expected, causes=causes)
     if coarse:
         return tuple(replace(one, predicts=partial(again, one.id)) for one in coarse)
+    if (rough := _rough_gradients(moved, calls)) is not None:
+        return (rough,)
     small = _cancelled(finite, calls)
     if not all(gaps(o)[VALUE].right for o in finite) and not small:
         return ()
@@ -176,6 +188,41 @@ def _looks_rounded(observations: Sequence[Observation]) -> bool:
 def _fit_into_half(observations: Sequence[Observation]) -> bool:
     answers = [gap.got for o in observations for gap in gaps(o).values()]
     return any(all(np.array_equal(rounded(x, half), x) for x in answers) for half in ("bfloat16", "float16"))
+
+
+_OF_BOUND, _OF_LARGEST = 32.0, 1024.0
+"""How many bounds, and how many units of the largest entry, a gradient may be off that is said to have lost digits."""
+
+
+def _rough_gradients(moved: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
+    """Gradients that are off by a few bounds, with errors that look like roundings, beside values that are right."""
+    failing = [o for o in moved if any(not gap.right for gap in gaps(o).values())]
+    if not calls.possible or not failing or not _all_nearly_right(moved):
+        return None
+    if errors_look_rounded(failing, calls, FORMATS[moved[0].probe.dtype].storage.u) is not True:
+        return None
+    wrong = [gap for o in failing for gap in gaps(o).values() if not gap.right]
+    names = listed(dict.fromkeys(gap.quantity for gap in wrong))
+    times = max(gap.of_bound for gap in wrong)
+    sentence = (
+        f"the gradient of {names} is off by up to {times:.2g} times its bound {where(failing, moved)}, and the errors"
+        " change from one input to the next nearby as roundings do; the values are right"
+    )
+    return diagnosis("gradient-loses-digits", sentence, _all_nearly_right)
+
+
+def _all_nearly_right(observations: Sequence[Observation]) -> bool:
+    """Whether values are right, and gradients off by no more than a few bounds and roundings."""
+    return all(
+        gap.right or (name != VALUE and _is_near(gap, FORMATS[o.probe.dtype].storage.u))
+        for o in usable(observations)
+        for name, gap in gaps(o).items()
+    )
+
+
+def _is_near(gap: Gap, unit: float) -> bool:
+    off = float(np.max(np.abs(gap.got - gap.want)))
+    return gap.of_bound <= _OF_BOUND and off <= _OF_LARGEST * unit * float(np.max(np.abs(gap.want)))
 
 
 _ROUNDINGS = 256.0

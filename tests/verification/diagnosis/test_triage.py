@@ -5,6 +5,7 @@ import pytest
 from slow import partly_slow
 from verification.diagnosis.altered_losses import altered, samples
 
+import nceref
 from nceref.losses import LossFunction, get_loss
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.corpus.rounding import rounded
@@ -149,6 +150,32 @@ def test_gradients_that_are_not_finite_are_told_with_what_the_cases_have_in_comm
     assert found.id == "gradient-not-finite"
     assert "the gradient of z1 is not finite on 1 of" in found.sentence
     assert "exactly those with a single sample" in found.sentence
+
+
+def from_distances(queries, keys, temperature):
+    """Similarities (|q|^2 + |k|^2 - |q - k|^2) / 2 of rows as they are, and the gradient as autodiff has it."""
+    apart = queries[:, None] - keys[None]
+    squares = [np.sum(x * x, axis=-1) for x in (queries, keys, apart)]
+    s = (squares[0][:, None] + squares[1][None] - squares[2]) / 2 / temperature
+    mass = np.exp(s - s.max(axis=1, keepdims=True))
+    g = (mass / mass.sum(axis=1, keepdims=True) - np.eye(len(s), dtype=s.dtype)) / len(s) / temperature
+    pulled = np.sum(g[:, :, None] * apart, axis=1), -np.sum(g[:, :, None] * apart, axis=0)
+    grads = g.sum(axis=1)[:, None] * queries - pulled[0], g.sum(axis=0)[:, None] * keys - pulled[1]
+    value = np.mean(np.log(mass.sum(axis=1)) + s.max(axis=1) - np.diagonal(s))
+    return value, dict(zip(("queries", "keys"), grads, strict=True))
+
+
+@pytest.mark.parametrize(("size", "id"), [(0.0, "gradient-loses-digits"), (1e-4, "value-right-gradient-wrong")])
+def test_a_gradient_that_loses_digits_is_told_from_one_that_is_wrong(size, id):
+    def target(queries, keys, temperature):
+        value, grads = from_distances(queries, keys, temperature)
+        return value, {name: grad * (1 + size * np.cos(grad)) for name, grad in grads.items()}
+
+    report = nceref.verify(
+        target, loss="info_nce", suite="quick", dtype="float32", normalize="none", temperature=0.05, framework="numpy"
+    )
+    assert report.diagnosis[0].id == id, report
+    assert len(report.diagnosis) == 1
 
 
 def test_a_loss_that_loses_its_digits_is_called_cancellation():
