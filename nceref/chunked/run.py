@@ -1,6 +1,7 @@
 """A graph computed: here, or by the cluster of the caller's client; with one clear error where it ends early."""
 
 import sys
+import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -88,8 +89,28 @@ def _in_chunks(x: Any, like: Any = None, in_memory: bool = False) -> Any:
     return x if in_memory else da.from_array(np.asarray(x))
 
 
+FEWEST_ROWS, MOST_CHUNKS = 1024, 128
+"""Of a chunk that is worth its tasks, and of a batch that is worth its scheduler's time."""
+
+
+def _advise(bound: ChunkedLoss) -> None:
+    """One sentence where other chunks would do better."""
+    name, x = next(iter(bound.arrays.items()))
+    client, (count, rows) = _client(), (len(x.chunks[0]), x.shape[0])
+    workers = 1 if client is None else len(client.scheduler_info()["workers"])
+    if count > MOST_CHUNKS and max(x.chunks[0]) < 8 * FEWEST_ROWS:
+        better = max(FEWEST_ROWS, -(-rows // (MOST_CHUNKS // 2)))
+        what = f"make about {4 * count**2:,} tasks; chunks of {better:,} make {4 * (-(-rows // better)) ** 2:,}"
+    elif workers > 1 and count < 2 * workers and rows >= 2 * workers * FEWEST_ROWS:
+        what = f"keep {workers} workers waiting for one another; pass chunks of at most {rows // (2 * workers):,}"
+    else:
+        return
+    warnings.warn(f"`{name}`: {count} chunks of {max(x.chunks[0]):,} rows {what}", stacklevel=5)
+
+
 def _graph(loss: Loss, args: Any, kwargs: Any, reduction: str) -> tuple[ChunkedLoss, Graph]:
     bound = chunked_loss(loss, args, kwargs)
+    _advise(bound)
     return bound, Graph(bound, choose_reduction(loss, reduction))
 
 

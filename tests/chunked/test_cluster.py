@@ -59,6 +59,13 @@ def test_any_number_of_workers_gives_the_same_bits(cluster):
     assert list(client.futures) == []
 
 
+@pytest.mark.usefixtures("cluster")
+def test_chunks_that_are_too_few_are_said_to_be():
+    x = da.zeros((6000, 2), chunks=(3000, 2))
+    with pytest.warns(UserWarning, match="`queries`: 2 chunks of 3,000 rows keep 2 workers waiting .* at most 1,500"):
+        losses.info_nce(x, x, temperature=0.1, compute=False)
+
+
 def test_a_killed_worker_costs_no_digit(cluster, tmp_path):
     _, client = cluster
     expected = bits(losses.info_nce.value_and_grad(in_chunks(X), in_chunks(Y), temperature=0.1))

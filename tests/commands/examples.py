@@ -1,5 +1,6 @@
 """An example of every command with every option and every format, and the small sizes that they run with."""
 
+import json
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -53,7 +54,13 @@ class Example:
 
 
 _SLOW = ("check", "claims", "experiment long", "figures limit", "figures sphere", "identify", "mutants", "plot-limits")
-_SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
+_SLOW += (
+    "prove",
+    "derive nce-optimum --text",
+    "quadrants --steps 3 --temperature 0.2 --out",
+    "scale",
+    "verify targets",
+)
 
 
 REPORT = {
@@ -183,6 +190,16 @@ EXAMPLES = (
             "positive_on_top, radius, square_distance, std, uniformity",
         },
     ),
+    Example("scale --loss nt_xent --rows 1e6 --dim 512 --workers 64 --chunk 65536 --rates rates.json"),
+    Example(
+        "scale --loss clip --rows 3e5 --dim 64 --dtype float64 --rates rates.json --json",
+        json="-",
+        keys={
+            "": "dim, dtype, loss, measured, others, published, rates, requested",
+            "requested": "chunk, memory, moved, operations, pairs, rows, seconds, tasks, workers",
+            "rates": "bytes_per_second, seconds_per_pair, seconds_per_task",
+        },
+    ),
     Example("tables --list"),
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
     Example("tables paco-optimum --format text"),
@@ -242,6 +259,8 @@ def fill(folder):
     (folder / "targets.py").write_text(TARGETS)
     (folder / "known.txt").write_text("*/value  it returns twice the mean\n")
     (folder / "losses.py").write_text("")
+    rates = {"seconds_per_pair": 1e-8, "seconds_per_task": 1e-3, "bytes_per_second": 1e9}
+    (folder / "rates.json").write_text(json.dumps(rates))
     np.savez(folder / "batch.npz", logits=np.arange(12.0).reshape(4, 3), target=np.array([0, 2, 1, 1]))
 
 
