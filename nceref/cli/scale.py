@@ -1,5 +1,7 @@
 """`nceref scale`: what a loss of a batch beyond one memory takes."""
 
+from typing import Any
+
 import click
 
 from nceref.cli.common import echo_json, show
@@ -28,7 +30,8 @@ def scale(name: str, dtype: str, rates: str | None, as_json: bool, **sizes: str 
     from nceref.losses import get_loss
 
     loss = get_loss(name).declaration
-    outcome = outlook(loss, dtype=dtype, rates=rates, **{key: _count(key, text) for key, text in sizes.items()})
+    counts: dict[str, Any] = {key: _count(key, text) for key, text in sizes.items()}
+    outcome = outlook(loss, dtype=dtype, rates=rates, **counts)
     if as_json:
         echo_json(scale_page.record(outcome))
     else:

@@ -17,6 +17,7 @@ REST = {
     "plot-limits": "--similarities 0.5,0.1",
     "quadrants": "--steps 1",
     "derive": "paco-extra",
+    "scale": "--loss nt_xent --rows 1e4 --dim 8",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
 }
 """What a command needs beside the option; options of their own are left out."""
@@ -57,6 +58,12 @@ FREE = {
     "verify --call": ("f(", EVIL),
     "verify --case": ("nothing", EVIL),
     "verify --checkout": (),
+    "scale --chunk": ("0", "1.5", "a", EVIL),
+    "scale --dim": ("0", "nan", EVIL),
+    "scale --loss": ("nothing", EVIL),
+    "scale --rates": (NOWHERE, "targets.py", EVIL),
+    "scale --rows": ("-1", "1e99", EVIL),
+    "scale --workers": ("0", EVIL),
     "verify --device": ("nothing", EVIL),
     "verify --expected-failures": (NOWHERE, "targets.py", EVIL),
     "verify --init": ("factor", "=3", EVIL),

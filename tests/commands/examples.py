@@ -54,13 +54,8 @@ class Example:
 
 
 _SLOW = ("check", "claims", "experiment long", "figures limit", "figures sphere", "identify", "mutants", "plot-limits")
-_SLOW += (
-    "prove",
-    "derive nce-optimum --text",
-    "quadrants --steps 3 --temperature 0.2 --out",
-    "scale",
-    "verify targets",
-)
+_SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
+_SLOW += ("scale",)
 
 
 REPORT = {
