@@ -62,6 +62,18 @@ _TOGETHER = (
 )
 
 
+def _of_work(f):
+    return lambda w, c: f(w)
+
+
+def _of_work_and_constant(f):
+    return lambda w, c: f(w, c) * 1.0
+
+
+def _of_similarities(f):
+    return lambda w, c: f(w["similarities"], w, c)
+
+
 def _pairwise(f):
     return lambda w, c: f(w["labels of pairs"] * w["logits"][0], w, c)
 
@@ -91,8 +103,8 @@ _SURPRISES = (
 def _weights():
     """Weights of pairs: all in the reference, or the sets and weights that denominators have."""
     out = [PartWay("all pairs", lambda w, c: np.ones(w.own.shape))]
-    out += [PartWay(text, lambda w, c, f=f: f(w) * 1.0) for text, f in pairs.MASKS]
-    out += [PartWay(text, lambda w, c, f=f: f(w, c) * 1.0, k) for text, f, k in pairs.WEIGHTS]
+    out += [PartWay(text, _of_work(f)) for text, f in pairs.MASKS]
+    out += [PartWay(text, _of_work_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
     out += [
         PartWay("pairs with j > i and the positive", lambda w, c: ((w.j > w.i) | w.together) * 1.0),
         PartWay("pairs with j < i and the positive", lambda w, c: ((w.j < w.i) | w.together) * 1.0),
@@ -151,7 +163,7 @@ def _sigmoid_parts(inputs, reduction):
     warm = logits.tempered_ways(_biased, "t s_ij + b")
     middle = (
         LossPart("logits", "l_ij = ", (*warm, *(PartWay(t, _scaled(f)) for t, f in _SCALED))),
-        LossPart("labels of pairs", "y_ij = ", tuple(PartWay(t, lambda w, c, f=f: f(w)) for t, f in _TOGETHER)),
+        LossPart("labels of pairs", "y_ij = ", tuple(PartWay(t, _of_work(f)) for t, f in _TOGETHER)),
         LossPart("surprises", "f_ij = ", tuple(PartWay(t, _pairwise(f), k) for t, f, k in _SURPRISES)),
     )
     return _pair_parts(middle, reduction, ("image", "text"), inputs)
@@ -188,7 +200,7 @@ _PUSHES = (
 
 
 def _linear_parts(inputs, reduction):
-    pushes = tuple(PartWay(t, lambda w, c, f=f: f(w["similarities"], w, c), k) for t, f, k in _PUSHES)
+    pushes = tuple(PartWay(t, _of_similarities(f), k) for t, f, k in _PUSHES)
     return _pair_parts((LossPart("surprises", "f_ij = ", pushes),), reduction, ("queries", "keys"), inputs)
 
 
