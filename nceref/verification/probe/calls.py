@@ -123,3 +123,17 @@ def drawn_together(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
         mixed = (1 - share) * x[u] / length + rng.choice((1.0, 1.0, -1.0)) * share * x[v] / np.linalg.norm(x[v])
         out[u] = length * mixed / np.linalg.norm(mixed)
     return out
+
+
+def drawn_as_trained(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
+    """Rows of which those that belong together are near each other, as after training."""
+    if sheet.logits or not len(sheet.nodes):
+        return x
+    out = x.copy()
+    for u in range(len(x)):
+        before = [v for v in range(u) if sheet.together(u, v)]
+        if before:
+            noise = 0.2 * rng.standard_normal(x.shape[1]) / np.sqrt(x.shape[1])
+            near = out[before[0]] / np.linalg.norm(out[before[0]]) + noise
+            out[u] = np.linalg.norm(x[u]) * near / np.linalg.norm(near)
+    return out

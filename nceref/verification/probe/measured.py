@@ -12,7 +12,7 @@ from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.spec import Loss
 from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.probe.calls import Calls, NoNumber, drawn_together, random_rows
+from nceref.verification.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
 from nceref.verification.probe.parts.composed import LARGE, SHARP, compositions
 from nceref.verification.probe.parts.formula import Composition
 from nceref.verification.probe.pattern import Formula
@@ -29,6 +29,7 @@ _WITHIN, _APART = 1e-9, 100.0
 FORMATS = ("float64", "float32")
 """Formats whose numbers say enough."""
 _LENGTHS = (0.5, 2.0)
+_DRAWN = {1: drawn_as_trained, 3: drawn_together}
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,9 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
     for number in range(FRESH + len(larger)):
         one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
         x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
-        x = calls.rows(drawn_together(one, x, rng) if number % 4 == 3 and isinstance(formula, Composition) else x)
+        if isinstance(formula, Composition) and number % 4 in _DRAWN:
+            x = _DRAWN[number % 4](one, x, rng)
+        x = calls.rows(x)
         y, predicted = calls.value(one, x), float(formula.value(one, x[None])[0])
         size = max(1.0, abs(y))
         # NaN is no prediction.

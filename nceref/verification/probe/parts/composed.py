@@ -1,13 +1,13 @@
 """The formula of a target as the reference with some of its parts done otherwise."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nceref.errors import InputError
 from nceref.spec import Loss
-from nceref.verification.probe.calls import Calls, NoNumber, drawn_together, random_rows
+from nceref.verification.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
 from nceref.verification.probe.parts.formula import Composition, lines
 from nceref.verification.probe.parts.layouts import parts, works
 from nceref.verification.probe.parts.search import TargetCall, explained
@@ -28,6 +28,12 @@ MORE = (
     {"N": 21, "D": 6, "E": 6, "C": 5, "M": 8, "K": 8, "V": 2},
 )
 """More rows than `SIZES` has."""
+TRAINED = (
+    {"N": 6, "D": 8, "E": 8, "C": 4, "M": 5, "K": 6, "V": 2},
+    {"N": 9, "D": 6, "E": 6, "C": 5, "M": 6, "K": 7, "V": 2},
+)
+"""With rows that belong together near each other, at a temperature that is not warm."""
+COOL = 0.15
 SECONDS = 10.0
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
@@ -55,7 +61,7 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
         The target's formula, the reference's, and what differs.
     """
     searched = 0
-    for sizes in ((*SIZES, *MORE), (*LARGE, *SIZES)):
+    for sizes in ((*SIZES, *MORE, *TRAINED), (*LARGE, *SIZES)):
         for given in _variants(loss, settings):
             try:
                 made, batches = _batches(calls, loss, given, sizes)
@@ -91,9 +97,9 @@ def _batches(
     batches = []
     for number, size in enumerate(sizes):
         k = number % len(TEMPERATURES)
-        warm = SHARP if size is LARGE[-1] else TEMPERATURES[k]
+        warm = SHARP if size is LARGE[-1] else COOL if size in TRAINED else TEMPERATURES[k]
         one = sheet_or_inputs(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
-        batch, made = _batch(calls, one, rng, size in MORE or number % 2 == 1)
+        batch, made = _batch(calls, one, rng, _drawn(size, number))
         if batch is None:
             return None, []
         batches.append(batch)
@@ -102,9 +108,17 @@ def _batches(
     return made, batches
 
 
-def _batch(calls: Calls, one: Sheet, rng: Any, near: bool) -> tuple[TargetCall | None, tuple[LossPart, ...] | None]:
+def _drawn(size: Mapping[str, int], number: int) -> Callable[[Sheet, Any, Any], Any]:
+    if size in TRAINED:
+        return drawn_as_trained
+    return drawn_together if size in MORE or number % 2 else (lambda one, x, rng: x)
+
+
+def _batch(
+    calls: Calls, one: Sheet, rng: Any, drawn: Callable[[Sheet, Any, Any], Any]
+) -> tuple[TargetCall | None, tuple[LossPart, ...] | None]:
     x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
-    x = calls.rows(drawn_together(one, x, rng) if near else x)
+    x = calls.rows(drawn(one, x, rng))
     inputs = one.call(x)
     work = works(one.loss.name, inputs)
     if work is None:

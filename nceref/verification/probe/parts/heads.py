@@ -255,6 +255,10 @@ def _entropy(r: _Row) -> Any:
     return np.sum(np.where(np.isfinite(log_p), np.exp(log_p) * log_p, 0.0), axis=1)
 
 
+_SHORT = 60
+"""Characters of what is tried beside another part that differs."""
+
+
 def ways(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[PartWay, ...]:
     """Ways of making row losses; the first is `base`, of `BASES`.
 
@@ -269,7 +273,7 @@ def ways(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[PartWa
     seen = {BASE_TEXTS[base]}
     for text, f, constant in HEADS:
         if text not in seen:
-            out.append(PartWay(text, _rowwise(f, factor), constant, plain=True))
+            out.append(PartWay(text, _rowwise(f, factor), constant, plain=len(text) < _SHORT))
     return tuple(out)
 
 

@@ -19,6 +19,12 @@ def _angle(s: Any) -> Any:
 CURVES: Mapping[str, Curve] = {
     "cos theta": lambda s, m: s,
     "cos(theta + m)": lambda s, m: np.cos(_angle(s) + m),
+    "cos theta cos m - sqrt(max(1 - cos^2 theta, 0)) sin m": lambda s, m: (
+        s * np.cos(m) - np.sqrt(np.maximum(1 - s * s, 0)) * np.sin(m)
+    ),
+    "cos theta cos m - sqrt(|1 - cos^2 theta|) sin m": lambda s, m: (
+        s * np.cos(m) - np.sqrt(np.abs(1 - s * s)) * np.sin(m)
+    ),
     "cos theta - m": lambda s, m: s - m,
     "cos theta - m sin m": lambda s, m: s - m * np.sin(m),
     "cos theta - sin m": lambda s, m: s - np.sin(m),
@@ -108,12 +114,9 @@ def curves(usual: str, other: str = "") -> LossPart:
         out.append(PartWay(f"{name} for the target", _plain(_curve(name, False)), plain=False))
         out.append(PartWay(f"{{c}} s ({name}) and 1 - {{c}} times the reference's, for the target", _mixed(first, name),
                        REAL))  # fmt: skip
-    out += [PartWay(text, of(first), constant) for text, of, constant in _CHANGED]
-    # What stands where the margin does not go as in the reference is scaled a second time, or never.
-    for above in dict.fromkeys((usual, "cos theta")):
-        for below in ("cos theta - m sin m", "cos theta", "cos theta - m"):
-            for factor, word in ((lambda x: x, "s^2"), (lambda x: 1 / x, "1")):
-                out += [_scaled_apart(above, below, point, factor, word) for point in POINTS]
+    out += [PartWay(text, of(first), constant, plain) for text, of, constant, plain in _CHANGED]
+    out += [_tailed(above, tail, point) for above in dict.fromkeys((usual, "cos theta")) for tail in TAILS
+            for point in POINTS]  # fmt: skip
     start = len(out)
     out += [_switching(a, b, point) for a in CURVES for b in CURVES for point in POINTS]
     above_point = tuple(map(_above, POINTS))
@@ -170,13 +173,38 @@ def _switching(above: str, below: str, point: str) -> PartWay:
     )
 
 
-def _scaled_apart(above: str, below: str, point: str, factor: Callable[[float], float], word: str) -> PartWay:
-    def of(w: Work, c: float) -> Any:
-        s, m = w["similarities"], w.scalars["margin"]
-        moved = np.where(s > _point(w, point), CURVES[above](s, m), factor(w.sharp) * CURVES[below](s, m))
-        return _both(np.where(w.together, moved, s) * w.sharp)
+TAILS: Mapping[str, Callable[[Any, float, float], Any]] = {
+    "s^2 (cos theta - m sin m)": lambda c, m, s: s * s * (c - m * np.sin(m)),
+    "cos theta - m sin m": lambda c, m, s: c - m * np.sin(m),
+    "s (s cos theta - m sin m)": lambda c, m, s: s * (s * c - m * np.sin(m)),
+    "s cos theta - m sin m": lambda c, m, s: s * c - m * np.sin(m),
+    "cos theta - s m sin m": lambda c, m, s: c - s * m * np.sin(m),
+    "s^2 (cos theta - m)": lambda c, m, s: s * s * (c - m),
+    "cos theta - m": lambda c, m, s: c - m,
+    "s (s cos theta - m)": lambda c, m, s: s * (s * c - m),
+    "s cos theta - m": lambda c, m, s: s * c - m,
+    "s^2 cos theta": lambda c, m, s: s * s * c,
+    "cos theta": lambda c, m, s: c,
+    "s^2 cos(theta + m)": lambda c, m, s: s * s * np.cos(_angle(c) + m),
+    "cos(theta + m)": lambda c, m, s: np.cos(_angle(c) + m),
+    "-s": lambda c, m, s: -s + 0 * c,
+    "s (cos theta - m sin(pi - m) - 1)": lambda c, m, s: s * (c - m * np.sin(m) - 1),
+    "s (cos theta + m sin m)": lambda c, m, s: s * (c + m * np.sin(m)),
+    "s (cos theta - cos m)": lambda c, m, s: s * (c - np.cos(m)),
+    "s (cos theta - (1 - cos m))": lambda c, m, s: s * (c - 1 + np.cos(m)),
+    "s (cos theta - m sin(m)/2)": lambda c, m, s: s * (c - m * np.sin(m) / 2),
+    "s (cos theta - sin^2 m)": lambda c, m, s: s * (c - np.sin(m) ** 2),
+}
+"""Logits of a target where the margin does not go as elsewhere, scaled a second time or never among them."""
 
-    return PartWay(f"s ({above}) if cos theta > {point}, else {word} ({below}), for the target", of, plain=False)
+
+def _tailed(above: str, tail: str, point: str) -> PartWay:
+    def of(w: Work, c: float) -> Any:
+        x, m = w["similarities"], w.scalars["margin"]
+        moved = np.where(x > _point(w, point), w.sharp * CURVES[above](x, m), TAILS[tail](x, m, w.sharp))
+        return _both(np.where(w.together, moved, x * w.sharp))
+
+    return PartWay(f"s ({above}) if cos theta > {point}, else {tail}, for the target", of, plain=False)
 
 
 def _others(first: Callable[[Work], Any], name: str) -> Callable[[Work, float], Any]:
@@ -200,7 +228,7 @@ def _mixed(first: Callable[[Work], Any], name: str) -> Callable[[Work, float], A
     return of
 
 
-_Change = tuple[str, Callable[[Callable[[Work], Any]], Callable[[Work, float], Any]], str]
+_Change = tuple[str, Callable[[Callable[[Work], Any]], Callable[[Work, float], Any]], str, bool]
 
 
 def _on(change: Callable[[Work, Any, float], Any], both: bool = True) -> Any:
@@ -274,7 +302,7 @@ _CHANGES: tuple[tuple[str, Callable[[Work, Any, float], Any], str], ...] = (
     ("times the log of e^x of the smallest", lambda w, x, c: x * np.min(x), ""),
 )  # fmt: skip
 _CHANGED: tuple[_Change, ...] = tuple(
-    (f"as in the reference, {text}{'' if both else ', in the denominator alone'}", _on(f, both), constant)
+    (f"as in the reference, {text}{'' if both else ', in the denominator alone'}", _on(f, both), constant, both)
     for both in (True, False)
     for text, f, constant in _CHANGES
 )
@@ -309,7 +337,7 @@ def tempered_ways(usual: Callable[[Work], Any], text: str) -> tuple[PartWay, ...
         Those of the reference, of a work, for denominator and numerator.
     text : str
     """
-    changed = tuple(PartWay(name, of(usual), constant) for name, of, constant in _CHANGED)
+    changed = tuple(PartWay(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED)
     return (PartWay(text, lambda w, c: usual(w)), *changed)
 
 
@@ -409,7 +437,7 @@ def numbered_ways() -> tuple[PartWay, ...]:
     def usual(w: Work) -> Any:
         return _both(w["similarities"] * w.sharp + np.log(w.counts))
 
-    out += [PartWay(name, of(usual), constant) for name, of, constant in _CHANGED]
+    out += [PartWay(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED]
     return tuple(out)
 
 

@@ -30,6 +30,11 @@ def _counted(w: Work) -> Any:
     return np.sum(w.together, axis=1)
 
 
+def _weight(w: Work) -> Any:
+    """Weight of the positives of each row, as they are weighed."""
+    return np.sum(w["positives"], axis=1)
+
+
 def _hard(x: Any, share: float, of: Callable[[float], float] = np.ceil) -> Any:
     k = min(len(x), max(1, int(of(round(share * len(x), 9)))))
     return np.sort(x)[::-1][:k]
@@ -53,6 +58,7 @@ def _classwise(x: Any, w: Work) -> list[Any]:
 MEANS: tuple[tuple[str, Mean, str], ...] = (
     ("mean_i L_i", lambda x, w, c: np.mean(x), ""),
     ("sum_i L_i", lambda x, w, c: np.sum(x), ""),
+    ("mean_i max(L_i, 0)", lambda x, w, c: np.mean(np.maximum(x, 0)), ""),
     ("{c} mean_i L_i", lambda x, w, c: c * np.mean(x), REAL),
     ("mean_i L_i + {c}", lambda x, w, c: np.mean(x) + c, REAL),
     ("sum_i L_i/N^2", lambda x, w, c: np.sum(x) / w.samples**2, ""),
@@ -66,6 +72,11 @@ MEANS: tuple[tuple[str, Mean, str], ...] = (
     ("sum_i L_i over the number of positives", lambda x, w, c: np.sum(x) / np.sum(w.together), ""),
     ("sum_i |P(i)| L_i over the number of positives", lambda x, w, c: np.sum(x * _counted(w)) / np.sum(_counted(w)),
      ""),
+    ("the mean over all pairs of a row and its positive", lambda x, w, c: np.sum(x * _weight(w)) / np.sum(_weight(w)),
+     ""),
+    ("sum_i |P(i)| L_i/N", lambda x, w, c: np.sum(x * _weight(w)) / w.samples, ""),
+    ("sum_i |P(i)| L_i/N^2", lambda x, w, c: np.sum(x * _weight(w)) / w.samples**2, ""),
+    ("mean_i L_i of the rows that have a positive left", lambda x, w, c: _trimmed(x, _weight(w) > 0), ""),
     ("mean_i |P(i)| L_i", lambda x, w, c: np.mean(x * _counted(w)), ""),
     ("mean_i L_i/|P(i)|", lambda x, w, c: np.mean(x / np.maximum(_counted(w), 1)), ""),
     ("sum_i L_i over the number of classes in the batch", lambda x, w, c: np.sum(x) / len(np.unique(w.labels)), ""),
@@ -182,7 +193,6 @@ MEANS: tuple[tuple[str, Mean, str], ...] = (
     ("sqrt(mean_i L_i^2)", lambda x, w, c: np.sqrt(np.mean(x * x)), ""),
     ("|mean_i L_i|", lambda x, w, c: np.abs(np.mean(x)), ""),
     ("max(mean_i L_i, 0)", lambda x, w, c: np.maximum(np.mean(x), 0), ""),
-    ("mean_i max(L_i, 0)", lambda x, w, c: np.mean(np.maximum(x, 0)), ""),
     ("mean_i min(L_i, {c})", lambda x, w, c: np.mean(np.minimum(x, c)), REAL),
     ("mean_i max(L_i, {c})", lambda x, w, c: np.mean(np.maximum(x, c)), REAL),
     ("mean_i max(L_i - {c}, 0)", lambda x, w, c: np.mean(np.maximum(x - c, 0)), REAL),
@@ -232,9 +242,13 @@ def _focal(x: Any, power: float) -> Any:
     return (1 - np.exp(-x)) ** power * x
 
 
+_SHORT = 60
+"""Characters of what is tried beside another part that differs: what is longer is seldom one of two."""
+
+
 def ways() -> tuple[PartWay, ...]:
     """Ways of reducing rows; the mean first."""
-    return tuple(PartWay(text, _reduced(f), constant) for text, f, constant in MEANS)
+    return tuple(PartWay(text, _reduced(f), constant, len(text) < _SHORT) for text, f, constant in MEANS)
 
 
 def sums() -> tuple[PartWay, ...]:

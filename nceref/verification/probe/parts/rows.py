@@ -97,6 +97,13 @@ ORDERS: tuple[tuple[str, Map, str], ...] = (
 )  # fmt: skip
 
 
+_USUAL = (
+    "x", "x/|x|", "x with the columns divided by their lengths", "x divided by the length of the whole matrix",
+    "x/|x|, rows in reverse order",
+)  # fmt: skip
+"""What is tried of one input beside another part that differs."""
+
+
 def _blocks(x: Any, size: int) -> Any:
     pieces = [x[:, k : k + size] for k in range(0, x.shape[1], max(size, 1))]
     return np.concatenate([unit(p) for p in pieces], axis=1)
@@ -133,7 +140,7 @@ def _way(usual: Any, other: Any, where: Any, name: str) -> PartWay:
         return np.concatenate([other[1](x, c) if k in chosen else usual[1](x, c) for k, x in enumerate(w.blocks)])
 
     text = f"{other[0]} in {name}, {usual[0]} elsewhere" if name and not name.startswith("not") else other[0]
-    return PartWay(text, of, other[2], plain=not name or other in MAPS[:2])
+    return PartWay(text, of, other[2], plain=not name or other[0] in _USUAL)
 
 
 def _copied(usual: Any, names: tuple[str, ...], k: int, other: int) -> PartWay:

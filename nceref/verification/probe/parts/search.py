@@ -161,6 +161,9 @@ def _constants(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: fl
         for n, way in part.alone:
             if way.constant == REAL and time.process_time() < end:
                 yield from _solved(parts, batches, {k: n})
+                # A sum for a mean often stands beside another row loss.
+                if k == len(parts) - 2:
+                    yield from _solved(parts, batches, {k: n, k + 1: 1})
 
 
 def _solved(parts: Sequence[LossPart], batches: Sequence[TargetCall], choice: dict[int, int]) -> Iterator[Replacement]:

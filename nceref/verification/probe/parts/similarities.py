@@ -27,6 +27,7 @@ FUNCTIONS: tuple[tuple[str, Function, str], ...] = (
     ("a.b", lambda s, a, b, c: s, ""),
     ("max(a.b, 0)", lambda s, a, b, c: np.maximum(s, 0), ""),
     ("a.b held between -1 and 1", lambda s, a, b, c: np.clip(s, -1, 1), ""),
+    ("a.b held between -1 + 1e-7 and 1 - 1e-7", lambda s, a, b, c: np.clip(s, -1 + 1e-7, 1 - 1e-7), ""),
     ("max(a.b, {c})", lambda s, a, b, c: np.maximum(s, c), REAL),
     ("min(a.b, {c})", lambda s, a, b, c: np.minimum(s, c), REAL),
     ("a.b held between -{c} and {c}", lambda s, a, b, c: np.clip(s, -abs(c), abs(c)), REAL),

@@ -190,6 +190,6 @@ def joined(works: Sequence[Work]) -> Work:
         setattr(other, name, np.concatenate([getattr(w, name) for w in works]))
     other.labels = np.concatenate([w.labels for w in works])
     other.done = {
-        k: np.concatenate([w.done[k] for w in works]) for k in ("logits", "numerators", "rows") if k in first.done
+        k: np.concatenate([w.done[k] for w in works]) for k in ("similarities", "positives", "rows") if k in first.done
     }
     return other
