@@ -12,7 +12,7 @@ import numpy as np
 
 from nceref.engine.arrays import check_entries, check_finite
 from nceref.engine.embeddings import Part, Rows, row_words, unit
-from nceref.engine.namespaces import array_namespace, as_scalar
+from nceref.engine.namespaces import array_namespace, as_scalar, device
 from nceref.engine.passes import joined, merged
 from nceref.engine.patterns import Least
 from nceref.engine.plan import Plan
@@ -67,7 +67,7 @@ def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any,
     """
     x = chunk if chunk.ndim == 2 else chunk[:, view, :]
     check_entries(parameter, x, (start,))
-    x = array_namespace(x).astype(x, dtype, copy=False)
+    x = _cast(x, dtype)
     length = scale = None
     if normalize == "l2":
         words = partial(row_words, None, start=start) if chunk.ndim == 2 else partial(_view_words, view, start)
@@ -91,8 +91,7 @@ def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, 
     block : array
         (n, m).
     """
-    xp = array_namespace(block)
-    weights = xp.astype(block, dtype)
+    weights = _cast(block, dtype)
     check_entries(parameter, weights, start)
     return weights if has_diagonal else _off_diagonal(weights, start)
 
@@ -108,6 +107,12 @@ def largest_weights(start: tuple[int, int], block: Array) -> tuple[Array, Array]
     xp = array_namespace(block)
     block = xp.astype(block, xp.float64)
     return xp.max(block, axis=1), xp.max(_off_diagonal(block, start), axis=1)
+
+
+def _cast(x: Array, dtype: Any) -> Array:
+    """In a dtype that is named as NumPy names it."""
+    xp = array_namespace(x)
+    return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
 def _view_words(view: int, start: int, row: int) -> str:
@@ -312,7 +317,7 @@ def input_gradient(
     """
     like = rows[0].values
     xp = array_namespace(like)
-    total = xp.zeros(shape, dtype=like.dtype, device=like.device if hasattr(like, "device") else None)
+    total = xp.zeros(shape, dtype=like.dtype, device=device(like))
     for piece, view, chains in zip(rows, views, sums, strict=True):
         ended = [chain.by_rows for chain in chains if chain is not None and chain.by_rows is not None]
         if not ended:
@@ -323,7 +328,7 @@ def input_gradient(
             total += own
         else:
             total[:, view, :] += own
-    grad = xp.astype(total, dtype, copy=False)
+    grad = _cast(total, dtype)
     check_finite(grad, f"the gradient of `{name}`")
     return grad
 
@@ -336,11 +341,8 @@ def other_gradient(name: str, dtype: Any, result: Head, sums: Any) -> Array:
             if key == name:
                 total[start] = total[start] + grad if start in total else grad
     parts = [total[start] for start in sorted(total)]
-    if dtype is None:
-        # Of a scalar every window has a share, whatever its columns are.
-        grad = as_scalar(sum(parts, start=result.slopes.get(name, 0.0)))
-    else:
-        grad = _stacked(parts).astype(dtype, copy=False)
-    grad = times_power(grad, result.exponent)
+    # Of a scalar every window has a share, whatever its columns are.
+    total_of_all = sum(parts, start=result.slopes.get(name, 0.0)) if dtype is None else _cast(_stacked(parts), dtype)
+    grad = times_power(as_scalar(total_of_all), result.exponent)
     check_finite(grad, f"the gradient of `{name}`")
     return np.asarray(grad)

@@ -6,16 +6,20 @@ comparison are symmetric, a window off the diagonal stands for its mirror image 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nceref.engine.chunks import ChunkedRows
+from nceref.engine.distances import ChunkedChord
 from nceref.engine.embeddings import Part, Rows
 from nceref.engine.label_patterns import Unlisted, Weighted
-from nceref.engine.namespaces import array_namespace
+from nceref.engine.namespaces import array_namespace, device, on_host
 from nceref.engine.passes import Walk, largest_exponent
-from nceref.engine.patterns import HardestSoFar, Least, indices
+from nceref.engine.patterns import HardestSoFar, Index, Least, Pattern, indices
 from nceref.engine.plan import Comparison
+from nceref.engine.similarity import Dot, Given, Offset
 from nceref.engine.statistics import FittedTerm
 
 Array = Any
@@ -227,7 +231,7 @@ def most_similar(parts: Sequence[Least], count: int) -> Least:
     """
     xp = array_namespace(parts[0].logit)
     logit, column = (xp.concat(list(x), axis=1) for x in zip(*parts, strict=True))
-    order = xp.argsort(-logit, axis=1, stable=True)[:, :count]
+    order = xp.argsort(-logit, axis=1, stable=True)[:, : min(count, logit.shape[1])]
     return Least(xp.take_along_axis(logit, order, axis=1), xp.take_along_axis(column, order, axis=1))
 
 
@@ -241,9 +245,29 @@ def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Any:
     plain = [Rows(r.values, (Part(str(i), r.values, slice(0, r.values.shape[0])),)) for i, r in enumerate(rows)]
     if len(rows) == 2 and rows[0] is rows[1]:
         plain[1] = plain[0]
+    if not on_host(rows[0].values):
+        window = _moved(window, rows[0].values)
     seen_from = {} if extras.origin is None else {"origin": extras.origin}
     terms = {name: term._replace(pattern=_whole(term, extras)) for name, term in window.terms.items()}
     return replace(window, logits=window.logits.filled(*plain, **seen_from), terms=terms)
+
+
+_HOLDERS: Any = (Pattern, Index, Offset, Window, Dot, Given, ChunkedChord)
+"""What may hold arrays of one number a row or a column."""
+
+
+def _moved(x: Any, like: Array) -> Any:
+    """What it is made of, with arrays of the host in the library and on the device of another array."""
+    if isinstance(x, np.ndarray):
+        return array_namespace(like).asarray(x, device=device(like))
+    if isinstance(x, Mapping):
+        return {name: _moved(value, like) for name, value in x.items()}
+    if isinstance(x, tuple):
+        parts = (_moved(value, like) for value in x)
+        return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+    if is_dataclass(x) and isinstance(x, _HOLDERS):
+        return replace(x, **{f.name: _moved(getattr(x, f.name), like) for f in fields(x) if f.init})
+    return x
 
 
 def _whole(term: FittedTerm, extras: Extras) -> Any:

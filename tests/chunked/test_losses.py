@@ -5,6 +5,7 @@ import pytest
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
+from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
@@ -90,6 +91,33 @@ def test_every_kind_of_argument(name):
     in_chunks = {k: da.from_array(inputs[k], chunks=(c if len(c) > 1 else c[0], *inputs[k].shape[1:]))
                  for k, c in sizes.items()}  # fmt: skip
     assert_same(loss, inputs, in_chunks)
+
+
+WITH_LABELS = ("supcon_out", "cosface", "arcface", "balanced_softmax", "paco")
+"""What is in memory travels to the chunks."""
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "supcon_in", "hard_contrastive", *WITH_LABELS])
+def test_chunks_of_another_library_stay_there(name):
+    xp = pytest.importorskip("array_api_strict")
+    loss = get_loss(name)
+    case = next(iter(cases(loss.declaration, ("random",), (0.3,))))
+    expected, truth = loss.value_and_grad(**case.inputs)
+    allowed = bounds(loss, **case.inputs)
+    whole = {k: x for k, x in case.inputs.items() if isinstance(x, np.ndarray) and x.ndim > 1}
+    moved = {
+        k: da.from_array(x, chunks=(len(x) if (name, k) in WHOLE else 2, *x.shape[1:])).map_blocks(
+            xp.asarray, dtype=x.dtype, meta=np.empty((0,) * x.ndim)
+        )
+        for k, x in whole.items()
+    }
+    value, grads = loss.value_and_grad(**{**case.inputs, **moved}, compute=False)
+    assert abs(float(value.compute()) - expected) <= 2 * allowed.value
+    for k in moved.keys() & grads.keys():
+        first = grads[k].blocks[0].compute()
+        assert array_namespace(first) is array_namespace(xp.asarray(0.0))
+        rows = slice(0, first.shape[0])
+        assert np.all(np.abs(np.asarray(first) - truth[k][rows]) <= 2 * allowed.grads[k][rows])
 
 
 def test_a_cotangent_weighs_the_rows_of_all_chunks():
