@@ -6,7 +6,7 @@ comparison are symmetric, a window off the diagonal stands for its mirror image 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,7 +265,7 @@ def _moved(x: Any, like: Array) -> Any:
     if isinstance(x, tuple):
         parts = (_moved(value, like) for value in x)
         return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
-    if is_dataclass(x) and isinstance(x, _HOLDERS):
+    if isinstance(x, _HOLDERS):
         return replace(x, **{f.name: _moved(getattr(x, f.name), like) for f in fields(x) if f.init})
     return x
 
