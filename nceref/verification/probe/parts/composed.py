@@ -1,5 +1,6 @@
 """The formula of a target as the reference with some of its parts done otherwise."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,8 @@ TRAINED = (
 )
 """With rows that belong together near each other, at a temperature that is not warm."""
 COOL = 0.15
-SECONDS = 10.0
+SECONDS = 18.0
+"""Of all searches for one target."""
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
 how many variants of the loss."""
@@ -60,7 +62,7 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
     lines : tuple
         The target's formula, the reference's, and what differs.
     """
-    searched = 0
+    searched, end = 0, time.process_time() + SECONDS
     for sizes in ((*SIZES, *MORE, *TRAINED), (*LARGE, *SIZES)):
         for given in _variants(loss, settings):
             try:
@@ -70,7 +72,7 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
             # What no case shows is looked for on larger ones.
             if made is None or not _departs(made, batches[0]):
                 continue
-            for number, choice in enumerate(explained(made, batches, SECONDS)):
+            for number, choice in enumerate(explained(made, batches, end)):
                 yield Composition(calls.reduction, choice), given, lines(made, choice)
                 if number + 1 >= _CHOICES:
                     break

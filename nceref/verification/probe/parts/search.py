@@ -89,7 +89,7 @@ class TargetCall:
         return abs(v - self.y) <= self.room
 
 
-def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], seconds: float) -> Iterator[Replacement]:
+def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float) -> Iterator[Replacement]:
     """Choices that predict all batches, those with the fewest changes first.
 
     Parameters
@@ -97,10 +97,9 @@ def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], seconds:
     parts : sequence of LossPart
     batches : sequence of TargetCall
         At least four for a constant to be recognized.
-    seconds : float
-        After which no more are tried.
+    end : float
+        Of the processor's time, after which no more are tried.
     """
-    end = time.process_time() + seconds
     with np.errstate(all="ignore"):
         for b in batches:
             b.tried(parts, {}, keep=True)
