@@ -105,7 +105,7 @@ def _measured(
     from nceref.verification.probe.measured import measured
 
     settings = {**request.settings, **failing.fixed}
-    formula = measured(request.loss, run, settings, failing.dtype, request.reduction)
+    formula = measured(request.loss, run, settings, failing.dtype, request.reduction, failing.takes)
     return diagnoses if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
 

@@ -1,6 +1,6 @@
 """What a program computes, measured by calling it: a formula that predicts fresh calls, or nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -44,7 +44,12 @@ class Trial:
 
 
 def measured(
-    loss: Loss, call: Callable[[Probe], Outcome], settings: Mapping[str, Any], dtype: str, reduction: str
+    loss: Loss,
+    call: Callable[[Probe], Outcome],
+    settings: Mapping[str, Any],
+    dtype: str,
+    reduction: str,
+    takes: Collection[str] | None = None,
 ) -> Diagnosis | None:
     """The formula of a target beside that of the reference, if it predicts fresh calls.
 
@@ -58,6 +63,8 @@ def measured(
         What is set in every call: arguments of the loss, scalars that the target has fixed.
     dtype, reduction : str
         Of every call.
+    takes : collection of str, optional
+        Arguments of the loss that the target takes; default: all. What it does not take is set in no call.
 
     Returns
     -------
@@ -70,7 +77,7 @@ def measured(
     try:
         if not _repeats(calls, loss, settings):
             return None
-        return _summed(calls, loss, settings) or _composed(calls, loss, settings)
+        return _summed(calls, loss, settings) or _composed(calls, loss, settings, takes)
     except NoNumber:
         return None
 
@@ -109,15 +116,17 @@ def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis 
     return _diagnosis(calls, trial, yours, theirs or loss.text, differences)
 
 
-def _composed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
+def _composed(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Collection[str] | None) -> Diagnosis | None:
     """A formula that is the reference's with some parts done otherwise."""
     for formula, given, (yours, theirs, differences) in compositions(calls, loss, settings):
+        more = {k: x for k, x in given.items() if k not in settings and x is not ...}
+        if takes is not None and not set(more) <= set(takes):
+            continue
         try:
             trial = confirmed(calls, formula, loss, given)
         except NoNumber:
             return None
         if trial is not None:
-            more = {k: x for k, x in given.items() if k not in settings and x is not ...}
             return _diagnosis(calls, trial, yours, theirs, differences, more)
     return None
 

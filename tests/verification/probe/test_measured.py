@@ -9,6 +9,8 @@ from verification.probe.wrong_losses import WRONG, cosines, labelled, mass
 
 import nceref
 from nceref.engine.bound_loss import bound_loss
+from nceref.verification.probe import measured as measured_module
+from nceref.verification.probe.calls import Calls
 from nceref.verification.probe.measured import measured
 from nceref.verification.probe.words import latex
 from nceref.verification.records import Outcome
@@ -190,3 +192,16 @@ def test_a_formula_in_latex():
     assert latex(line) == (
         r"L = 1/N \sum_i [ -s_{ii}/\tau + \log( \underline{3 e^{s_{ii}/\tau}} + \sum_{j \ne  i} e^{s_{ij}/\tau} ) ]"
     )
+
+
+@pytest.mark.parametrize(("takes", "told"), [(None, True), ({"margin", "fallback"}, True), ({"margin"}, False)])
+def test_no_formula_is_of_what_the_target_does_not_take(monkeypatch, takes, told):
+    """Called with nothing else, a target without a fallback would differ from the reference with one."""
+    shown = "L = 1", "L = 0", ("1, in the reference 0",)
+    tried = [(None, {"margin": 0.25, "fallback": "linear"}, shown)]
+    monkeypatch.setattr(measured_module, "compositions", lambda *args: tried)
+    trial = measured_module.Trial(14, 0.0, 1.0, (4, 70), (0.1, 1.0))
+    monkeypatch.setattr(measured_module, "confirmed", lambda *args: trial)
+    calls = Calls(lambda probe: Outcome(1.0), "float64", "mean")
+    diagnosis = measured_module._composed(calls, nceref.get_loss("arcface").declaration, {}, takes)
+    assert (diagnosis is not None) == told
