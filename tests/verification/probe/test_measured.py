@@ -194,8 +194,8 @@ def test_a_formula_in_latex():
     )
 
 
-@pytest.mark.parametrize(("takes", "told"), [(None, True), ({"margin", "fallback"}, True), ({"margin"}, False)])
-def test_no_formula_is_of_what_the_target_does_not_take(monkeypatch, takes, told):
+@pytest.mark.parametrize(("takes", "printed"), [(None, True), ({"margin", "fallback"}, True), ({"margin"}, False)])
+def test_no_formula_is_of_what_the_target_does_not_take(monkeypatch, takes, printed):
     """Called with nothing else, a target without a fallback would differ from the reference with one."""
     shown = "L = 1", "L = 0", ("1, in the reference 0",)
     tried = [(None, {"margin": 0.25, "fallback": "linear"}, shown)]
@@ -204,4 +204,4 @@ def test_no_formula_is_of_what_the_target_does_not_take(monkeypatch, takes, told
     monkeypatch.setattr(measured_module, "confirmed", lambda *args: trial)
     calls = Calls(lambda probe: Outcome(1.0), "float64", "mean")
     diagnosis = measured_module._composed(calls, nceref.get_loss("arcface").declaration, {}, takes)
-    assert (diagnosis is not None) == told
+    assert (diagnosis is not None) == printed
