@@ -1,5 +1,8 @@
 """Losses of arrays in chunks give what they give in memory, whatever the chunks are."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -129,6 +132,13 @@ def test_a_cotangent_weighs_the_rows_of_all_chunks():
     np.testing.assert_allclose(grads["z1"], truth["z1"], rtol=1e-12, atol=1e-14)
     with pytest.raises(InputError, match="`cotangent` must be"):
         losses.nt_xent.value_and_grad(z1, Y, temperature=0.2, reduction="none", cotangent=cotangent[:5])
+
+
+def test_dask_is_not_imported_for_arrays_in_memory():
+    call = "losses.simple([[1.0, 0.0]], [[0.0, 1.0]])"
+    code = f"import sys; from nceref import losses; {call}; print('dask' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_nothing_is_computed_before_it_is_asked_for():
