@@ -13,7 +13,7 @@ from nceref.errors import InputError
 from nceref.spec import Loss
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.verification.probe.parts.composed import LARGE, SHARP, compositions
+from nceref.verification.probe.parts.composed import BEYOND, LARGE, MORE, SHARP, compositions
 from nceref.verification.probe.parts.formula import Composition
 from nceref.verification.probe.pattern import Formula
 from nceref.verification.probe.recover import formula_of, scalars, sharpness, sheets
@@ -167,7 +167,7 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
     rng = np.random.default_rng(1)
     within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN
     off, reference_off, sizes, sharp = 0.0, 0.0, [], []
-    larger: tuple[Mapping[str, int], ...] = LARGE if isinstance(formula, Composition) else ()
+    larger: tuple[Mapping[str, int], ...] = (*LARGE, *MORE, *BEYOND) if isinstance(formula, Composition) else ()
     for number in range(FRESH + len(larger)):
         one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
         x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)

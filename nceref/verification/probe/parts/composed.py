@@ -29,14 +29,19 @@ MORE = (
     {"N": 21, "D": 6, "E": 6, "C": 5, "M": 8, "K": 8, "V": 2},
 )
 """More rows than `SIZES` has."""
+BEYOND = (
+    {"N": 129, "D": 5, "E": 5, "C": 40, "M": 5, "K": 6, "V": 2},
+    {"N": 10, "D": 150, "E": 150, "C": 5, "M": 7, "K": 130, "V": 2},
+)
+"""Above them, what holds up to a size is told from what holds of every multiple of it."""
 TRAINED = (
     {"N": 6, "D": 8, "E": 8, "C": 4, "M": 5, "K": 6, "V": 2},
     {"N": 9, "D": 6, "E": 6, "C": 5, "M": 6, "K": 7, "V": 2},
 )
 """With rows that belong together near each other, at a temperature that is not warm."""
 COOL = 0.15
-SECONDS = 18.0
-"""Of all searches for one target."""
+SECONDS, SECONDS_OF_LARGE = 15.0, 3.0
+"""Of the processor, for all searches for one target; on larger cases, which take much longer to call."""
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
 how many variants of the loss."""
@@ -62,8 +67,10 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
     lines : tuple
         The target's formula, the reference's, and what differs.
     """
-    searched, end = 0, time.process_time() + SECONDS
-    for sizes in ((*SIZES, *MORE, *TRAINED), (*LARGE, *SIZES)):
+    searched, begin = 0, time.process_time()
+    usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)
+    for sizes, seconds in ((usual, SECONDS), (large, SECONDS_OF_LARGE)):
+        end = (begin if sizes is usual else time.process_time()) + seconds
         for given in _variants(loss, settings):
             try:
                 made, batches = _batches(calls, loss, given, sizes)

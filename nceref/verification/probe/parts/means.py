@@ -169,6 +169,8 @@ MEANS: tuple[tuple[str, Mean, str], ...] = (
      / max(len(x) // int(c), 1), INTEGER),
     ("mean_i L_i of the whole chunks of {c} rows", lambda x, w, c: np.mean(np.concatenate(_chunks(x, c, True)))
      if len(x) >= c else np.nan, INTEGER),
+    ("mean_i L_i of the whole chunks of {c} rows, of all where there is none", lambda x, w, c: np.mean(
+        np.concatenate(_chunks(x, c, len(x) >= c))), INTEGER),
     ("sum over the whole chunks of {c} rows, over all", lambda x, w, c: sum(map(np.sum, _chunks(x, c, True))) / len(x)
      if len(x) >= c else np.nan, INTEGER),
     ("the mean of means of {c} chunks of ceil(N/{c}) rows", lambda x, w, c: np.mean(
