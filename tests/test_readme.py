@@ -24,7 +24,10 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [
     README,
-    *(ROOT / "docs" / f"{name}.md" for name in ("verify", "library", "claims", "reliability", "training", "own-loss")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("verify", "library", "claims", "reliability", "training", "own-loss", "beyond-one-machine")
+    ),
 ]
 TEXT = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
 FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", TEXT["README"], re.DOTALL)
@@ -54,6 +57,15 @@ def _verdicts():
     return given.count("agrees"), len(given), given.count("known")
 
 
+def _score():
+    """The numbers of the page, which `make score-independent` measures."""
+    counts = re.search(
+        r"(\d+) bugs and (\d+) correct programs,.* (\d+) bugs are found, and 0 correct",
+        TEXT["verify"].replace("\n", " "),
+    )
+    return counts[1], counts[3], counts[2]
+
+
 def _largest():
     inputs = (x for probe in corpus.corpus(info_nce.LOSS, {}) for x in probe.inputs.values())
     return tuple(map(max, zip(*(x.shape for x in inputs if np.ndim(x) == 2), strict=True)))
@@ -67,6 +79,8 @@ def _collapse():
 NUMBERS = {
     "the properties of {} losses": lambda: len(_printed("losses")),
     "{} of {} verdicts agree, {} differ": _verdicts,
+    "Of {} bugs from public threads that the search was written without, {} are found, and of {} correct": _score,
+    "For {} bugs the first explanation holds": lambda: re.search(r"For (\d+) \(\d+ %\) the first", TEXT["verify"])[1],
     "Every quantity of {} designed cases": _cases,
     "The largest case has {} rows, the widest {} features": _largest,
     "stuck at {}?": lambda: EXPECT[-1],
