@@ -13,7 +13,7 @@ from output import killed_writers
 from nceref import cli
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-READS = {"--checkout", "--expected-failures", "--inputs"}
+READS = {"--checkout", "--expected-failures", "--inputs", "--rates"}
 
 
 def test_every_command_that_writes_is_killed():

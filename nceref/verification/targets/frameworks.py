@@ -305,7 +305,9 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
     keys = [printable(key, 30) for key in returned] if isinstance(returned, Mapping) else []
     kinds = [str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]]
     shapes = short(", ".join(" ".join(each) for each in zip(keys, kinds, strict=False)) or ", ".join(kinds), 120)
-    which = f"f(...)['{keys[0]}']" if keys else "f(...)[0]"
+    # A key that is no text stands without quotes.
+    quote = "'" if keys and isinstance(next(iter(returned)), str) else ""
+    which = f"f(...)[{quote}{keys[0] if keys else 0}{quote}]"
     msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "{which}"'
     raise Trouble(msg, "wrong-shape")
 

@@ -84,7 +84,7 @@ RETURNED = {
     "huge_array": no_number("shape (1048576, 1048576), but the reduction 'mean' asks for one number"),
     "huge_gradient": (FAILS, "the gradient of `x` has shape (1048576, 1048576), but the input has (5, 3)"),
     "huge_integer": no_number("entries of type object instead of real numbers"),
-    "huge_dictionary": no_number("a dict of NoneType, NoneType"),
+    "huge_dictionary": no_number("a dict of 0 NoneType, 1 NoneType"),
     "odd_keys": no_number(r"a gradient named '\\x1b[2J\\ud800'; the inputs are x, y"),
     "too_many_gradients": no_number("100000 gradients, but has 2 inputs: x, y"),
     "gradient_of_text": (FAILS, "the gradient of `x` has entries of type <U4 instead of real numbers"),
