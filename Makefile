@@ -55,7 +55,7 @@ score: $(VENV)/installed
 	$(BIN)/nceref mutants score
 
 score-independent: $(VENV)/installed
-	$(BIN)/nceref mutants score --catalogue independent
+	$(BIN)/nceref mutants score --catalogue independent --dtype float64
 
 # Takes half an hour on two cores; the same places come up after files have moved.
 mutate: $(VENV)/installed-test
