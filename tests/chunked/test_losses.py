@@ -8,6 +8,7 @@ import pytest
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
+from nceref.chunked import run
 from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
 
@@ -179,9 +180,10 @@ def test_blocks_apply_inside_a_chunk():
         assert losses.nt_xent(z1, z2, temperature=0.2) == pytest.approx(expected, rel=1e-14)
 
 
-def test_chunks_that_are_too_small_are_said_to_be():
-    x = da.zeros((2000, 2), chunks=(10, 2))
-    with pytest.warns(UserWarning, match=r"`queries`: 200 chunks of 10 rows make about 160,000 tasks; chunks of 1,024"):
+def test_chunks_that_are_too_small_are_said_to_be(monkeypatch):
+    monkeypatch.setattr(run, "MOST_CHUNKS", 16)
+    x = da.zeros((2000, 2), chunks=(100, 2))
+    with pytest.warns(UserWarning, match=r"`queries`: 20 chunks of 100 rows make about 1,600 tasks; chunks of 1,024"):
         losses.info_nce(x, x, temperature=0.1, compute=False)
 
 
