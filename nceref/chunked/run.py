@@ -65,12 +65,13 @@ def value_and_grad(
     loss: Loss = function.declaration
     if vectors_alone(loss):
         read = {name: _read(x) for name, x in kwargs.items()}
-        value, grads = function.value_and_grad(*map(_read, args), **read, reduction=reduction, cotangent=cotangent)
+        own = {**read, "reduction": reduction, "cotangent": _read(cotangent)}
+        value, grads = function.value_and_grad(*map(_read, args), **own)
         given = dict(zip([p.name for p in loss.parameters], args, strict=False)) | dict(kwargs)
         out = {name: _in_chunks(grad, given.get(name), compute) for name, grad in grads.items()}
         return (value if compute else _in_chunks(value)), out
     bound, graph = _graph(loss, args, kwargs, reduction)
-    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, cotangent))
+    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, _read(cotangent)))
     collections = _Collections(bound, graph, head, graph.gradients(head))
     lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
     return _finished(bound, lazy, grads) if compute else (lazy, grads)
@@ -105,7 +106,7 @@ def _advise(bound: ChunkedLoss) -> None:
         what = f"keep {workers} workers waiting for one another; pass chunks of at most {rows // (2 * workers):,}"
     else:
         return
-    warnings.warn(f"`{name}`: {count} chunks of {max(x.chunks[0]):,} rows {what}", stacklevel=5)
+    warnings.warn(f"`{name}`: {count} chunks of {max(x.chunks[0]):,} rows {what}", stacklevel=6)
 
 
 def _graph(loss: Loss, args: Any, kwargs: Any, reduction: str) -> tuple[ChunkedLoss, Graph]:

@@ -20,6 +20,7 @@ from nceref.engine.scaling import times_power
 from nceref.engine.settings import config
 from nceref.engine.threads import one_blas_thread
 from nceref.engine.windows import Extras, Window, fold, hardest, most_similar, pull
+from nceref.errors import InputError
 from nceref.spec import Array as Declared
 
 Array = Any
@@ -47,7 +48,9 @@ class Quiet:
             return self.function(*args)
 
 
-def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any, chunk: Array) -> Rows:
+def load(
+    parameter: Declared, view: int, normalize: str, start: int, shape: tuple[int, ...], dtype: Any, chunk: Array
+) -> Rows:
     """The rows of one view of a chunk, checked, in the dtype of the computation, and normalized.
 
     Parameters
@@ -60,14 +63,22 @@ def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any,
         Whether each row is scaled to length 1.
     start : int
         The number of the first row among all.
+    shape : tuple of int
+        What Dask says that the chunk has.
     dtype : dtype
         Of the computation.
     chunk : array
         (n, D) or (n, V, D).
+
+    Raises
+    ------
+    InputError
+        For a chunk of another shape, or entries or rows that the loss cannot take.
     """
-    x = chunk if chunk.ndim == 2 else chunk[:, view, :]
-    check_entries(parameter, x, (start,))
-    x = _cast(x, dtype)
+    _check_shape(parameter.name, start, shape, chunk)
+    own = chunk if chunk.ndim == 2 else chunk[:, view : view + 1, :]
+    check_entries(parameter, own, (start,) if chunk.ndim == 2 else (start, view))
+    x = _cast(own if chunk.ndim == 2 else own[:, 0, :], dtype)
     length = scale = None
     if normalize == "l2":
         words = partial(row_words, None, start=start) if chunk.ndim == 2 else partial(_view_words, view, start)
@@ -75,7 +86,19 @@ def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any,
     return Rows(x, (Part(parameter.name, x, slice(0, x.shape[0]), length, False, scale),))
 
 
-def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, dtype: Any, block: Array) -> Array:
+def _check_shape(name: str, start: int, shape: tuple[int, ...], chunk: Array) -> None:
+    """What made a chunk may have left out rows: nothing downstream would see that."""
+    if tuple(chunk.shape) != tuple(shape):
+        which = (
+            f"the chunk of `{name}` that begins at row {start} must have the shape {tuple(shape)} that Dask has for it"
+        )
+        msg = f"{which}, got {tuple(chunk.shape)}; compute what changes the number of rows first"
+        raise InputError(msg)
+
+
+def load_table(
+    parameter: Declared, start: tuple[int, int], shape: tuple[int, ...], has_diagonal: bool, dtype: Any, block: Array
+) -> Array:
     """A block of a table of weights, checked, in the dtype of the computation.
 
     Parameters
@@ -84,6 +107,8 @@ def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, 
         The declaration of the input.
     start : tuple of int
         Where the block begins.
+    shape : tuple of int
+        What Dask says that it has.
     has_diagonal : bool
         Whether weights of a sample with itself count.
     dtype : dtype
@@ -91,6 +116,7 @@ def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, 
     block : array
         (n, m).
     """
+    _check_shape(parameter.name, start[0], shape, block)
     weights = _cast(block, dtype)
     check_entries(parameter, weights, start)
     return weights if has_diagonal else _off_diagonal(weights, start)

@@ -131,7 +131,8 @@ def test_a_cotangent_weighs_the_rows_of_all_chunks():
     cotangent = RNG.uniform(-1, 1, 26)
     expected, truth = losses.nt_xent.value_and_grad(X, Y, temperature=0.2, reduction="none", cotangent=cotangent)
     z1 = chunked(X, 5)
-    rows, grads = losses.nt_xent.value_and_grad(z1, Y, temperature=0.2, reduction="none", cotangent=cotangent)
+    weights = da.from_array(cotangent, chunks=7)
+    rows, grads = losses.nt_xent.value_and_grad(z1, Y, temperature=0.2, reduction="none", cotangent=weights)
     np.testing.assert_allclose(rows, expected, rtol=1e-14)
     np.testing.assert_allclose(grads["z1"], truth["z1"], rtol=1e-12, atol=1e-14)
     with pytest.raises(InputError, match="`cotangent` must be"):
@@ -183,8 +184,11 @@ def test_blocks_apply_inside_a_chunk():
 def test_chunks_that_are_too_small_are_said_to_be(monkeypatch):
     monkeypatch.setattr(run, "MOST_CHUNKS", 16)
     x = da.zeros((2000, 2), chunks=(100, 2))
-    with pytest.warns(UserWarning, match=r"`queries`: 20 chunks of 100 rows make about 1,600 tasks; chunks of 1,024"):
+    with pytest.warns(
+        UserWarning, match=r"`queries`: 20 chunks of 100 rows make about 1,600 tasks; chunks of 1,024"
+    ) as caught:
         losses.info_nce(x, x, temperature=0.1, compute=False)
+    assert caught[0].filename == __file__
 
 
 def with_entry(x, at, value):
@@ -205,6 +209,20 @@ REFUSED = {
     "a row of zeros in a view": (
         lambda: losses.supcon_out(with_entry(VIEWS, (8, 1), 0.0), labels=LABELS, temperature=0.2),
         "`embeddings` sample 8, view 1, is zero",
+    ),
+    "a NaN in a view": (
+        lambda: losses.supcon_out(with_entry(VIEWS, (8, 1, 3), np.nan), labels=LABELS, temperature=0.2),
+        r"`embeddings` must be finite everywhere, got nan at index \(8, 1, 3\)",
+    ),
+    "rows that a chunk lost": (
+        lambda: losses.nt_xent(chunked(X, 5).map_blocks(lambda x: x[1:], dtype=float, meta=X[:0]), Y, temperature=0.2),
+        r"begins at row \d+ must have the shape \(\d, 4\) that Dask has for it, got \(\d, 4\)",
+    ),
+    "weights that a block lost": (
+        lambda: losses.supcon_out(
+            X, mask=chunked(MASK, 5).map_blocks(lambda x: x[:, 1:], dtype=float, meta=X[:0]), temperature=0.2
+        ),
+        r"the chunk of `mask` that begins at row \d+ must have the shape",
     ),
     "a negative weight": (
         lambda: losses.supcon_out(chunked(X, 5), mask=with_entry(MASK, (11, 3), -1.0), temperature=0.2),

@@ -56,6 +56,8 @@ class Severity:
         Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
     right : tuple of str
         ``value`` and ``gradient`` where these are within their bounds.
+    not_finite : tuple of int
+        On how many inputs at these temperatures the value is no number, and of how many; all else is of other inputs.
     """
 
     calls: int
@@ -67,13 +69,20 @@ class Severity:
     along_rows: float
     at_optimum: float | None
     right: tuple[str, ...]
+    not_finite: tuple[int, int] = (0, 0)
 
     @property
     def sentence(self) -> str:
         """All of it in words."""
+        lost, tried = self.not_finite
+        lead = (
+            f"on {lost} of {counted(tried, 'input')} the value is NaN or infinite, which ends training; "
+            if lost
+            else ""
+        )
         where = f" at temperature {_range(self.temperatures, '{:.2g}')}" if self.temperatures else ""
         parts = [self._value(), *self._gradient(), *self._along(), *self._rest()]
-        return f"on {counted(self.calls, 'input', 'inputs')}{where} {'; '.join(parts)}"
+        return f"{lead}on {counted(self.calls, 'input')}{where} {'; '.join(parts)}"
 
     def _value(self) -> str:
         if VALUE in self.right:
@@ -82,7 +91,7 @@ class Severity:
 
     def _gradient(self) -> Iterator[str]:
         if "gradient" in self.right:
-            yield "the gradient is right, so that training is the same"
+            yield "the gradient is right" + ("" if self.not_finite[0] else ", so that training is the same")
         elif self.angle is None or self.length is None:
             yield "there is no gradient to compare"
         elif max(self.length) == 0:
@@ -149,11 +158,12 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
     Severity or None
         None where the target gives no number at an ordinary temperature, or nothing departs there.
     """
-    every = [o for o in usable([*calls.at(GENERAL), *observations]) if np.all(np.isfinite(o.outcome.value))]
-    every = [o for o in every if _several(o.probe)]
-    seen = [o for o in every if _is_ordinary(o.probe)] or every
+    every = [o for o in usable([*calls.at(GENERAL), *observations]) if _several(o.probe)]
+    ordinary = [o for o in every if _is_ordinary(o.probe)]
     # Fresh calls have ordinary rows: cases of the corpus are extreme ones.
-    seen = [o for o in seen if o.probe.id.startswith("fresh-")] or seen
+    tried = [o for o in ordinary if o.probe.id.startswith("fresh-")] or ordinary
+    lost = sum(not _is_number(o) for o in tried)
+    seen = next(filter(None, ([o for o in several if _is_number(o)] for several in (tried, ordinary, every))), [])
     if not seen:
         return None
     both = [gaps(o)[VALUE] for o in seen]
@@ -171,7 +181,12 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         max(along, default=0.0),
         _at_optimum(calls) if pairs else None,
         tuple(_right(seen, pairs)),
+        (lost, len(tried)),
     )
+
+
+def _is_number(observation: Observation) -> bool:
+    return bool(np.all(np.isfinite(observation.outcome.value)))
 
 
 def _right(seen: Sequence[Observation], pairs: Sequence[Any]) -> Iterator[str]:

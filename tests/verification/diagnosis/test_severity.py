@@ -54,3 +54,13 @@ def test_numbers_go_with_the_sentence():
     assert record["value_error"] == pytest.approx((2, 2))
     assert record["sentence"].startswith(f"on {record['calls']} inputs at temperature 0.13 to 0.55")
     assert max(record["angle"]) < 1e-6
+
+
+@pytest.mark.parametrize(("below", "lost"), [(0.3, "on 3 of 4 inputs"), (0.6, "on 4 of 4 inputs")])
+def test_values_that_are_no_number_are_counted(below, lost):
+    def target(queries, keys, temperature):
+        return right(queries, keys, temperature) * (np.nan if real(temperature) < below else 1)
+
+    sentence = of(target).sentence
+    assert sentence.startswith(f"{lost} the value is NaN or infinite, which ends training; on "), sentence
+    assert "so that training is the same" not in sentence
