@@ -18,7 +18,7 @@ from nceref.engine.patterns import Least
 from nceref.engine.plan import Plan
 from nceref.engine.scaling import times_power
 from nceref.engine.settings import config
-from nceref.engine.threads import one_blas_thread
+from nceref.engine.threads import keep_freed_blocks, one_blas_thread
 from nceref.engine.windows import Extras, Window, fold, hardest, most_similar, pull
 from nceref.errors import InputError
 from nceref.spec import Array as Declared
@@ -44,6 +44,7 @@ class Quiet:
 
     def __call__(self, *args: Any) -> Any:
         """The function of what other tasks left."""
+        keep_freed_blocks()
         with np.errstate(all="ignore"), one_blas_thread(), config(threads=1, block=self.block):
             return self.function(*args)
 

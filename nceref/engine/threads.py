@@ -69,13 +69,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_over)
 
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Names of parameters in malloc.h."""
+
+
 @cache
-def _keep_freed_blocks() -> None:
+def keep_freed_blocks() -> None:
     """Let the C library keep freed blocks for the next ones.
 
     glibc hands memory back to the system above a threshold, and every new block would be mapped and zeroed page by
-    page. The threshold follows the largest array that was freed, up to 32 MiB; this one is never touched.
+    page. The threshold follows the largest array that was freed, up to 32 MiB; this one is never touched. Where the
+    environment sets one, as Dask does for its workers, nothing follows, and both are set by name.
     """
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        with suppress(OSError, AttributeError):
+            import ctypes
+
+            options = ctypes.CDLL(None)
+            options.mallopt(_TRIM_THRESHOLD, 64 << 20)
+            options.mallopt(_MMAP_THRESHOLD, 32 << 20)
     with suppress(MemoryError):
         np.empty(31 << 20, dtype=np.uint8)
 
@@ -97,7 +109,7 @@ def share(work: Callable[[Iterable[Any]], T], strips: Sequence[slice], threads: 
     """
     if threads == 0:
         return [work(strips)]
-    _keep_freed_blocks()
+    keep_freed_blocks()
     turns = 2 * min(threads, len(strips))
     with _blas:
         # Within a turn, thread t gets strip t from the front and strip t from the back.

@@ -153,7 +153,7 @@ def test_memory_grows_linearly(name, monkeypatch):
     Of whole rows, a strip has 16 at least: at this size, they take 1.5 bytes a pair, where blocks take 0.6.
     """
     monkeypatch.setattr(settings, "LEAST_PAIRS", 0)
-    threads._keep_freed_blocks()
+    threads.keep_freed_blocks()
     rng = np.random.default_rng(0)
     with config(block=64, keep=0, threads=1):
         big(name, 64, rng)()  # what is imported and cached once
