@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from nceref.chunked.tasks import largest_weights
 from nceref.engine.arguments import bind
 from nceref.engine.arrays import promoted
 from nceref.engine.chunks import ChunkedArray, ChunkedTable
@@ -132,6 +131,9 @@ def _described(name: str, x: Any) -> ChunkedArray:
 def _table(name: str, x: Any) -> ChunkedArray:
     """A table of weights, of which the largest of each row are read."""
     import dask
+
+    # Every import of the losses comes by here: what workers need is left to them.
+    from nceref.chunked.tasks import largest_weights
 
     described = _described(name, x)
     if x.ndim != 2 or x.chunks[0] != x.chunks[1]:

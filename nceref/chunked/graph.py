@@ -86,6 +86,7 @@ class Graph:
         self.tasks: dict[Hashable, Any] = {}
         self.rows: dict[Piece, Hashable] = {}
         self.places: list[Place] = []
+        self.fitted = [c.fitted(largest_exponent(loss.like)) for c in loss.plan.comparisons]
         for index, comparison in enumerate(loss.plan.comparisons):
             sides = comparison.logits.sides
             for window, lanes in ordered(list(windows(comparison)), comparison.symmetric):
@@ -187,7 +188,7 @@ class Graph:
     def _finished(self, end: "Ends", parts: list[tuple[Hashable, str]]) -> Hashable:
         """The statistics of one piece, merged a few at a time."""
         comparison, along, _ = end
-        fitted, _ = self.loss.plan.comparisons[comparison].fitted(largest_exponent(self.loss.like))
+        fitted, _ = self.fitted[comparison]
         statistics = {name: term.statistic for name, term in fitted.items() if term.along == along}
         level = 0
         while len(parts) > MERGED_AT_ONCE:
@@ -207,8 +208,7 @@ class Graph:
         """Value and slopes."""
         plan = self.loss.plan
         parts = self.statistics()
-        fits = [c.fitted(largest_exponent(self.loss.like)) for c in plan.comparisons]
-        unbounded = tuple(name for fitted, bounded in fits if not bounded for name in fitted)
+        unbounded = tuple(name for fitted, bounded in self.fitted if not bounded for name in fitted)
         work = partial(tasks.head, replace(plan, comparisons=(), near=None), self.reduction, unbounded, cotangent)
         return self.add(self.key("head"), work, parts)
 
