@@ -111,6 +111,8 @@ class Outcome:
         What went wrong, in words.
     remarks : mapping
         Findings beside the numbers, id to sentence: ``modifies-inputs``, ``not-deterministic``, ``python-float``.
+    ranks : tuple of Outcome
+        What each rank answered, with gradients as they were left there; empty where there is one process.
     """
 
     value: Any = None
@@ -119,6 +121,7 @@ class Outcome:
     trouble: str = ""
     sentence: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
+    ranks: tuple["Outcome", ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
