@@ -23,7 +23,9 @@ from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation, Outcome, Probe
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
-_SEEN = frozenset({"gradient-factor", "arithmetic", "calling", "unknown", "scalar"})
+_SEEN = frozenset({
+    "gradient-factor", "arithmetic", "calling", "unknown", "scalar", "ranks", "ranks-value", "ranks-scalar", "gather",
+})  # fmt: skip
 """Axes of what is seen of a target, which no loss is computed with."""
 _CONSTANTS = frozenset({"outer-factor-constant", "offset-constant"})
 
