@@ -41,6 +41,7 @@ KNOWLEDGE = (
     "verification/bugs/wrong",
     "verification/bugs/right",
     "verification/bugs/independent",
+    "verification/bugs/distributed",
     "verification/peers/packages",
 )
 """Folders of declarations about particular losses; the rest is machinery."""
@@ -187,7 +188,7 @@ BANNED = re.compile(
 )
 """Words of our own, and what programs do not do; CONTRIBUTING.md has the words that stand for them."""
 PYTHONS_OWN = {"FileNotFoundError", "ModuleNotFoundError", "PackageNotFoundError"}
-FRAMEWORKS_OWN = {"world_size"}
+FRAMEWORKS_OWN = {"world_size", "get_world_size"}
 _STILL_BANNED_IN = {
     "nceref/verification/diagnosis",
     "tests/theory",

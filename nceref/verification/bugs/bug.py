@@ -72,6 +72,8 @@ class Program:
     gradients : callable or None
         ``gradients(grads, inputs)``: what autodiff gives in place of the complex step's gradients, where it would
         differ, such as NaN.
+    options : mapping
+        Of a program on several ranks: options of `nceref.verify` that its author means, such as ``{"value": "each"}``.
     """
 
     function: Function
@@ -83,6 +85,7 @@ class Program:
     settings: Mapping[str, Any]
     dtypes: tuple[str, ...]
     gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None
+    options: Mapping[str, Any]
 
     @property
     def id(self) -> str:
@@ -110,6 +113,7 @@ def bug(
     settings: Mapping[str, Any] | None = None,
     dtypes: tuple[str, ...] = DTYPES,
     gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Callable[[Function], Any]:
     """Enter a wrong program into the catalogue.
 
@@ -119,7 +123,7 @@ def bug(
         The loss that it was meant to be.
     named : str
         The id of the convention that is the right diagnosis; several, joined by ``+``, for several bugs at once.
-    thread, seen, also, settings, dtypes, gradients
+    thread, seen, also, settings, dtypes, gradients, options
         As `Program` has them.
 
     Returns
@@ -130,17 +134,20 @@ def bug(
     """
 
     def enter(function: Any) -> Any:
+        ids = tuple(filter(None, named.split("+")))
         function.entry = Program(
-            function, loss, tuple(filter(None, named.split("+"))), thread, seen, also, settings or {}, dtypes, gradients
+            function, loss, ids, thread, seen, also, settings or {}, dtypes, gradients, options or {}
         )
         return function
 
     return enter
 
 
-def correct(loss: str, *, settings: Mapping[str, Any] | None = None) -> Callable[[Function], Any]:
+def correct(
+    loss: str, *, settings: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None
+) -> Callable[[Function], Any]:
     """Enter a correct program, which must never be called wrong; parameters and result as those of `bug`."""
-    return bug(loss, named="", settings=settings)
+    return bug(loss, named="", settings=settings, options=options)
 
 
 @cache
@@ -159,6 +166,13 @@ def correct_programs() -> Mapping[str, Program]:
 def independent_programs() -> Mapping[str, Program]:
     """Wrong and correct programs of the second catalogue, whose authors have not read the search, by id."""
     folder = "nceref.verification.bugs.independent"
+    return MappingProxyType({**_collected(f"{folder}.wrong"), **_collected(f"{folder}.right")})
+
+
+@cache
+def distributed_programs() -> Mapping[str, Program]:
+    """Wrong and correct programs on several ranks, in PyTorch, by id; their import needs ``torch``."""
+    folder = "nceref.verification.bugs.distributed"
     return MappingProxyType({**_collected(f"{folder}.wrong"), **_collected(f"{folder}.right")})
 
 

@@ -1,0 +1,1 @@
+"""Programs of several ranks, in PyTorch: each is what one rank runs on its own rows."""

@@ -1,0 +1,1 @@
+"""Correct programs of several ranks."""

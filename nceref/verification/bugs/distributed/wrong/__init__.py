@@ -1,0 +1,1 @@
+"""Wrong programs of several ranks."""
