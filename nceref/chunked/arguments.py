@@ -66,13 +66,8 @@ class ChunkedLoss:
 def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ChunkedLoss:
     """Check the arguments of a loss of which at least one is an array of Dask.
 
-    Vectors, one number a row, and tables of weights are read now; matrices of rows are not.
-
-    Parameters
-    ----------
-    loss : Loss
-    args, kwargs : tuple, mapping
-        Its arguments by position and by name.
+    Vectors, one number a row, and tables of weights are read now; matrices of rows are not. Parameters as for
+    `bound_loss`.
 
     Raises
     ------

@@ -261,6 +261,7 @@ class Published:
 
 
 PUBLISHED = (
+    Published("256k", "8 A800 80GB", "Inf-CL, 1.45 GB for the loss", "Cheng et al. 2024, arXiv 2410.17243, table 1"),
     Published("196K", "64 A100 40GB GPUs", "DisCo-CLIP, ViT-B/32", "Chen et al. 2023, arXiv 2304.08480, abstract"),
     Published("4M", "8 A800 80GB", "Inf-CL, CLIP-ViT-L/14", "Cheng et al. 2024, arXiv 2410.17243, abstract"),
     Published("12M", "32 A800 80GB", "Inf-CL, CLIP-ViT-L/14", "Cheng et al. 2024, arXiv 2410.17243, abstract"),
