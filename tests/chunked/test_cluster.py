@@ -24,7 +24,7 @@ X, Y = RNG.standard_normal((2, 240, 8))
 @pytest.fixture
 def cluster():
     """Two workers of one thread each, and a client."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "processes": True}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "processes": True}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield cluster, client
 

@@ -32,6 +32,7 @@ def test_two_processes_compute_what_lies_on_the_disk(tmp_path):
     np.testing.assert_allclose(written, grad["queries"], rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Port .* is already in use")
 def test_the_job_of_a_slurm_worker(tmp_path, monkeypatch):
     jobs = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     script = {}
