@@ -21,6 +21,7 @@ Exit status
 Examples
   nceref verify my_losses.py:nt_xent --loss nt_xent
   nceref verify my_losses.py:NTXent --loss nt_xent --init temperature=0.07
+  nceref verify my_losses.py:clip_loss --loss clip --ranks 2,3
   nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
       --call "f(torch.cat([embeddings]), labels)"
 """
@@ -52,6 +53,15 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--multiple-of", type=int, metavar="M", help="Round all sizes up to multiples of M.")
 @click.option("--shape", metavar="N,D[,C]", help="Rows and features, and classes, of all cases.")
 @click.option("--inputs", metavar="FILE", help="A batch of your own, .npz or .safetensors, judged as well.")
+@click.option("--ranks", metavar="W[,W]", help="Run it on so many ranks, a process each; PyTorch and JAX.")
+@click.option("--sync", type=click.Choice(["mean", "sum"]), help="Of gradients over ranks; default: mean.")
+@click.option(
+    "--value",
+    type=click.Choice(["mean", "sum", "rank0", "each"]),
+    help="Which of the ranks' values is that of the joined batch; default: mean.",
+)
+@click.option("--shards", metavar="A,B", help="Shares of the rows, one a rank; default: equal ones.")
+@click.option("--duplicate", is_flag=True, default=None, help="Rows are repeated until all ranks have equally many.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
 @click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
@@ -131,8 +141,11 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         "expected_failures": reasons,
         "dtype": list(given["dtype"]),
         "repro": bool(given["repro_file"]),
-        **{name: given[name] for name in ("multiple_of", "shape", "inputs") if given[name] is not None},
+        **{name: given[name] for name in _WITHOUT_DEFAULT if given[name] is not None},
     }
+
+
+_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate")
 
 
 def _verify(target: str | None, given: dict[str, Any]) -> int:

@@ -16,6 +16,7 @@ from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request
+from nceref.verification.target_run import setups_of
 from nceref.verification.targets.aliases import SCALARS
 from nceref.verification.targets.arguments import expected_names, given_parameters
 from nceref.verification.targets.child import ChildRunner
@@ -57,7 +58,7 @@ def adapted(
     runner : callable
         ``runner(request, child)``: the target, ready to run.
     probes_of : callable
-        ``probes_of(request, dtype, fixed)``: the cases.
+        ``probes_of(request, setup, fixed)``: the cases.
     child : ChildRunner, optional
         A process that is there already.
 
@@ -68,7 +69,8 @@ def adapted(
     """
     if request.call:
         return ""
-    own = replace(request, suite="quick", cases=(), timeout=min(request.timeout or SHORT, SHORT))
+    # What a call is like does not depend on the ranks.
+    own = replace(request, suite="quick", cases=(), contracts=(), timeout=min(request.timeout or SHORT, SHORT))
     with contextlib.ExitStack() as stack:
         if child is None and issubclass(type(request.thing), str):
             child = ChildRunner(None, request.device, SHORT, LOADING, request.isolate)
@@ -79,7 +81,7 @@ def adapted(
             observed: list[Observation] = []
             tried = replace(own, call=call, framework=framework or own.framework)
             with np.errstate(**ORDINARY), runner(tried, child) as run:
-                cases = [p for p in probes_of(own, request.dtypes[0], run.target.fixed) if not p.skip]
+                cases = [p for p in probes_of(own, setups_of(own)[0], run.target.fixed) if not p.skip]
                 for probe in cases[:CASES]:
                     observed.append(Observation(probe, run(probe)))
                     if observed[-1].outcome.trouble:

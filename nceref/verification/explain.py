@@ -58,7 +58,7 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     if looked_at is not failing:
         diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
     elif len(runs) > 1:
-        diagnoses = tuple(replace(d, sentence=f"in {failing.dtype} {d.sentence}") for d in diagnoses)
+        diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
     wanted = request.repro or any(d.id == "unexplained" for d in diagnoses)
     return ExplainedDifference(diagnoses, training, _script(request, run, failing) if wanted else "")
 
@@ -71,7 +71,7 @@ def _finer(request: Request, run: Any, failing: TargetRun) -> TargetRun:
     """The run that is looked at: that in a finer format, where the target fails in that too."""
     if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
         return failing
-    finer = run_target(replace(request, dtypes=(FINER,), modes=()), FINER, run, None)
+    finer = run_target(replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None)
     return finer if any(r.status == "fail" for r in finer.results) else failing
 
 
@@ -84,7 +84,7 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
         return diagnose(failing.observations, identities, calls)
-    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.dtype, failing.fixed, failing.forms)}
+    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.setup, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
@@ -144,7 +144,7 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
     from nceref.verification.repro.script import script
 
     # With several dtypes the ids of results begin with the dtype, those of probes do not.
-    wrong = {r.case.removeprefix(f"{failing.dtype}/") for r in failing.results if r.status == "fail"}
+    wrong = {r.case.removeprefix(f"{failing.label}/") for r in failing.results if r.status == "fail"}
     failure = smallest(
         request.loss,
         {**request.settings, **run.target.fixed},

@@ -128,7 +128,8 @@ def page_of(report: Report) -> Page:
     layout.print_training(page, report.training)
     if report.results:
         page.print()
-        layout.print_results(page, report.results, str(report.environment.get("dtype", "")).split(", "))
+        runs = report.environment.get("ranks") or report.environment.get("dtype", "")
+        layout.print_results(page, report.results, str(runs).split(", "))
     layout.print_failures(page, report.results)
     layout.print_terms(page, report.terms)
     if report.verdict in ("conforms", "value-only"):

@@ -24,6 +24,9 @@ from nceref.verification.diagnosis.intended import AXES, intentions
 from nceref.verification.modes import MODES
 from nceref.verification.parametrization import candidates, described, parse_parametrization
 from nceref.verification.peers import peer
+from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.options import OPTIONS as OF_RANKS
+from nceref.verification.ranks.options import contracts, importable
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
 
@@ -52,6 +55,8 @@ class Request:
         Inputs to the path of a parameter of the module, and the name of the function of it, empty to be measured.
     unsought : mapping
         Inputs whose parameters are left alone, with their paths.
+    contracts : tuple of Contract
+        The runs on ranks; empty for one without.
     """
 
     thing: Any
@@ -81,6 +86,7 @@ class Request:
     modes: tuple[str, ...] = ()
     resizing: Resizing = NO_RESIZING
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    contracts: tuple[Contract, ...] = ()
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -117,7 +123,8 @@ def parse_request(
         For an option, a loss, a setting or a value that does not exist.
     """
     thing, name = _target(thing)
-    own = _checked_options(options)
+    on_ranks = contracts({name: x for name, x in options.items() if name in OF_RANKS})
+    own = _checked_options({name: x for name, x in options.items() if name not in OF_RANKS})
     if known := _known(thing, options):
         held, target = known
         held.require()
@@ -126,6 +133,8 @@ def parse_request(
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, own)
+    if on_ranks:
+        thing = _on_ranks(thing, own, settings)
     declaration = _loss(loss, name)
     intended = intentions(declaration, settings)
     own["param"] = _own_parameters(declaration, own.get("param", {}))
@@ -140,7 +149,8 @@ def parse_request(
         # What the batch has, the designed cases have as well: the target takes it.
         arrays = {p.name for p in declaration.parameters if isinstance(p, Array | Labels) and not p.required}
         checked = {**{name: ... for name in own["inputs"] if name in arrays}, **checked}
-    return Request(thing, name, declaration, checked, intended, reduction, dtypes, cases=cases, **own)
+    ways = {"cases": cases, "contracts": on_ranks, **own}
+    return Request(thing, name, declaration, checked, intended, reduction, dtypes, **ways)
 
 
 def _target(thing: Any) -> tuple[Any, str]:
@@ -192,6 +202,20 @@ def _must_be_possible(thing: Any, own: Mapping[str, Any]) -> None:
     elif own.get("isolate"):
         msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
         raise InputError(msg)
+
+
+def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """The target as text, by which every rank imports it; what ranks exclude is refused."""
+    if own.get("isolate"):
+        msg = "`isolate` gives every process a network of its own, and ranks meet in one; leave out one of the two"
+        raise InputError(msg)
+    if settings.get("reduction") == "none":
+        msg = "`reduction` must be mean or sum on ranks: the value of a rank is one number, got 'none'"
+        raise InputError(msg)
+    if own.get("device", "cpu") != "cpu":
+        msg = f"`device` must be cpu on ranks, which meet by gloo, got {shown(own['device'])}"
+        raise InputError(msg)
+    return thing if issubclass(type(thing), str) else importable(thing)
 
 
 _TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
@@ -378,6 +402,10 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts["arguments"] = ", ".join(filter(None, parts))
         facts |= {"parameters": held} if held else {}
         facts |= {"other_parameters": list(target.others)} if target.others else {}
+    if request.contracts:
+        facts["ranks"] = ", ".join(each.label for each in request.contracts)
+        first = request.contracts[0]
+        facts |= {"value": first.value, "sync": first.sync}
     if request.isolate:
         facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts

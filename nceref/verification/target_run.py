@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import Any
 
 from nceref.errors import TargetError
+from nceref.output.words import counted
 from nceref.spec import Scalar
 from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.corpus.files import given_inputs
@@ -14,9 +16,56 @@ from nceref.verification.invariances import check_invariances
 from nceref.verification.judge import judge
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
+from nceref.verification.ranks.contract import Contract
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """What one run is: its format, its ranks if there are any, and its name in ids of results."""
+
+    dtype: str
+    label: str
+    contract: Contract | None = None
+
+    @property
+    def words(self) -> str:
+        """For a sentence: ``in float32``, ``with 2 ranks``."""
+        return f"in {self.dtype}" if self.contract is None else self._ranks
+
+    @property
+    def _ranks(self) -> str:
+        assert self.contract is not None
+        dtype = f" in {self.dtype}" if self.label.startswith(self.dtype) else ""
+        return f"with {counted(self.contract.world_size, 'rank')}{dtype}"
+
+    @property
+    def alone(self) -> bool:
+        """Whether the run is that of one rank beside those of several."""
+        return self.contract is not None and self.contract.world_size == 1
+
+
+def setups_of(request: Request) -> tuple[RunSetup, ...]:
+    """The runs of a request, in order.
+
+    Parameters
+    ----------
+    request : Request
+
+    Returns
+    -------
+    tuple of RunSetup
+    """
+    if not request.contracts:
+        return tuple(RunSetup(dtype, dtype) for dtype in request.dtypes)
+    several = len(request.dtypes) > 1
+    return tuple(
+        RunSetup(dtype, f"{dtype}-{contract.label}" if several else contract.label, contract)
+        for dtype in request.dtypes
+        for contract in request.contracts
+    )
 
 
 def runner_of(request: Request, child: Any = None) -> Any:
@@ -43,6 +92,11 @@ def runner_of(request: Request, child: Any = None) -> Any:
         "unsought": request.unsought,
         "device": request.device,
     }
+    if request.contracts:
+        from nceref.verification.ranks.runner import on_ranks
+
+        most = max(contract.world_size for contract in request.contracts)
+        return on_ranks(request.thing, request.loss, most, timeout=request.timeout or 30.0, **options)
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
     if issubclass(type(request.thing), str):
@@ -71,7 +125,8 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
             request = replace(request, unsought=unknown)
             try:
                 # It may still take the scalar elsewhere, or have it fixed.
-                run = stack.enter_context(runner_of(request, run if issubclass(type(request.thing), str) else None))
+                same = run if issubclass(type(request.thing), str) and not request.contracts else None
+                run = stack.enter_context(runner_of(request, same))
             except TargetError as error:
                 raise TargetError(unmeasured(request, unknown)) from error
             request, forms, _ = measure_parameters(request, run)
@@ -82,15 +137,30 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
 
 @dataclass(frozen=True, eq=False)
 class TargetRun:
-    """All of one dtype: what was observed, what was judged, and what became of the wrong answers of the self-test."""
+    """All of one run: what was observed, what was judged, and what became of the wrong answers of the self-test."""
 
-    dtype: str
+    setup: RunSetup
     observations: tuple[Observation, ...]
     results: tuple[Result, ...]
     trials: tuple[SelfTestTrial, ...]
     fixed: Mapping[str, float]
     takes: frozenset[str]
     forms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> str:
+        """The format."""
+        return self.setup.dtype
+
+    @property
+    def label(self) -> str:
+        """What stands before the ids of its results, where there are several runs."""
+        return self.setup.label
+
+    @property
+    def words(self) -> str:
+        """What it is, for a sentence: ``in float32``, ``with 2 ranks``."""
+        return self.setup.words
 
     @property
     def judged(self) -> int:
@@ -107,15 +177,15 @@ class TargetRun:
 
 
 def probes_of(
-    request: Request, dtype: str, fixed: Mapping[str, float], forms: Mapping[str, str] | None = None
+    request: Request, setup: RunSetup, fixed: Mapping[str, float], forms: Mapping[str, str] | None = None
 ) -> tuple[Probe, ...]:
     """The probes of a run: of the suite, those that were chosen.
 
     Parameters
     ----------
     request : Request
-    dtype : str
-        One of the request's formats.
+    setup : RunSetup
+        One of the request's runs.
     fixed : mapping
         Scalars that the target has fixed.
     forms : mapping, optional
@@ -130,34 +200,44 @@ def probes_of(
     InputError
         For a case that does not exist.
     """
+    dtype, contract, resizing = setup.dtype, setup.contract, request.resizing
+    if contract is not None:
+        resizing = replace(resizing, multiple_of=lcm(resizing.multiple_of, contract.unit))
     probes = corpus(
         request.loss,
         request.settings,
-        suite=request.suite,
+        suite="quick" if setup.alone else request.suite,
         dtype=dtype,
         seed=request.seed,
         reduction=request.reduction,
         algorithm=request.algorithm,
         fixed=fixed,
         forms=forms,
-        resizing=request.resizing,
+        resizing=resizing,
     )
     if request.inputs:
         own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
         how = (dtype, request.reduction, request.algorithm)
         probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
-    chosen = selected((p.id for p in probes), request.cases)
-    return tuple(intended(p, request.intended) for p in probes if p.id in chosen)
+    chosen = selected((p.id for p in probes), () if setup.alone else request.cases)
+    wanted = (p for p in probes if p.id in chosen and (contract is None or _shared(p, setup)))
+    return tuple(intended(p, request.intended) for p in wanted)
 
 
-def run_target(request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
-    """Call the target on all cases of a format, and judge what it answers.
+def _shared(probe: Probe, setup: RunSetup) -> bool:
+    """Whether a case is one of a run on ranks: alone, only small ones are looked at."""
+    assert setup.contract is not None
+    return setup.contract.fits(probe) and not (setup.alone and probe.is_large)
+
+
+def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
+    """Call the target on all cases of a run, and judge what it answers.
 
     Parameters
     ----------
     request : Request
-    dtype : str
-        One of the request's formats.
+    setup : RunSetup
+        One of the request's runs.
     run : callable
         The target, ready to run.
     on_progress : callable or None
@@ -168,44 +248,48 @@ def run_target(request: Request, dtype: str, run: Any, on_progress: Callable[...
     TargetRun
     """
     refuse_other_frameworks(request.modes, run.target.framework)
-    observations = observed(request, dtype, run, on_progress)
+    observations = observed(request, setup, run, on_progress)
     results = [result for o in observations for result in judge(o)]
     results += check_invariances(observations, run)
-    results += check_modes(observations, run, run.target, request.modes, plain=not request.intended)
+    # The sum of a batch is no sum of its shards' sums under every contract.
+    plain = not request.intended and setup.contract is None
+    results += check_modes(observations, run, run.target, request.modes, plain=plain)
     # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())
-    named = tuple(_named(request, dtype, results))
-    return TargetRun(dtype, observations, named, trials, run.target.fixed, takes, dict(run.forms))
+    named = tuple(_named(request, setup, results))
+    return TargetRun(setup, observations, named, trials, run.target.fixed, takes, dict(run.forms))
 
 
 def observed(
-    request: Request, dtype: str, run: Any, on_progress: Callable[..., Any] | None = None
+    request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None = None
 ) -> tuple[Observation, ...]:
-    """What the target answers on the cases of a format.
+    """What the target answers on the cases of a run.
 
     Parameters
     ----------
-    request, dtype, run, on_progress
+    request, setup, run, on_progress
         As for `run_target`.
 
     Returns
     -------
     tuple of Observation
     """
-    probes = probes_of(request, dtype, run.target.fixed, run.forms)
+    if setup.contract is not None:
+        run.use(setup.contract)
+    probes = probes_of(request, setup, run.target.fixed, run.forms)
     # Determinism is judged on one case only, since a second call doubles the time.
     twice, made = next((p.id for p in probes if not p.skip), ""), []
     for probe in probes:
         # What the reference refuses is run too, and said.
         made.append(Observation(probe, run(probe, twice=probe.id == twice)))
         if on_progress is not None:
-            on_progress(probe, total=len(request.dtypes) * len(probes))
+            on_progress(probe, total=len(setups_of(request)) * len(probes))
     return tuple(made)
 
 
-def _named(request: Request, dtype: str, results: list[Result]) -> list[Result]:
-    """The results, with the dtype before their ids where there are several."""
-    if len(request.dtypes) == 1:
+def _named(request: Request, setup: RunSetup, results: list[Result]) -> list[Result]:
+    """The results, with the name of the run before their ids where there are several."""
+    if len(setups_of(request)) == 1:
         return results
-    return [replace(r, id=f"{dtype}/{r.id}", case=f"{dtype}/{r.case}") for r in results]
+    return [replace(r, id=f"{setup.label}/{r.id}", case=f"{setup.label}/{r.case}") for r in results]

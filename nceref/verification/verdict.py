@@ -40,6 +40,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
     lost = [t for t in trials if t.result == "lost"]
+    # One rank alone says nothing of several that never answer together.
+    mute = [r for r in errors if any(r.case.startswith(f"{each.label}/") for each in runs if not each.judged)]
     judged_grads, ungraded = graded(results)
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
@@ -57,6 +59,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
          f" does not hand its answers on, it {lost[0].why}"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
+        (mute and request.contracts, "error", codes.TARGET_FAILED,
+         lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _by_format(failed, errors, runs)),
         (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
          lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
@@ -69,12 +73,17 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
 
 
+def _mute(runs: Sequence[Any]) -> str:
+    """The runs without a judged case, in words."""
+    return " and ".join(each.words for each in runs if not each.judged)
+
+
 def _judged_by_format(runs: Sequence[Any]) -> str:
     """How many cases were judged, for each format where there are several."""
     counts = [out_of(each.judged, each.judged, "case") for each in runs]
     if len(runs) == 1:
         return counts[0]
-    return " and ".join(f"{count} in {each.dtype}" for count, each in zip(counts, runs, strict=True))
+    return " and ".join(f"{count} {each.words}" for count, each in zip(counts, runs, strict=True))
 
 
 def _by_format(failed: Sequence[Result], errors: Sequence[Result], runs: Sequence[Any]) -> str:
@@ -83,18 +92,18 @@ def _by_format(failed: Sequence[Result], errors: Sequence[Result], runs: Sequenc
         return _differs(failed, errors, runs[0].judged, runs)
     parts = []
     for each in runs:
-        own = [[r for r in group if r.case.startswith(f"{each.dtype}/")] for group in (failed, errors)]
+        own = [[r for r in group if r.case.startswith(f"{each.label}/")] for group in (failed, errors)]
         words = _differs(own[0], own[1], each.judged, [each]) if any(own) else "nothing fails"
-        parts.append(f"in {each.dtype} {words}")
+        parts.append(f"{each.words} {words}")
     # What was expected to fail and passes may be of no case.
-    rest = [r for r in failed if not r.case.startswith(tuple(f"{each.dtype}/" for each in runs))]
+    rest = [r for r in failed if not r.case.startswith(tuple(f"{each.label}/" for each in runs))]
     return "; ".join([*parts, *(r.why for r in rest[:1])])
 
 
 def _of(runs: Sequence[Any], trial: Any) -> str:
     """The format of a trial, where there are several."""
-    dtype = next(each.dtype for each in runs if any(t is trial for t in each.trials))
-    return f" in {dtype}" if len(runs) > 1 else ""
+    words = next(each.words for each in runs if any(t is trial for t in each.trials))
+    return f" {words}" if len(runs) > 1 else ""
 
 
 def _cause(results: Sequence[Result]) -> str:

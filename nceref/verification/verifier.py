@@ -13,11 +13,20 @@ from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain
 from nceref.verification.judge import mark_expected_failures
+from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request
 from nceref.verification.scope import Scope, scope_of
-from nceref.verification.target_run import TargetRun, held_runner, observed, probes_of, run_target, runner_of
+from nceref.verification.target_run import (
+    TargetRun,
+    held_runner,
+    observed,
+    probes_of,
+    run_target,
+    runner_of,
+    setups_of,
+)
 from nceref.verification.targets.arguments import SUCH_AS
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
 from nceref.verification.verdict import decide_verdict, graded
@@ -25,6 +34,7 @@ from nceref.verification.verdict import decide_verdict, graded
 _OPTIONS = frozenset({
     "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
     "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
+    *OF_RANKS,
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
 
@@ -76,6 +86,17 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Ways of calling that are judged beside those that apply by themselves: ``compile``, ``autocast``, ``tf32``.
     param : mapping, optional
         Inputs to parameters of a torch module, such as ``{"logit_scale": "exp(log_scale)"}``; others are found by name.
+    ranks : int, str or sequence of int, optional
+        On how many ranks the target is run, such as ``(2, 3)``: every rank is a process that has its rows of each
+        batch, and one rank alone is judged as well. For targets of PyTorch and JAX that other processes can import.
+    sync : {"mean", "sum"}
+        Whether training divides the sum of the ranks' gradients by their number.
+    value : {"mean", "sum", "rank0", "each"}
+        What the value of the joined batch is: the mean or the sum of the ranks' values, that of rank 0, that of each.
+    shards : str or sequence of int, optional
+        Shares of the rows, one a rank, such as ``(3, 1)``; default: equal ones.
+    duplicate : bool
+        Whether rows are repeated until all ranks have equally many, as samplers do.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
@@ -136,7 +157,7 @@ def verify_with(
     try:
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
         with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
-            runs = [run_target(request, dtype, run, on_progress) for dtype in request.dtypes]
+            runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
             report = _report(request, run, runs, measure)
     except SignatureError as error:
         words = adapted(request, runner_of, probes_of, child) if measure else ""
@@ -232,7 +253,7 @@ def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tupl
     """
     request = replace(_request(target, loss, options), intended={})
     with np.errstate(**ORDINARY), held_runner(request) as (request, run):
-        return observed(request, request.dtypes[0], run)
+        return observed(request, setups_of(request)[0], run)
 
 
 def corpus_of(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Probe, ...]:
@@ -249,4 +270,4 @@ def corpus_of(target: Any, loss: str | Loss | None = None, **options: Any) -> tu
     """
     request = _request(target, loss, options)
     with np.errstate(**ORDINARY), runner_of(request) as run:
-        return probes_of(request, request.dtypes[0], run.target.fixed)
+        return probes_of(request, setups_of(request)[-1], run.target.fixed)

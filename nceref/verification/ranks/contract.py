@@ -131,7 +131,7 @@ class Contract:
 
     def _gradient(self, name: str, outcomes: Sequence[Outcome], probe: Probe) -> Any:
         """The sum over the ranks, of the copies of a row too, divided or not."""
-        parts = [np.asarray(outcome.grads[name], dtype=np.float64) for outcome in outcomes]
+        parts: list[Any] = [np.asarray(outcome.grads[name], dtype=np.float64) for outcome in outcomes]
         if name not in split_inputs(probe.loss, probe.inputs):
             return (sum(parts) / self.divisor)[()]
         total = np.zeros(np.shape(probe.inputs[name]))
@@ -196,7 +196,7 @@ def _on_rank(outcomes: Sequence[Outcome], id: str) -> str:
     """What was noticed, and on which rank if not on all."""
     ranks = [r for r, outcome in enumerate(outcomes) if id in outcome.remarks]
     words = outcomes[ranks[0]].remarks[id]
-    return words if len(ranks) == len(outcomes) else f"{words} on {_listed(ranks, len(outcomes))}"
+    return words if len(ranks) == len(outcomes) else f"{words} on {listed_ranks(ranks, len(outcomes))}"
 
 
 def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
@@ -211,9 +211,16 @@ def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
     if not some:
         return {}
     what, ranks = next(iter(some.items()))
-    return {"not-finite-on-a-rank": f"has a {what} that is not finite on {_listed(ranks, len(outcomes))}"}
+    return {"not-finite-on-a-rank": f"has a {what} that is not finite on {listed_ranks(ranks, len(outcomes))}"}
 
 
-def _listed(ranks: Sequence[int], count: int) -> str:
-    """Such as "ranks 0, 2 of 4"."""
+def listed_ranks(ranks: Sequence[int], count: int) -> str:
+    """Such as "ranks 0, 2 of 4".
+
+    Parameters
+    ----------
+    ranks : sequence of int
+    count : int
+        How many there are.
+    """
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {count}"

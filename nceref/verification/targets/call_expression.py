@@ -5,7 +5,7 @@ import builtins
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
@@ -24,6 +24,7 @@ class Expression:
     text: str
     code: CodeType
     names: frozenset[str]
+    place: Mapping[str, int] = field(default_factory=dict)
 
     def evaluated(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
         """The expression's value for these inputs, with ``f`` the function."""
@@ -31,13 +32,13 @@ class Expression:
         modules = {n: importlib.import_module(path) for n, path in MODULES.items() if n in self.names - {*inputs}}
         absent = dict.fromkeys(self.names - {*modules, *_BUILTIN})
         # As trusted as the target: both come from whoever runs the verifier.
-        return eval(self.code, {**modules, **absent, **inputs, "f": function})
+        return eval(self.code, {**modules, **absent, **inputs, **self.place, "f": function})
 
 
 _BUILTIN = frozenset(dir(builtins))
 
 
-def expression(text: str, known: Iterable[str]) -> Expression:
+def expression(text: str, known: Iterable[str], place: Mapping[str, int] | None = None) -> Expression:
     """Compile a call expression.
 
     Parameters
@@ -46,6 +47,8 @@ def expression(text: str, known: Iterable[str]) -> Expression:
         Written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math.
     known : iterable of str
         Names of the inputs; optional ones that are not given are None.
+    place : mapping, optional
+        ``rank`` and ``world_size`` of this process, where it is one of several.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def expression(text: str, known: Iterable[str]) -> Expression:
     own = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
     own |= {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
     names = frozenset(n.id for n in nodes) - own
-    unknown = sorted(names - {*known, *MODULES, *_BUILTIN, "f", "reduction"})
+    unknown = sorted(names - {*known, *MODULES, *_BUILTIN, *(place or {}), "f", "reduction"})
     if unknown:
         msg = f"`call` names {shown(unknown[0])}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
         raise InputError(msg)
@@ -80,4 +83,4 @@ def expression(text: str, known: Iterable[str]) -> Expression:
         if importlib.util.find_spec(package := MODULES[name].split(".")[0]) is None:
             msg = f"`call` names {name}, but {package} is not installed: pip install {package}"
             raise UnavailableError(msg)
-    return Expression(text.strip(), compile(tree, "<call>", "eval"), names)
+    return Expression(text.strip(), compile(tree, "<call>", "eval"), names, place or {})

@@ -42,6 +42,8 @@ _PRINTED = 1 << 24
 """Bytes on standard error that are kept."""
 _FAREWELL = 10.0
 """Seconds for the guard to end and collect what the target has started."""
+_LOOK = 2.0
+"""Seconds for a process that hangs to say what it is in."""
 _LOOKS = 10
 """Looks for what is left where the guard was killed."""
 _NAMED = 10
@@ -53,7 +55,8 @@ _LAST_WORDS = 2000
 class ChildRunner:
     """A target in another process: called with a probe, it returns the outcome, whatever becomes of the process.
 
-    `forms` are the parametrizations of what the target holds itself.
+    `forms` are the parametrizations of what the target holds itself. A child that is one of several ranks is not waited
+    for any more once it is `cut_short`, and says what it was in.
     """
 
     target: ResolvedTarget
@@ -65,7 +68,9 @@ class ChildRunner:
         timeout: float,
         loading_timeout: float,
         isolate: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self._environment = dict(environment or {})
         self._load_request, self._device, self._timeout, self._loading_timeout = (
             request,
             device,
@@ -77,6 +82,7 @@ class ChildRunner:
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Exchange
         self._in_a_row: list[Outcome] = []
+        self.cut_short = False
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
@@ -107,7 +113,7 @@ class ChildRunner:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, tree.MARK: self._mark},
+            env={**os.environ, **self._environment, tree.MARK: self._mark},
             # A process group of its own: Ctrl-C is for the parent, which ends the child.
             start_new_session=True,
         )
@@ -119,8 +125,16 @@ class ChildRunner:
 
     def load(self, request: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
-        self._load_request = request
+        self.assign(request)
         self.forms.clear()
+        self.reload()
+
+    def assign(self, request: LoadRequest) -> None:
+        """Say what is loaded when the process starts, or loads again."""
+        self._load_request = request
+
+    def reload(self) -> None:
+        """Have the process load its target again, or start it; raises as `start` does."""
         self._in_a_row.clear()
         if self._process is None:
             self.start()
@@ -177,7 +191,7 @@ class ChildRunner:
         try:
             answer = messages.checked(self._exchange.receive(seconds, self._ended), request)
         except TimeoutError:
-            return Outcome(trouble="hangs", sentence=f"does not return {limit}")
+            return self._stuck(limit)
         except WireError:
             return Outcome(trouble="dies", sentence=_GARBLED)
         except EOFError:
@@ -185,6 +199,13 @@ class ChildRunner:
         if isinstance(answer, NcerefError):
             raise answer
         return answer
+
+    def _stuck(self, limit: str) -> Outcome:
+        """The outcome of a target that does not return, with what it is in, where that can be known."""
+        place = messages.where(self._exchange.interject(messages.WHERE, _LOOK))
+        if self.cut_short:
+            return Outcome(trouble="waits", sentence=f"is in {place or 'its call'}")
+        return Outcome(trouble="hangs", sentence=f"does not return {limit}" + (f"; it is in {place}" if place else ""))
 
     def _send(self, message: Any, limits: Any) -> None:
         try:
@@ -196,6 +217,8 @@ class ChildRunner:
     def _ended(self) -> bool:
         """Whether the process is gone; if not, its guard goes on, and what it prints does not fill the disk."""
         assert self._process is not None
+        if self.cut_short:
+            raise TimeoutError
         _resume(self._process)
         gone = self._process.returncode is not None
         # The process goes on writing at the beginning: both share the place in the file. Its last words stay.

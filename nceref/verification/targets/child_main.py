@@ -25,7 +25,7 @@ def main() -> None:
     # Before anything is imported that may print.
     requests, replies = _own_streams()
     inbox: queue.Queue[Frame] = queue.Queue()
-    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    threading.Thread(target=_listen, args=(requests, replies, inbox), daemon=True).start()
     # The parent's import path is no argument of the target.
     sys.argv[1:] = []
     try:
@@ -79,7 +79,12 @@ class _Answers:
         if folder not in sys.path:
             # Behind everything else, for what the target imports when it is called.
             sys.path.append(folder)
-        self._target = load.resolve_target(request.text, request.loss, **request.options)
+        if "store" in request.group:
+            from nceref.verification.ranks import group
+
+            group.join(request.group)
+        place = {name: x for name, x in request.group.items() if name != "store"}
+        self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
         return messages.target_message(self._target)
 
     def _called(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,12 +104,17 @@ def _own_streams() -> tuple[int, int]:
     return requests, replies
 
 
-def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
+def _listen(requests: int, replies: int, inbox: "queue.Queue[Frame]") -> None:
     """Hand on what comes, also while the target is busy: it ends with its parent, whatever it is doing."""
     read: Callable[[int], bytes] = lambda count: os.read(requests, count)  # noqa: E731
     try:
         while True:
-            inbox.put(read_frame(read, _ANY))
+            frame = read_frame(read, _ANY)
+            if frame.content == messages.WHERE:
+                # In place of the answer that the target does not give: this process is ended after that.
+                _write(replies, packed(frame.number, messages.where_message(_where())))
+            else:
+                inbox.put(frame)
     except EOFError:
         os._exit(0)
     except OSError:
@@ -112,6 +122,12 @@ def _listen(requests: int, inbox: "queue.Queue[Frame]") -> None:
     except Exception:
         # What was sent cannot be read here.
         _fail()
+
+
+def _where() -> str:
+    from nceref.verification.ranks.group import waiting_in
+
+    return waiting_in(sys._current_frames().get(threading.main_thread().ident or 0))
 
 
 def _write(replies: int, content: bytes) -> None:

@@ -32,6 +32,7 @@ def resolve_target(
     floats: Iterable[str] = (),
     param: Mapping[str, str] | None = None,
     unsought: Mapping[str, str] | None = None,
+    place: Mapping[str, int] | None = None,
 ) -> ResolvedTarget:
     """Make a target out of what a user gave.
 
@@ -55,6 +56,8 @@ def resolve_target(
         Inputs to paths of parameters that a torch module holds; others are found by name.
     unsought : mapping, optional
         Inputs whose parameters are left alone, with the path of what was found.
+    place : mapping, optional
+        ``rank`` and ``world_size`` of this process, for a target that takes them.
 
     Returns
     -------
@@ -69,7 +72,9 @@ def resolve_target(
     """
     try:
         own = dict(param or {}), dict(unsought or {})
-        return _resolved(thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own)
+        return _resolved(
+            thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own, dict(place or {})
+        )
     except (NcerefError, KeyboardInterrupt):
         raise
     # An attribute of somebody else's object may raise anything.
@@ -88,12 +93,14 @@ def _resolved(
     settings: Mapping[str, Any],
     floats: Iterable[str],
     own: tuple[dict[str, str], dict[str, str]],
+    place: Mapping[str, int],
 ) -> ResolvedTarget:
     resolved = find_object(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
     _refuse_uncallable(resolved, name)
     _refuse_unbound(resolved, name, loss)
-    written = expression(call, [p.name for p in loss.parameters]) if call else None
+    written = expression(call, [p.name for p in loss.parameters], place) if call else None
+    init = {**_taken(resolved, place), **init}
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.
     frameworks.module(framework)
@@ -117,6 +124,12 @@ def _resolved(
         call=call or "",
         init=init,
     )
+
+
+def _taken(resolved: Any, place: Mapping[str, int]) -> dict[str, int]:
+    """Which of the rank and the number of ranks a class or a function takes."""
+    taker = inspect.isclass(resolved) or inspect.isroutine(resolved)
+    return {n: x for n, x in place.items() if taker and n in signature_of(resolved).parameters}
 
 
 def _bound(

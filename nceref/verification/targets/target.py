@@ -64,8 +64,13 @@ class ResolvedTarget:
 
 @dataclass(frozen=True, eq=False)
 class LoadRequest:
-    """What a child is started for: arguments of `load.resolve_target`."""
+    """What a child is started for: arguments of `load.resolve_target`.
+
+    `group` has the ``rank`` and the ``world_size`` of a child that is one of several, and the path of the ``store``
+    through which they meet; without it they do not meet yet.
+    """
 
     text: str
     loss: Loss
     options: Mapping[str, Any]
+    group: Mapping[str, Any] = field(default_factory=dict)

@@ -31,6 +31,7 @@ class Exchange:
         self._jobs: queue.Queue[tuple[bytes, int, Limits] | None] = queue.Queue()
         self._answers: queue.Queue[Frame | Exception] = queue.Queue()
         self._number = 0
+        self._requests = requests
         self.thread = threading.Thread(target=self._serve, args=(requests, replies), daemon=True)
         self.thread.start()
 
@@ -77,6 +78,16 @@ class Exchange:
         else:
             raise TimeoutError
         raise EOFError
+
+    def interject(self, content: Any, seconds: float) -> Any:
+        """The answer to a question in between, from a child that owes another one; None if there is none in time."""
+        try:
+            # The thread that waits for the answer reads this one in its place.
+            _write(self._requests, packed(self._number, content))
+            answer = self._answers.get(timeout=seconds)
+        except (queue.Empty, OSError, ValueError):
+            return None
+        return None if isinstance(answer, Exception) else answer.content
 
     def close(self) -> None:
         """Have the thread close the pipes, at once or when the last process that holds them is gone."""

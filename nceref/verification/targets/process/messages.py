@@ -23,6 +23,8 @@ from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 TEXT = 4000
 """Characters of one text."""
 HEADER = 1 << 18
+WHERE = "where"
+"""Asks a child that does not answer what it is in."""
 WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
 # The special one first: an error is sent as the first kind that it is.
@@ -55,7 +57,7 @@ def load_message(request: LoadRequest) -> dict[str, Any]:
     loss = request.loss
     parameters = [(type(p).__name__, {f.name: getattr(p, f.name) for f in fields(p)}) for p in loss.parameters]
     described = {"name": loss.name, "parameters": parameters, "variants": loss.variants}
-    return {"text": request.text, "loss": described, "options": request.options}
+    return {"text": request.text, "loss": described, "options": request.options, "group": request.group}
 
 
 def load_request(message: Mapping[str, Any]) -> LoadRequest:
@@ -63,7 +65,7 @@ def load_request(message: Mapping[str, Any]) -> LoadRequest:
     described = message["loss"]
     parameters = tuple(_PARAMETERS[kind](**given) for kind, given in described["parameters"])
     loss = Loss(name=described["name"], parameters=parameters, variants=described["variants"], **_UNUSED)
-    return LoadRequest(message["text"], loss, message["options"])
+    return LoadRequest(message["text"], loss, message["options"], message["group"])
 
 
 def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, Any]:
@@ -103,6 +105,19 @@ def outcome_message(outcome: Outcome) -> dict[str, Any]:
         "sentence": _cut(outcome.sentence),
         "remarks": _cut_all(outcome.remarks),
     }
+
+
+def where_message(place: str) -> dict[str, Any]:
+    """What a target is in that does not return."""
+    return {"kind": "where", "place": _cut(place)}
+
+
+def where(message: Any) -> str:
+    """The place of `where_message`, or nothing."""
+    try:
+        return _text(message["place"]) if message["kind"] == "where" else ""
+    except (WireError, TypeError, KeyError):
+        return ""
 
 
 def error_message(error: NcerefError) -> dict[str, Any]:

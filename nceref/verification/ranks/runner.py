@@ -1,0 +1,235 @@
+"""A target on several ranks: a process each, called together with the rows that it has, and answered for together."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nceref.errors import SignatureError, TargetError
+from nceref.output.words import counted
+from nceref.spec import Loss
+from nceref.verification.ranks.contract import Contract, listed_ranks
+from nceref.verification.records import Outcome, Probe
+from nceref.verification.targets.child import GIVE_UP, ChildRunner
+from nceref.verification.targets.target import LoadRequest, ResolvedTarget
+
+ALONE = Contract(1)
+_GRACE = 3.0
+"""Seconds for the other ranks to end by themselves, once one has failed."""
+_WITHOUT_GROUP = "process group has not been initialized"
+_ORDER = ("dies", "exits", "raises", "wrong-shape", "not-a-number-type", "hangs", "waits")
+"""Troubles, what may be the cause of the others first."""
+
+
+class RanksRunner:
+    """A target on ranks: called with a joined case, it returns the outcome that its ranks have together.
+
+    It begins with one rank; `use` changes that. `forms` are the parametrizations of what the target holds itself.
+    """
+
+    target: ResolvedTarget
+
+    def __init__(self, request: LoadRequest, most: int, device: str, timeout: float, loading_timeout: float) -> None:
+        self._request, self._most = request, most
+        self._limits = device, timeout, loading_timeout
+        self.contract = ALONE
+        self.forms: dict[str, str] = {}
+        self._children: list[ChildRunner] = []
+        self._joined = 0
+        self._in_a_row: list[Outcome] = []
+        self._files = tempfile.TemporaryDirectory(prefix="nceref-ranks-")
+        self._groups = 0
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="nceref-rank")
+
+    def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
+        """Call the target on all ranks; with `twice`, call it again and compare."""
+        contract = self.contract
+        if not contract.fits(probe):
+            words = f"is not called: the rows cannot be shared by {counted(contract.world_size, 'rank')}"
+            return Outcome(trouble="raises", sentence=words)
+        return self._together(probe, lambda child, rank: child(contract.shard(probe, rank), twice))
+
+    def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+        """The outcome of ranks that give this answer together."""
+        contract = self.contract
+        parts = contract.parted(answer, probe)
+        return self._together(probe, lambda child, rank: child.reply(contract.shard(probe, rank), parts[rank]))
+
+    def use(self, contract: Contract) -> None:
+        """Let the next call be on these ranks."""
+        self.contract = contract
+
+    def start(self) -> None:
+        """Start the first process and load the target; raises as `ChildRunner.start` does."""
+        first = self._child(0)
+        try:
+            first.start()
+            self.target = first.target
+        except SignatureError:
+            raise
+        except TargetError as error:
+            # It asks for its rank when it is imported.
+            if _WITHOUT_GROUP not in str(error):
+                raise
+            self._join()
+            self.target = self._children[0].target
+        if self.target.framework == "numpy":
+            msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is one of NumPy"
+            raise TargetError(msg)
+
+    def stop(self) -> None:
+        """End all processes, and remove the files through which they met."""
+        for child in self._children:
+            child.cut_short = True
+        for child in self._children:
+            child.stop()
+        self._pool.shutdown()
+        self._children.clear()
+        self._joined = 0
+        with contextlib.suppress(OSError):
+            self._files.cleanup()
+
+    def _child(self, rank: int, store: Mapping[str, str] | None = None) -> ChildRunner:
+        """The process of a rank, there or new, with what it will load."""
+        group = {"rank": rank, "world_size": self.contract.world_size, **(store or {})}
+        while len(self._children) <= rank:
+            child = ChildRunner(None, *self._limits, environment=_devices(self._most))
+            child.forms = self.forms
+            self._children.append(child)
+        self._children[rank].assign(replace(self._request, group=group))
+        return self._children[rank]
+
+    def _join(self) -> None:
+        """Have as many processes as there are ranks meet in a new group, with the target loaded."""
+        size = self.contract.world_size
+        self._groups += 1
+        store = {"store": str(Path(self._files.name) / f"store-{self._groups}")}
+        children = [self._child(rank, store) for rank in range(size)]
+        done = self._all([self._pool.submit(child.reload) for child in children], lambda error: error is not None)
+        if errors := [error for error in done if isinstance(error, BaseException)]:
+            self._end_children()
+            raise min(errors, key=_is_waiting)
+        self._joined = size
+
+    def _end_children(self) -> None:
+        self._joined = 0
+        for child in self._children:
+            child.stop()
+            child.cut_short = False
+
+    def _together(self, probe: Probe, call: Callable[[ChildRunner, int], Outcome]) -> Outcome:
+        """What all ranks answer, joined; after a rank has hung, nothing more is tried."""
+        if self._in_a_row and (len(self._in_a_row) >= GIVE_UP or self._in_a_row[-1].trouble == "hangs"):
+            last = self._in_a_row[-1]
+            return Outcome(trouble=last.trouble, sentence=f"is not tried: an earlier case {last.sentence}")
+        if self._joined != self.contract.world_size:
+            try:
+                self._join()
+            except TargetError as error:
+                return Outcome(trouble="dies", sentence=f"does not load on all ranks: {error}")
+        children = self._children[: self._joined]
+        outcomes = self._all(
+            [self._pool.submit(call, child, rank) for rank, child in enumerate(children)],
+            lambda outcome: not isinstance(outcome, Outcome) or bool(outcome.trouble),
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        if not any(outcome.trouble for outcome in outcomes):
+            self._in_a_row.clear()
+            return self.contract.joined(outcomes, probe)
+        return self._failure(outcomes)
+
+    def _failure(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """What the ranks have failed with; where they did not fail alike, they begin anew."""
+        if all(outcome.sentence == outcomes[0].sentence and outcome.trouble == "raises" for outcome in outcomes):
+            return replace(outcomes[0], ranks=tuple(outcomes))
+        trouble, sentence = _worst(outcomes)
+        failure = Outcome(trouble=trouble, sentence=sentence, ranks=tuple(outcomes))
+        self._end_children()
+        self._in_a_row.append(failure)
+        return failure
+
+    def _all(self, futures: Sequence[Future[Any]], failed: Callable[[Any], bool]) -> list[Any]:
+        """What all give, or the exception of one; once one has failed, the others have little time left."""
+        left: set[Future[Any]] = set(futures)
+        while left:
+            done, left = wait(left, return_when=FIRST_COMPLETED)
+            if left and any(failed(future.exception() or future.result()) for future in done):
+                _, left = wait(left, timeout=_GRACE)
+                late = [rank for rank, future in enumerate(futures) if future in left]
+                for rank in late:
+                    self._children[rank].cut_short = True
+                wait(left)
+                break
+        return [future.exception() or future.result() for future in futures]
+
+
+def _is_waiting(error: BaseException) -> bool:
+    return "does not return" in str(error)
+
+
+def _worst(outcomes: Sequence[Outcome]) -> tuple[str, str]:
+    """What failed, and in words on which ranks, and what the others are in."""
+    first = min((o for o in outcomes if o.trouble), key=lambda o: _ORDER.index(o.trouble))
+    alike = [rank for rank, o in enumerate(outcomes) if (o.trouble, o.sentence) == (first.trouble, first.sentence)]
+    rest = [f"rank {rank} {_doing(o)}" for rank, o in enumerate(outcomes) if rank not in alike]
+    sentence = "; ".join([f"{first.sentence} on {listed_ranks(alike, len(outcomes))}", *rest])
+    return "hangs" if first.trouble == "waits" else first.trouble, sentence
+
+
+def _doing(outcome: Outcome) -> str:
+    return outcome.sentence if outcome.trouble else "has returned"
+
+
+def _devices(count: int) -> dict[str, str]:
+    """The environment of a process in which JAX has as many devices as there are ranks."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
+    return {"XLA_FLAGS": flags.strip()}
+
+
+@contextlib.contextmanager
+def on_ranks(
+    text: str,
+    loss: Loss,
+    most: int,
+    *,
+    device: str = "cpu",
+    timeout: float = 30.0,
+    loading_timeout: float = 120.0,
+    **options: Any,
+) -> Iterator[RanksRunner]:
+    """Run a target on ranks, a process each.
+
+    Parameters
+    ----------
+    text, loss, **options
+        As for `load.resolve_target`.
+    most : int
+        The largest number of ranks that it will have.
+    device : str
+        As the framework names it.
+    timeout, loading_timeout : float
+        Seconds for one case, and for importing the target.
+
+    Yields
+    ------
+    RanksRunner
+
+    Raises
+    ------
+    TargetError
+        If the target cannot be loaded, or is of NumPy.
+    UnavailableError
+        If there are no process groups here.
+    """
+    run = RanksRunner(LoadRequest(text, loss, options), most, device, timeout, loading_timeout)
+    try:
+        run.start()
+        yield run
+    finally:
+        run.stop()

@@ -1,0 +1,64 @@
+"""Targets of PyTorch on ranks, a process each: right ones, and what fails on a single rank."""
+
+from pathlib import Path
+
+import pytest
+
+import nceref
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+HERE = Path(__file__).parent / "programs.py"
+
+
+def verified(name, **options):
+    return nceref.verify(f"{HERE}:{name}", "clip", **{"suite": "quick", "ranks": 2, "timeout": 20, **options})
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("right", {"ranks": (2, 3)}),
+        ("right", {"dtype": ("float64", "float32")}),
+        ("Loss", {}),
+        ("placed", {"call": "f(image, text, logit_scale, (rank, world_size))"}),
+        ("right", {"value": "each"}),
+        ("summed", {"value": "sum", "sync": "sum"}),
+        ("on_rank_0", {"value": "rank0"}),
+        ("uneven", {"shards": "3,1"}),
+    ],
+)
+def test_a_right_loss_conforms(name, options):
+    report = verified(name, **options)
+    assert report.ok, str(report)
+    assert report.verdict == "conforms"
+    assert {r.id.partition("/")[0] for r in report.results} == set(report.environment["ranks"].split(", ")) or options
+
+
+def test_a_gather_without_gradient_divides_the_gradient():
+    report = verified("without_gradient")
+    assert report.exit_code == 1
+    assert all(r.status != "fail" for r in report.results if r.case.startswith("1-rank"))
+    assert {r.quantity for r in report.results if r.status == "fail"} == {"grad.image", "grad.text"}
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("raises", ["raises ValueError: rank 1 has no text (programs.py", "on rank 1 of 2; rank 0 is in all_gather"]),
+        ("dies", ["ends the process with exit code 7 on rank 1 of 2"]),
+        ("wrong_shape", ["on rank 1 of 2"]),
+        ("hangs", ["within 3 s (--timeout); it is in all_gather (programs.py", "on rank 0 of 2; rank 1 has returned"]),
+        ("sleeps", ["it is in programs.py"]),
+    ],
+)
+def test_what_fails_on_one_rank_names_it(name, named):
+    report = verified(name, timeout=3, case=["designed-0.3", "designed-0.07"])
+    assert report.exit_code == 4
+    assert all(words in report.reason for words in named)
+
+
+def test_a_rank_without_a_number_is_named():
+    report = verified("not_a_number")
+    assert report.exit_code == 1
+    assert "not finite on rank 1 of 2" in report.reason
