@@ -99,7 +99,7 @@ test-newest:
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
-		tests/verification/test_own_parameters.py tests/test_readme.py tests/training/quadrants
+		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants
 
 # What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes one of each loss.
 references-check: $(VENV)/installed-test

@@ -126,8 +126,8 @@ class Contract:
         unjudged = {name: why for outcome in outcomes for name, why in outcome.unjudged.items()}
         remarks = {id: _on_rank(outcomes, id) for outcome in outcomes for id in outcome.remarks}
         remarks |= self._disagreement(values, probe) | _not_finite(outcomes)
-        value = float({"mean": np.mean, "sum": np.sum}.get(self.value, lambda x: x[0])(values))
-        return Outcome(value, grads, unjudged, remarks=remarks, ranks=tuple(outcomes))
+        value = {"mean": np.mean(values), "sum": np.sum(values)}.get(self.value, values[0])
+        return Outcome(float(value), grads, unjudged, remarks=remarks, ranks=tuple(outcomes))
 
     def _gradient(self, name: str, outcomes: Sequence[Outcome], probe: Probe) -> Any:
         """The sum over the ranks, of the copies of a row too, divided or not."""
