@@ -1,0 +1,155 @@
+"""What is wrong between ranks: an explanation that predicts what every rank answers, for two numbers of ranks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from nceref.verification.dense.forms import is_dense
+from nceref.verification.diagnosis.gaps import diagnosis, gaps, usable
+from nceref.verification.diagnosis.options import Option
+from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.explanation import RankExplanation
+from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
+from nceref.verification.ranks.parts import RankCase
+from nceref.verification.ranks.words import sentence
+from nceref.verification.records import Diagnosis, Observation
+
+Observed = tuple[Sequence[Observation], Contract]
+_ROWS = 300
+"""Of a batch that is looked at."""
+_CASES = 3
+"""At least that many must be explained."""
+_OUTSIDE = frozenset({"factor", "offset", "gradient-factor"})
+"""Axes that are no step of a dense form."""
+
+
+def diagnose_ranks(
+    observations: Sequence[Observation], contract: Contract, observe: Callable[[int], Observed | None]
+) -> tuple[Diagnosis, ...]:
+    """Explain what is wrong between ranks.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of joined batches, whose outcomes have `ranks`.
+    contract : Contract
+    observe : callable
+        ``observe(world_size)``: the same of another number of ranks, or None where that cannot be.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        Empty where nothing between ranks predicts all cases.
+    """
+    seen = _answered(observations, contract)
+    if len(seen) < _CASES or all(gap.right for o in seen for gap in gaps(o).values()):
+        return ()
+    other: list[Observed | None] = []
+
+    def second() -> Observed | None:
+        # Another run is made at most once.
+        other.extend([observe(2 if contract.world_size > 2 else 3)] if not other else [])
+        return other[0]
+
+    value_alone: tuple[Diagnosis, ...] = ()
+    for conventions in _conventions(seen):
+        for explanation in _explanations(seen, contract, conventions):
+            if not _between_ranks(explanation):
+                continue
+            if (confirmed := _confirmed(explanation, second())) is None:
+                continue
+            result = (_diagnosis(confirmed),)
+            if explanation.gradients is not None:
+                return result
+            value_alone = value_alone or result
+        if value_alone:
+            return value_alone
+    return ()
+
+
+def _answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:
+    """Those in which every rank gave numbers, of losses with a dense form."""
+    return [
+        o
+        for o in usable(observations)
+        if len(o.outcome.ranks) == contract.world_size > 1
+        and is_dense(o.probe.loss)
+        and o.probe.reduction != "none"
+        and contract.fits(o.probe)
+        and all(np.all(np.isfinite(x)) for a in o.outcome.ranks for x in (a.value, *a.grads.values()))
+    ]
+
+
+def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
+    """None, then those that explain the values of the joined batch."""
+    yield ()
+    from nceref.verification.diagnosis.fresh import NO_CALLS
+    from nceref.verification.diagnosis.refute import explained
+
+    known: list[tuple[Option, ...]] = []
+    for explanation in explained(seen, NO_CALLS).kept:
+        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE)
+        if options and options not in known:
+            known.append(options)
+            yield options
+
+
+def _explanations(
+    seen: Sequence[Observation],
+    contract: Contract,
+    conventions: tuple[Option, ...],
+    like: ValueFit | None = None,
+) -> Iterator[RankExplanation]:
+    """What predicts the values of every rank on all cases, as another did; where its gradients too, with these."""
+    deviations = {o.id: o.value for o in conventions}
+    cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
+    small = [case for case in cases if not case.probe.is_large and case.probe.grads]
+    names = [n for n in small[0].probe.grads if all(n in a.grads for c in small for a in c.answers)] if small else []
+    for fit in value_fits(cases):
+        if like is not None and fit.signature != like.signature:
+            continue
+        by_name = {n: powers(small, fit, n) for n in names if n in small[0].split}
+        shared = {n: shared_fit(small, fit, n) for n in names if n not in small[0].split}
+        gradients = {n: p for n, p in by_name.items() if p is not None}
+        sums = {n: f for n, f in shared.items() if f is not None}
+        whole = bool(names) and len(gradients) + len(sums) == len(names)
+        yield RankExplanation(
+            contract, fit, gradients if whole else None, sums if whole else {}, conventions, len(cases),
+            cases[0].contrasts_itself,
+        )  # fmt: skip
+
+
+def _between_ranks(explanation: RankExplanation) -> bool:
+    """Whether anything is wrong that one process would not have."""
+    ids = explanation.ids
+    anchors = [each[0] for each in (explanation.gradients or {}).values()]
+    return any(not id.endswith("-detached") or id == "own-shard-detached" for id in ids) and None not in anchors
+
+
+def _confirmed(
+    explanation: RankExplanation, other: Observed | None
+) -> tuple[RankExplanation, RankExplanation | None] | None:
+    """With the explanation of the other run, which must be the same; None where it is not."""
+    if other is None:
+        return explanation, None
+    seen = _answered(*other)
+    for again in _explanations(seen, other[1], explanation.conventions, explanation.value) if seen else ():
+        if again.signature == explanation.signature:
+            return explanation, again
+    return None
+
+
+def _diagnosis(confirmed: tuple[RankExplanation, RankExplanation | None]) -> Diagnosis:
+    first, second = confirmed
+    # More ranks tell which places are taken.
+    main = max((e for e in confirmed if e is not None), key=lambda e: e.contract.world_size)
+    ids = "+".join([*(o.id for o in first.conventions), *main.ids])
+    return diagnosis(ids, sentence(main, tuple(e for e in (first, second) if e)), predicts=partial(_predicts, first))
+
+
+def _predicts(explanation: RankExplanation, observations: Sequence[Observation]) -> bool:
+    """Whether other cases of as many ranks are as it says."""
+    seen = _answered(observations, explanation.contract)
+    again = _explanations(seen, explanation.contract, explanation.conventions, explanation.value) if seen else ()
+    return any(each.signature == explanation.signature for each in again)

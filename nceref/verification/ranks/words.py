@@ -1,0 +1,137 @@
+"""What is wrong between ranks in words: what was measured, on how many ranks, and what training makes of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.diagnosis.gaps import listed
+from nceref.verification.ranks.explanation import RankExplanation
+from nceref.verification.ranks.fits import ROLES, UNSEEN, Powers, SharedFit
+
+_TRAINING: Mapping[str, str] = {
+    "local-candidates-only": "training sees the candidates of one rank, and has another optimum",
+    "rank-offset-forgotten": "on every rank but the first, training draws wrong pairs together",
+    "shards-reordered": "training draws wrong pairs together",
+    "duplicated-rows": "repeated rows count twice, and are negatives of themselves",
+    "mean-of-means": "rows on smaller shards weigh more in training",
+    "own-shard-detached": "training lacks terms, and has another optimum",
+    "cross-rank-terms-missing": "training lacks the terms between ranks, and has another optimum",
+    "gradient-divided-by-ranks": "training goes as with a learning rate that is divided by W",
+    "gradient-times-ranks": "training goes as with a learning rate that is multiplied by W",
+    "scalar-not-synchronized": "that scalar is trained with another learning rate than the rows",
+}
+_ALONE = "training is right; only the number that is logged is not"
+
+
+def sentence(main: RankExplanation, runs: Sequence[RankExplanation]) -> str:
+    """What was measured.
+
+    Parameters
+    ----------
+    main : RankExplanation
+        Which is put into words.
+    runs : sequence of RankExplanation
+        One for each number of ranks.
+
+    Returns
+    -------
+    str
+    """
+    counts = sorted((e.contract.world_size, e.cases) for e in runs)
+    where = " and ".join(f"on all {cases} cases of {count} ranks" for count, cases in counts)
+    parts = [value_words(main), *gradient_words(main)]
+    measured = "; ".join(part for part in parts if part)
+    return f"with W ranks, {measured} ({where}); {_training(main)}"
+
+
+def _training(main: RankExplanation) -> str:
+    if main.gradients is None:
+        return "its gradient is something else"
+    return "; ".join(_TRAINING[id] for id in main.ids if id in _TRAINING) or _ALONE
+
+
+def value_words(main: RankExplanation) -> str:
+    """What the value is."""
+    fit, power = main.value, main.value.power
+    kinds = {reading.kind for reading in fit.readings}
+    times = f"{written_power(power)} times " if power else ""
+    if "shard" in kinds:
+        return f"a rank's value is {times}the loss of its own rows alone"
+    if "views" in kinds:
+        return (
+            f"a rank's value is {times}that of rows which stand rank by rank, with masks for one view after the other"
+        )
+    if "place" in kinds:
+        return f"a rank's value is {times}that in which {_places(main)}"
+    if main.contract.duplicate:
+        return f"a rank's value is {times}that of the batch with its repeated rows"
+    if fit.share == "own mean":
+        return f"a rank's value is {times}the mean over its own rows, whose numbers differ"
+    if power:
+        of = {"all": "", "own": ", of its own rows"}[fit.share]
+        return f"a rank's value{of}{',' * bool(of)} is {written_power(power)} times what it should be"
+    if fit.share == "own" and main.contract.value in ("rank0", "each"):
+        return "a rank's value is that of its own rows"
+    beside = listed([CONVENTIONS[o.id].phrase for o in main.conventions]) if main.conventions else ""
+    return f"the value is that with {beside}" if beside else "the value is right"
+
+
+def _places(main: RankExplanation) -> str:
+    what = {"both": "positives and self mask", "labels": "positives", "self": "the self mask", "own": "the self mask"}
+    masks = main.value.readings[0].masks
+    tower = what[masks] if main.itself else "positives"
+    taken = [f"rank {k} has those of rank {r.place}" for k, r in enumerate(main.value.readings) if r.place != k]
+    if not any(r.place for r in main.value.readings):
+        return f"{tower} of every rank are at the rows of rank 0"
+    return f"{tower} are at other rows: {listed(taken)}"
+
+
+def gradient_words(main: RankExplanation) -> Iterator[str]:
+    """What the gradients are, inputs with the same together."""
+    by_words: dict[str, list[str]] = {}
+    right = "is right" if main.value.plain and main.value.share != "own mean" else "is that of this value"
+    for name, each in (main.gradients or {}).items():
+        by_words.setdefault(_powers_words(each).replace("is right", right), []).append(name)
+    for name, fit in main.shared.items():
+        by_words.setdefault(_shared_words(fit).replace("is right", right), []).append(name)
+    for words, names in by_words.items():
+        yield f"the gradient of {listed(names)} {words}"
+
+
+def _powers_words(each: Powers) -> str:
+    seen = [(power, role) for power, role in zip(each, ROLES, strict=True) if power != UNSEEN]
+    known = {power for power, _ in seen}
+    if known <= {0}:
+        return "is right"
+    if len(known) == 1 and None not in known:
+        return f"is {written_power(known.pop())} times the right one"
+    missing = [role for power, role in seen if power is None]
+    rest = {power for power in known if power is not None}
+    if not rest:
+        return "is 0"
+    lacks = f"lacks what rows have as {listed(missing)}" if missing else ""
+    if len(rest) == 1:
+        power = rest.pop()
+        return f"{lacks}, and the rest is {written_power(power)} times the right one" if power else lacks
+    factors = [(f"{written_power(p)} times the right one" if p else "right", role) for p, role in seen if p is not None]
+    words = listed([f"{factor} for rows as {role}" for factor, role in factors])
+    return f"is {words}" + (f", and {lacks}" if lacks else "")
+
+
+def _shared_words(fit: SharedFit) -> str:
+    if fit.power is None:
+        return "is 0 on every rank"
+    many = len(fit.without) != 1
+    nothing = f"rank{'s' * many} {listed(map(str, fit.without))} leave{'s' * (not many)} 0" if fit.without else ""
+    if fit.partial:
+        return f"lacks the part of some ranks: {nothing}"
+    words = "is right" if fit.power == 0 else f"is {written_power(fit.power)} times the right one"
+    return f"{words} ({nothing})" if fit.without and fit.power else words
+
+
+def written_power(power: Any) -> str:
+    """Such as W, 1/W or W^2."""
+    if power == 0:
+        return "1"
+    size = "W" if abs(power) == 1 else f"W^{abs(power)}"
+    return size if power > 0 else f"1/{size}"

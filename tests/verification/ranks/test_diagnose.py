@@ -1,0 +1,204 @@
+"""What goes wrong between ranks is named on simulated programs, and nothing of programs that are right."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from verification.ranks.simulated_ranks import observed, probes
+
+from nceref.verification.dense.batch import log_sum_exp, softplus, stack, transposed
+from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.diagnose import diagnose_ranks
+
+
+def unit(x):
+    return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+
+
+def entropy(logits, labels, keep=None):
+    """Mean of -log softmax at the labels."""
+    kept = logits if keep is None else np.where(keep, logits, -np.inf)
+    picked = np.take_along_axis(logits, np.broadcast_to(labels[:, None], (*logits.shape[:-1], 1)), axis=-1)[..., 0]
+    return np.mean(log_sum_exp(kept) - picked, axis=-1)
+
+
+def in_order(rank, shards):
+    return shards
+
+
+def own_first(rank, shards):
+    return [shards[rank], *shards[:rank], *shards[rank + 1 :]]
+
+
+def clip(own, batch, rank, n, *, local=True, offset=1, order=in_order, factor=lambda w: 1.0, text="text", scale=1.0):
+    """Both directions; joined, every rank computes all rows."""
+    image, words = (unit(stack(*order(rank, batch[name]))) for name in ("image", text))
+    shards = batch["image"]
+    start = offset * sum(np.shape(s)[-2] for s in shards[:rank])
+    mine = (unit(own["image"]), unit(own["text"])) if local else (image, words)
+    labels = np.arange(mine[0].shape[-2]) + (start if local else 0)
+    s = own["logit_scale"] * scale
+    both = [s * (a @ transposed(b)) for a, b in ((mine[0], words), (mine[1], image))]
+    return factor(len(shards)) * (entropy(both[0], labels) + entropy(both[1], labels)) / 2
+
+
+def alone(own, batch, rank, n):
+    """No gather at all."""
+    return clip(own, {"image": [own["image"]], "text": [own["text"]]}, 0, n)
+
+
+def share(own, batch, rank, n):
+    return clip(own, batch, rank, n) * own["image"].shape[-2] / n
+
+
+def share_of_all(own, batch, rank, n):
+    return share(own, batch, rank, n) * len(batch["image"])
+
+
+def one_way(own, batch, rank, n, *, hot=False):
+    """Queries of the rank against the keys of all."""
+    keys = unit(stack(*batch["keys"]))
+    count = own["queries"].shape[-2]
+    logits = unit(own["queries"]) @ transposed(keys) * (1.0 if hot else 1 / own["temperature"])
+    return entropy(logits, np.arange(count) + rank * count)
+
+
+def views(own, batch, rank, n, *, local=True, self_at=1, labels_at=1, interleaved=False):
+    """Two views of every sample."""
+    first, second = batch["z1"], batch["z2"]
+    shards = [x for pair in zip(first, second, strict=True) for x in pair] if interleaved else [*first, *second]
+    z, count = unit(stack(*shards)), own["z1"].shape[-2]
+    rows = np.arange(n) if not local else rank * count + np.arange(count)
+    anchors = unit(stack(own["z1"], own["z2"])) if local else z
+    itself, sample = (at * rank * count + np.arange(len(rows)) if local else rows for at in (self_at, labels_at))
+    itself = np.concatenate([itself, itself + n])
+    partner = np.concatenate([sample + n, sample])
+    logits = anchors @ transposed(z) / own["temperature"]
+    return entropy(logits, partner, itself[:, None] != np.arange(2 * n))
+
+
+def labelled(own, batch, rank, n, *, self_at=1):
+    """Positives by label, anchors of the rank."""
+    z, labels = unit(stack(*batch["embeddings"])), np.concatenate(batch["labels"])
+    count = own["embeddings"].shape[-2]
+    itself = (self_at * rank * count + np.arange(count))[:, None] == np.arange(n)
+    logits = unit(own["embeddings"]) @ transposed(z) / own["temperature"]
+    weights = (own["labels"][:, None] == labels) * ~itself
+    log_p = logits - log_sum_exp(np.where(itself, -np.inf, logits))[..., None]
+    return np.mean(-np.sum(weights * log_p, axis=-1) / np.sum(weights, axis=-1), axis=-1)
+
+
+def sigmoids(own, batch, rank, n, *, bias_on=None):
+    texts = unit(stack(*batch["text"]))
+    bias = own["logit_bias"] if bias_on in (None, rank) else np.real(own["logit_bias"])
+    logits = own["logit_scale"] * (unit(own["image"]) @ transposed(texts)) + bias
+    count = own["image"].shape[-2]
+    together = (rank * count + np.arange(count))[:, None] == np.arange(n)
+    return np.sum(softplus(np.where(together, -logits, logits)), axis=(-2, -1)) / count
+
+
+def rows(*names, d=3):
+    return lambda rng, n: {name: rng.standard_normal((n, d)) for name in names}
+
+
+def with_labels(rng, n):
+    return {"embeddings": rng.standard_normal((n, 3)), "labels": np.arange(n) % 3}
+
+
+MADE = {
+    "clip": partial(probes, "clip", {}, rows("image", "text"), scalar="logit_scale"),
+    "siglip": partial(probes, "siglip", {"logit_bias": -1.0}, rows("image", "text"), scalar="logit_scale"),
+    "info_nce": partial(probes, "info_nce", {}, rows("queries", "keys")),
+    "nt_xent": partial(probes, "nt_xent", {}, rows("z1", "z2")),
+    "supcon_out": partial(probes, "supcon_out", {}, with_labels),
+}
+CASES = {}
+
+
+def cases(name):
+    if name not in CASES:
+        CASES[name] = MADE[name]()
+    return CASES[name]
+
+
+def ids(name, program, backward, count=2, **contract):
+    """Ids of the diagnosis of a program."""
+
+    def run(size):
+        shards = (1, 2, 3)[:size] if contract.get("shards") else ()
+        made = Contract(size, **{**contract, "shards": shards})
+        return observed(program, cases(name), made, backward), made
+
+    return [d.id for d in diagnose_ranks(*run(count), run)]
+
+
+def times(k):
+    return lambda w: float(w) ** k
+
+
+JOINED = partial(clip, local=False)
+WRONG = [
+    ("clip", JOINED, "own", {}, "gradient-divided-by-ranks"),
+    ("clip", partial(JOINED, factor=times(1)), "sum", {}, "value-times-ranks+gradient-times-ranks"),
+    ("clip", partial(JOINED, factor=times(1)), "own", {}, "value-times-ranks+scalar-not-synchronized"),
+    ("clip", JOINED, "sum", {"sync": "sum"}, "gradient-times-ranks"),
+    ("clip", JOINED, "sum", {"value": "sum"}, "value-times-ranks"),
+    ("clip", clip, "own", {}, "cross-rank-terms-missing"),
+    ("clip", clip, "slice", {}, "cross-rank-terms-missing"),
+    ("clip", clip, "none", {}, "own-shard-detached"),
+    ("clip", clip, "mean", {}, "gradient-divided-by-ranks"),
+    ("clip", share, "own", {}, "value-is-a-share+cross-rank-terms-missing+gradient-divided-by-ranks"),
+    ("clip", clip, "sum", {"value": "each"}, "value-is-a-share"),
+    ("clip", JOINED, "own", {"value": "each", "sync": "sum"}, "scalar-not-synchronized"),
+    ("clip", partial(clip, offset=0), "sum", {}, "rank-offset-forgotten"),
+    ("clip", partial(clip, offset=0), "none", {}, "rank-offset-forgotten+own-shard-detached"),
+    ("clip", partial(clip, order=own_first), "sum", {}, "shards-reordered"),
+    ("clip", alone, "none", {}, "local-candidates-only"),
+    ("clip", partial(JOINED, scale=2.0), "own", {}, "temperature-off-by-a-factor+gradient-divided-by-ranks"),
+    ("info_nce", one_way, "own", {}, "cross-rank-terms-missing"),
+    ("info_nce", one_way, "none", {}, "own-shard-detached"),
+    ("nt_xent", partial(views, local=False), "own", {}, "gradient-divided-by-ranks"),
+    ("nt_xent", views, "none", {}, "own-shard-detached"),
+    ("nt_xent", views, "own", {}, "cross-rank-terms-missing"),
+    ("nt_xent", partial(views, self_at=0, labels_at=0), "sum", {}, "rank-offset-forgotten"),
+    ("nt_xent", partial(views, self_at=0), "sum", {}, "rank-offset-forgotten"),
+    ("nt_xent", partial(views, labels_at=0), "own", {}, "rank-offset-forgotten+cross-rank-terms-missing"),
+    ("nt_xent", partial(views, local=False, interleaved=True), "sum", {}, "shards-reordered"),
+    ("supcon_out", labelled, "own", {}, "cross-rank-terms-missing"),
+    ("supcon_out", partial(labelled, self_at=0), "sum", {}, "rank-offset-forgotten"),
+    ("siglip", sigmoids, "none", {}, "own-shard-detached"),
+    ("siglip", partial(sigmoids, bias_on=0), "sum", {}, "scalar-not-synchronized"),
+    ("clip", clip, "sum", {"shards": True}, "mean-of-means"),
+    ("clip", alone, "none", {"shards": True}, "local-candidates-only"),
+    ("clip", partial(clip, offset=0), "sum", {"shards": True}, "rank-offset-forgotten+mean-of-means"),
+    ("clip", JOINED, "sum", {"count": 4, "duplicate": True}, "duplicated-rows"),
+    ("clip", partial(JOINED, factor=times(1)), "sum", {"count": 3}, "value-times-ranks+gradient-times-ranks"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "backward", "contract", "id"),
+    WRONG,
+    ids=[f"{k}-{case[0]}-{case[-1]}" for k, case in enumerate(WRONG)],
+)
+def test_what_is_wrong_between_ranks_is_named(name, program, backward, contract, id):
+    assert ids(name, program, backward, **contract) == [id]
+
+
+RIGHT = [
+    ("clip", JOINED, "sum", {}),
+    ("clip", clip, "sum", {}),
+    ("clip", share, "sum", {"value": "sum", "sync": "sum"}),
+    ("clip", JOINED, "sum", {"value": "each"}),
+    ("clip", partial(clip, factor=times(-1)), "sum", {"value": "sum", "sync": "sum"}),
+    ("nt_xent", views, "sum", {"count": 3}),
+    ("supcon_out", labelled, "sum", {}),
+    ("siglip", sigmoids, "sum", {"count": 3}),
+    ("clip", share_of_all, "sum", {"shards": True}),
+]
+"""Programs that are right under their contract, which is the number of ranks too."""
+
+
+@pytest.mark.parametrize(("name", "program", "backward", "contract"), RIGHT)
+def test_nothing_is_named_where_nothing_is_wrong(name, program, backward, contract):
+    assert ids(name, program, backward, **contract) == []
