@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import RefusedError, device, machine, place, quadrants, report, scaling
-from benchmarks.__main__ import FORMAT, ON_THE_CPU, main
+from benchmarks.__main__ import FORMAT, ON_THE_CPU, joined, main
 from benchmarks.cases import QUICK, SPEED, Case, inputs, views
 from benchmarks.clock import ROOT, fresh, ratio_quartiles, spread
 from benchmarks.place import HOST, Place
@@ -96,6 +96,15 @@ def results(**rows):
                     "ratio_quartiles": [1.5, 1.8]},
         "startup": {"python": time, "click": time, "nceref": slow, "ratio": 5.0},
     }  # fmt: skip
+    run = {
+        "rows": 65_536, "dim": 128, "workers": 2, "chunk": 8192, "times": [60.0, 50.0], "idle": [90 << 20, 95 << 20],
+        "peaks": [300 << 20, 400 << 20], "prediction": {"tasks": 386, "memory": 128 << 20, "seconds": 55.0},
+    }  # fmt: skip
+    beside = {"memory": spread([45.0]), "ratio": 1.22, "ratio_of_fastest": 1.11, "ratio_quartiles": [1.1, 1.3]}
+    measured["chunked"] = {
+        "date": "2026-11-22", "versions": {"dask": "2026.8.0"}, "dim": 128, "sizes": [run | beside], "chunks": [run],
+        "largest": run | {"rows": 262_144}, "judged": 65_536, "interrupted": {"given_up": [0.1, 2.5], "idle": [3.0]},
+    }  # fmt: skip
     return {name: x | {"others": 0.25} if name in ON_THE_CPU else x for name, x in measured.items()}
 
 
@@ -104,8 +113,8 @@ def verdicts(measured):
 
 
 def test_every_target_gets_its_verdict():
-    # ratio, within the floor, memory, exponent, largest batch, threads
-    assert verdicts(results()) == [MET, SHORT, SHORT, MET, MET, SHORT]
+    # ratio, within the floor, memory, exponent, largest batch, threads; workers: ratio, memory, largest batch, Ctrl-C
+    assert verdicts(results()) == [MET, SHORT, SHORT, MET, MET, SHORT, MET, MET, MET, SHORT]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +138,14 @@ def test_a_floor_that_was_passed_excuses_nothing():
 def test_a_rate_is_that_of_its_fastest_round():
     slow, fast = {"operations": 1.0, "exponentials": 5.0}, {"operations": 3.0, "exponentials": 2.0}
     assert fastest([slow, fast]) == {"operations": 3.0, "exponentials": 5.0}
+
+
+def test_workers_are_judged_by_the_one_that_takes_most_and_by_the_slowest_end():
+    worse = results()
+    worse["chunked"]["sizes"][0] |= {"ratio": 1.26, "peaks": [1 << 20, 1600 << 20]}
+    worse["chunked"]["interrupted"]["given_up"] = [1.9]
+    assert verdicts(worse)[-4:] == [SHORT, SHORT, MET, MET]
+    assert judge(worse)[-4].reasons == ("quartiles 1.10 to 1.30",)
 
 
 def test_targets_say_when_the_machine_was_busy():
@@ -175,7 +192,7 @@ def test_the_report_has_every_row_and_its_plots(tmp_path):
     for cell in texts(results()):
         assert cell in text
     assert sorted(p.name for p in path.parent.iterdir()) == [
-        "performance-scaling.png", "performance-speed.png", "performance.md",
+        "performance-chunked.png", "performance-scaling.png", "performance-speed.png", "performance.md",
     ]  # fmt: skip
     assert "(performance-speed.png)" in text
     assert text.index("## Targets") < text.index("## Speed")
@@ -298,6 +315,18 @@ def test_the_quick_command_prints_and_writes_json(tmp_path):
     assert recorded["quick"]
     assert recorded["startup"]["ratio"] > 0
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_a_question_is_measured_anew_beside_the_others_of_the_same_machine(tmp_path):
+    path, earlier = tmp_path / "results.json", results()
+    path.write_text(json.dumps(earlier))
+    anew = {name: earlier[name] for name in ("format", "quick", "machine")} | {"startup": {"ratio": 2.0}}
+    anew["machine"] = anew["machine"] | {"date": "later", "torch": None}
+    assert joined(path, anew) == earlier | {"startup": {"ratio": 2.0}}
+    anew["machine"] |= {"CPU": "another"}
+    for file, message in ((path, "measured elsewhere: CPU differ"), (tmp_path / "none.json", "pass --json FILE")):
+        with pytest.raises(RefusedError, match=message):
+            joined(file, anew)
 
 
 @pytest.fixture

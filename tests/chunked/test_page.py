@@ -10,6 +10,7 @@ import pytest
 
 from nceref import losses
 
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'nceref[dask]'")
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
 
 PAGE = (Path(__file__).parents[2] / "docs/beyond-one-machine.md").read_text(encoding="utf-8")
@@ -32,17 +33,15 @@ def test_two_processes_compute_what_lies_on_the_disk(tmp_path):
     np.testing.assert_allclose(written, grad["queries"], rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:Port .* is already in use")
 def test_the_job_of_a_slurm_worker(tmp_path, monkeypatch):
     jobs = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     script = {}
     exec(SCRIPTS["slurm.py"], script)
+    # Any free port: another scheduler may be at work beside the tests.
+    free = dask.config.set({"jobqueue.slurm.scheduler-options": {"dashboard_address": ":0"}})
     monkeypatch.setattr(jobs.SLURMCluster, "scale", lambda cluster, jobs: None)
-    cluster = script["start"](4)
-    try:
+    with free, script["start"](4) as cluster:
         job = cluster.job_script()
-    finally:
-        cluster.close()
     for line in ("#SBATCH -p cpu", "#SBATCH --mem=8G", "#SBATCH -t 02:00:00", "export OPENBLAS_NUM_THREADS=1"):
         assert line in job
     assert "distributed.cli.dask_worker" in job or "dask worker" in job
