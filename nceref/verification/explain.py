@@ -8,9 +8,10 @@ from nceref.output.words import out_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
+from nceref.verification.ranks.contract import Contract
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
-from nceref.verification.target_run import TargetRun, probes_of, run_target
+from nceref.verification.target_run import TargetRun, observed, probes_of, run_target
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,12 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     -------
     ExplainedDifference
     """
-    failing = next((each for each in runs if any(r.status == "fail" for r in each.results)), runs[0])
+    failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or list(runs)
+    if between := _between_ranks(request, run, failed):
+        failing, diagnoses = between
+        # They say themselves which numbers of ranks they were seen with.
+        return ExplainedDifference(diagnoses, _training(request, _calls(request, run, failing), failing, diagnoses))
+    failing = failed[0]
     looked_at = _finer(request, run, failing)
     calls = _calls(request, run, looked_at)
     diagnoses = _explained(request, calls, looked_at)
@@ -59,7 +65,7 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
     elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
-    wanted = request.repro or any(d.id == "unexplained" for d in diagnoses)
+    wanted = not failing.setup.several and (request.repro or any(d.id == "unexplained" for d in diagnoses))
     return ExplainedDifference(diagnoses, training, _script(request, run, failing) if wanted else "")
 
 
@@ -95,12 +101,34 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     return diagnose(unaltered, identities, calls)
 
 
+def _between_ranks(
+    request: Request, run: Any, failed: Sequence[TargetRun]
+) -> tuple[TargetRun, tuple[Diagnosis, ...]] | None:
+    """What is wrong between ranks, with the run that shows it; None where one process has all of it."""
+    failing = next((each for each in failed if each.setup.several), None)
+    if failing is None or request.intended or mode_diagnoses(failing.results):
+        return None
+    from nceref.verification.ranks.diagnose import diagnose_ranks
+
+    contract = failing.setup.contract
+    assert contract is not None
+
+    def observe(world_size: int) -> tuple[Sequence[Observation], Contract] | None:
+        if contract.shards:
+            return None
+        other = replace(contract, world_size=world_size)
+        return observed(request, replace(failing.setup, contract=other), run), other
+
+    diagnoses = diagnose_ranks(failing.observations, contract, observe)
+    return (failing, diagnoses) if diagnoses else None
+
+
 def _measured(
     request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
 ) -> tuple[Diagnosis, ...]:
     """What the target computes, measured, where nothing explains its values; else the diagnoses as they are."""
     unexplained = [d for d in diagnoses if d.id == "unexplained"]
-    if not unexplained or request.intended:
+    if not unexplained or request.intended or failing.setup.several:
         return diagnoses
     from nceref.verification.probe.measured import measured
 
@@ -123,6 +151,8 @@ def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
     """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
     from nceref.verification.diagnosis.fresh import fresh_calls
 
+    if failing.setup.contract is not None:
+        run.use(failing.setup.contract)
     return fresh_calls(run, failing.observations, request.algorithm, request.resizing)
 
 

@@ -42,6 +42,11 @@ class RunSetup:
         return f"with {counted(self.contract.world_size, 'rank')}{dtype}"
 
     @property
+    def several(self) -> bool:
+        """Whether there are several ranks."""
+        return self.contract is not None and self.contract.world_size > 1
+
+    @property
     def alone(self) -> bool:
         """Whether the run is that of one rank beside those of several."""
         return self.contract is not None and self.contract.world_size == 1

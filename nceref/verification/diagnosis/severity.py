@@ -97,7 +97,8 @@ class Severity:
         elif max(self.length) == 0:
             yield "the gradient of the embeddings is 0, so that nothing is trained"
         elif self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
-            yield f"the gradient is off by {_shares(self.gradient_error)}, which training does not show"
+            off = _shares(self.gradient_error)
+            yield f"the gradient of the embeddings is off by {off}, which training does not show"
         elif self.angle[1] <= _PARALLEL:
             same = self.length[1] <= self.length[0] * 1.001
             change = "only the learning rate changes" if same else "its length depends on the input"

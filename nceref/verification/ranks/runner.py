@@ -43,7 +43,8 @@ class RanksRunner:
         self._in_a_row: list[Outcome] = []
         self._files = tempfile.TemporaryDirectory(prefix="nceref-ranks-")
         self._groups = 0
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="nceref-rank")
+        # A diagnosis looks at one more number of ranks.
+        self._pool = ThreadPoolExecutor(max(most, 3), thread_name_prefix="nceref-rank")
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target on all ranks; with `twice`, call it again and compare."""
@@ -97,7 +98,7 @@ class RanksRunner:
         """The process of a rank, there or new, with what it will load."""
         group = {"rank": rank, "world_size": self.contract.world_size, **(store or {})}
         while len(self._children) <= rank:
-            child = ChildRunner(None, *self._limits, environment=_devices(self._most))
+            child = ChildRunner(None, *self._limits, environment=_devices(max(self._most, 3)))
             child.forms = self.forms
             self._children.append(child)
         self._children[rank].assign(replace(self._request, group=group))

@@ -34,7 +34,7 @@ def moved_keys(queries, keys, temperature):
          "the gradient is right, so that training is the same", "degrees"),
         (lambda queries, keys, temperature: real(right(queries, keys, temperature)), "nothing is trained", "degrees"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 1e-7),
-         "the gradient is off by 1e-07, which training does not show", "optimum"),
+         "the gradient of the embeddings is off by 1e-07, which training does not show", "optimum"),
         (lengths_detached, "along the rows", "degrees"),
         (moved_keys, "the optimum moves", "stationary"),
         (lambda queries, keys, temperature: right(queries, real(keys), temperature), "is a stationary point", "moves"),

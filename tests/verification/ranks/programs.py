@@ -45,6 +45,10 @@ def without_gradient(image, text, logit_scale):
     return both_directions(gathered_without_gradient(image), gathered_without_gradient(text), logit_scale)
 
 
+def twice_without_gradient(image, text, logit_scale):
+    return 2 * without_gradient(image, text, logit_scale)
+
+
 class Loss:
     """Takes its place from the constructor."""
 

@@ -35,13 +35,6 @@ def test_a_right_loss_conforms(name, options):
     assert {r.id.partition("/")[0] for r in report.results} == set(report.environment["ranks"].split(", ")) or options
 
 
-def test_a_gather_without_gradient_divides_the_gradient():
-    report = verified("without_gradient")
-    assert report.exit_code == 1
-    assert all(r.status != "fail" for r in report.results if r.case.startswith("1-rank"))
-    assert {r.quantity for r in report.results if r.status == "fail"} == {"grad.image", "grad.text"}
-
-
 @pytest.mark.parametrize(
     ("name", "named"),
     [
@@ -62,3 +55,16 @@ def test_a_rank_without_a_number_is_named():
     report = verified("not_a_number")
     assert report.exit_code == 1
     assert "not finite on rank 1 of 2" in report.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("without_gradient", "gradient-divided-by-ranks"),
+        ("twice_without_gradient", "directions-summed+gradient-divided-by-ranks"),
+    ],
+)
+def test_what_is_wrong_between_ranks_is_named(name, id):
+    report = verified(name)
+    assert report.diagnosis[0].id == id
+    assert "on all 27 cases of 2 ranks and on all 27 cases of 3 ranks" in report.diagnosis[0].sentence
