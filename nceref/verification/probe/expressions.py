@@ -1,8 +1,9 @@
 """Measured numbers as expressions in sizes and scalars: N, 2N - 1, T, e^(1/T), log N and what else losses have."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -126,17 +127,40 @@ def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence
     return _sum(v, room, where) if len(v) >= 4 else None
 
 
-def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
-    """One term: of all products whose ratio to the values is constant, the simplest."""
-    best: tuple[Any, Expression] | None = None
-    parts = [_tabulated(kinds, where) for kinds in _quantities(where)]
-    (a, x), (b, y), (c, z) = parts
+def has_expression(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> bool:
+    """Whether there may be an expression: not, where none fits some of the values, and then none fits all of them.
+
+    Parameters
+    ----------
+    values, off, where
+        As for `expression_of`, of at least four places.
+    """
+    v = np.asarray(values)
+    # What fits all places best may fit some of them less well than what fits these best.
+    room = 3 * np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
+    if np.any(np.abs(v) <= room):
+        return True
+    if np.any(_products(v, room, where)[0]) or (np.all(v > 0) and np.any(_products(np.log(v), room / v, where)[0])):
+        return True
+    return any(len(_near_sums(v / scale, room / scale, where)[0]) for _, scale in _scales(where))
+
+
+def _products(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any, Any]:
+    """Which products of three quantities have a constant ratio to the values; that ratio, and their values."""
+    (_, x), (_, y), (_, z) = _tabulated(_by_name(where))
     e = x[:, None, None] * y[:, None] * z
     with np.errstate(all="ignore"):
         ratio = v / e
         weight = (np.abs(e) / room) ** 2
         q = np.sum(weight * ratio, axis=-1) / np.sum(weight, axis=-1)
-        fits = np.all(np.abs(v - q[..., None] * e) <= room, axis=-1)
+        return np.all(np.abs(v - q[..., None] * e) <= room, axis=-1), q, e
+
+
+def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    """One term: of all products whose ratio to the values is constant, the simplest."""
+    best: tuple[Any, Expression] | None = None
+    fits, q, e = _products(v, room, where)
+    (a, _), (b, _), (c, _) = _tabulated(_by_name(where))
     for i, j, k in zip(*np.nonzero(fits), strict=True):
         factors = joined((*a[i], *b[j]), c[k])
         number, simple = _simple(float(q[i, j, k]), float(np.min(room / np.abs(e[i, j, k]))))
@@ -146,8 +170,22 @@ def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
     return None if best is None else best[1]
 
 
-def _tabulated(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Factors], Any]:
-    """Those products that are finite and not 0 everywhere, with their values, (products, places)."""
+_Places = tuple[tuple[tuple[str, float], ...], ...]
+
+
+def _by_name(where: Sequence[Values]) -> _Places:
+    return tuple(tuple(sorted(values.items())) for values in where)
+
+
+# All constants of a search are measured at the same places, or at the first of them.
+@lru_cache(maxsize=8)
+def _tabulated(where: _Places) -> tuple[tuple[list[Factors], Any], ...]:
+    """Those quantities that are finite and not 0 everywhere, with their values, (products, places)."""
+    places = [dict(values) for values in where]
+    return tuple(_finite(kinds, places) for kinds in _quantities(places))
+
+
+def _finite(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Factors], Any]:
     kept, rows = [], []
     for factors in kinds:
         try:
@@ -196,32 +234,54 @@ _ADDED: tuple[tuple[tuple[str, float], ...], ...] = (
 
 def _sum(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
     """Two terms with simple coefficients."""
-    for outer in _OUTER:
-        if all(_can(name, where) for name, _ in outer):
-            scale = np.array([Product(1.0, outer).value(w) for w in where])
-            inner = _two_terms(v / scale, room / scale, where)
-            if inner is not None:
-                return tuple(Product(t.number, joined(t.factors, outer)) for t in inner)
+    for outer, scale in _scales(where):
+        inner = _two_terms(v / scale, room / scale, where)
+        if inner is not None:
+            return tuple(Product(t.number, joined(t.factors, outer)) for t in inner)
     return None
 
 
 _OUTER: tuple[Factors, ...] = ((), (("N", -1.0),), (("N", -1.0), ("T", -1.0)), (("N", -1.0), ("t", 1.0)))
 
 
+def _scales(where: Sequence[Values]) -> Iterator[tuple[Factors, Any]]:
+    """What may stand before a sum, with its values."""
+    for outer in _OUTER:
+        if all(_can(name, where) for name, _ in outer):
+            yield outer, np.array([Product(1.0, outer).value(w) for w in where])
+
+
+def _near_sums(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any]:
+    """Pairs of `_ADDED` that fit, by their numbers, and their coefficients."""
+    _, columns = _summands(_by_name(where))
+    first, second = np.tril_indices(len(columns), -1)
+    a = np.stack([columns[second], columns[first]], axis=-1) / room[:, None]
+    apart = np.linalg.matrix_rank(a, 1e-9) == 2
+    a, first, second = a[apart], first[apart], second[apart]
+    q = (np.linalg.pinv(a, rcond=_RANK * len(v)) @ (v / room)[:, None])[..., 0]
+    off = np.abs((a @ q[..., None])[..., 0] - v / room)
+    fits = np.all(off <= 1, axis=-1) & np.all(np.abs(q) >= 1e-9, axis=-1)
+    return np.stack([second, first], axis=1)[fits], q[fits]
+
+
+_RANK = float(np.finfo(np.float64).eps)
+
+
+@lru_cache(maxsize=8)
+def _summands(where: _Places) -> tuple[list[Factors], Any]:
+    """Those of `_ADDED` that have a value everywhere, with their values, (summands, places)."""
+    places = [dict(values) for values in where]
+    usable: list[Factors] = [f for f in _ADDED if all(_can(name, places) for name, _ in f)]
+    return usable, np.array([[Product(1.0, f).value(w) for w in places] for f in usable])
+
+
 def _two_terms(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
-    usable = [f for f in _ADDED if all(_can(name, where) for name, _ in f) or not f]
-    columns = [np.array([Product(1.0, f).value(w) for w in where]) for f in usable]
-    fits: list[tuple[float, Expression]] = []
-    for i in range(len(usable)):
-        for j in range(i):
-            a = np.stack([columns[j], columns[i]], axis=1) / room[:, None]
-            if np.linalg.matrix_rank(a, 1e-9) < 2:
-                continue
-            q = np.linalg.lstsq(a, v / room, rcond=None)[0]
-            if np.any(np.abs(a @ q - v / room) > 1) or np.any(np.abs(q) < 1e-9):
-                continue
-            shaped = [_simple(float(x), float(np.min(room)) * 3) for x in q]
-            if all(simple for _, simple in shaped):
-                expression = (Product(shaped[0][0], usable[j]), Product(shaped[1][0], usable[i]))
-                fits.append((sum(len(f) for f in (usable[i], usable[j])), expression))
+    usable, _ = _summands(_by_name(where))
+    fits: list[tuple[int, Expression]] = []
+    for pair, q in zip(*_near_sums(v, room, where), strict=True):
+        shaped = [_simple(float(x), float(np.min(room)) * 3) for x in q]
+        if all(simple for _, simple in shaped):
+            first, second = (usable[k] for k in pair)
+            expression = (Product(shaped[0][0], first), Product(shaped[1][0], second))
+            fits.append((len(first) + len(second), expression))
     return min(fits, key=lambda x: x[0])[1] if fits else None

@@ -9,6 +9,7 @@ from slow import partly_slow
 import nceref
 from nceref.engine.bound_loss import bound_loss
 from nceref.verification.probe.calls import random_rows
+from nceref.verification.probe.expressions import expression_of, has_expression
 from nceref.verification.probe.measured import measured
 from nceref.verification.probe.parts.layouts import parts, works
 from nceref.verification.probe.parts.search import TargetCall
@@ -178,3 +179,28 @@ def test_rows_that_are_added_up_are_measured_as_well():
         "different: L = N times rows of class 0 left out, over all, in the reference L = sum_i L_i"
         in diagnosis.sentence
     )
+
+
+def test_a_number_that_follows_an_expression_is_not_given_up_after_four_places():
+    rng = np.random.default_rng(3)
+    places = [
+        {"N": n, "T": t, "C": c, "D": 8.0}
+        for n, t, c in zip((5, 6, 4, 7, 8, 24), rng.uniform(0.4, 0.7, 6), (3, 4, 3, 5, 4, 6), strict=True)
+    ]
+    followed = (
+        lambda v: 0.3,
+        lambda v: 2 * v["N"] - 1,
+        lambda v: 0.5 / v["T"] ** 2,
+        lambda v: np.exp(-2 / v["T"]),
+        lambda v: np.log(v["N"]) - 3 / v["C"],
+        lambda v: (1 / v["T"] - 2) / v["N"],
+    )
+    for of in followed:
+        values = np.array([of(v) for v in places])
+        off = 1e-8 * np.abs(values)
+        # As far off as roundings put them.
+        values = values + rng.uniform(-1, 1, 6) * off
+        assert expression_of(values, off, places)
+        assert has_expression(values[:4], off[:4], places[:4])
+    values = rng.uniform(0.5, 2.0, 6)
+    assert not has_expression(values[:4], 1e-8 * values[:4], places[:4])

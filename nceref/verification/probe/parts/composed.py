@@ -40,7 +40,7 @@ TRAINED = (
 )
 """With rows that belong together near each other, at a temperature that is not warm."""
 COOL = 0.15
-SECONDS, SECONDS_OF_LARGE = 15.0, 3.0
+SECONDS, SECONDS_OF_LARGE = 8.0, 2.0
 """Of the processor, for all searches for one target; on larger cases, which take much longer to call."""
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of

@@ -1,6 +1,7 @@
 """How a row loss is made of logits, positives and denominator."""
 
 from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class _Row:
         self.total = np.sum(self.q, axis=1)
         self.over = np.where(self.total > 0, self.total, 1.0)
 
-    @property
+    @cached_property
     def negatives(self) -> Any:
         """Logarithm of the denominator without positives."""
         m = self.x.shape[1]
@@ -37,18 +38,22 @@ class _Row:
     def sum(self, of: Any) -> Any:
         return np.sum(np.where(self.q != 0, self.q * of, 0.0), axis=1)
 
-    @property
+    @cached_property
     def positive(self) -> Any:
         """Logarithm of the weighted sum of the positives."""
         return log_sum(self.y + log_of(np.maximum(self.q, 0)))
 
-    @property
+    @cached_property
     def p(self) -> Any:
         return np.exp(self.log_p)
 
-    @property
+    @cached_property
     def top(self) -> Any:
         return np.max(self.x, axis=1)
+
+
+# Solving for a constant asks the same logits some hundred times.
+_row = lru_cache(maxsize=16)(_Row)
 
 
 def _softplus(x: Any) -> Any:
@@ -279,7 +284,7 @@ def ways(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[PartWa
 
 def _rowwise(f: Callable[[_Row, float], Any], factor: Callable[[Work], Any] | None) -> Head:
     def of(w: Work, c: float) -> Any:
-        r = _Row(w)
+        r = _row(w)
         rows = np.where(r.total > 0, f(r, c), 0.0)
         return rows if factor is None else rows * factor(w)
 

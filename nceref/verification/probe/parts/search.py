@@ -1,22 +1,28 @@
 """Which ways of doing the parts of a loss predict what a target gives: one other way, or two."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from nceref.verification.probe.expressions import Expression, expression_of, value_of
+from nceref.verification.probe.expressions import Expression, expression_of, has_expression, value_of
 from nceref.verification.probe.parts.work import INTEGER, REAL, LossPart, PartWay, Work, joined
 
 _INTEGERS = tuple(range(1, 11))
 _LARGE = (16, 32, 64, 128)
 _SOLVED = 60
 """Steps of the search for a constant."""
-_GRID = np.array(
+_GRID = np.sort(
     [s * x for x in (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3) for s in (1, -1)]
 )
+_CELLS = tuple(pairwise(range(len(_GRID))))
+_ENOUGH = 4
+"""Batches after which it is asked whether there is an expression at all."""
+Gap = Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -166,17 +172,32 @@ def _constants(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: fl
 
 
 def _solved(parts: Sequence[LossPart], batches: Sequence[TargetCall], choice: dict[int, int]) -> Iterator[Replacement]:
-    first, second, *_ = batches
-    v = np.array([first.tried(parts, choice, c) for c in _GRID])
-    for c in _roots(parts, first, choice, v):
-        others = [x for b in (second, *batches[2:]) if (x := _near(parts, b, choice, c)) is not None]
-        if len(others) < len(batches) - 1:
+    for c in _roots(parts, batches[0], choice):
+        numbers = _numbers(parts, batches, choice, c)
+        if len(numbers) < len(batches):
             continue
-        numbers = [c, *others]
-        expression = expression_of(numbers, [1e-8 * max(abs(x), 1e-4) for x in numbers], [b.symbols for b in batches])
+        expression = expression_of(numbers, _off(numbers), [b.symbols for b in batches])
         if expression and _holds(parts, batches, choice, expression):
             yield Replacement(tuple(sorted(choice.items())), expression)
             return
+
+
+def _numbers(parts: Sequence[LossPart], batches: Sequence[TargetCall], choice: dict[int, int], c: float) -> list[float]:
+    """The constant of each batch; of fewer where one has none, or where the first ones follow no expression."""
+    numbers = [c]
+    for b in batches[1:]:
+        if (x := _near(parts, b, choice, c)) is None:
+            break
+        numbers.append(x)
+        if len(numbers) == _ENOUGH and not has_expression(
+            numbers, _off(numbers), [b.symbols for b in batches[:_ENOUGH]]
+        ):
+            break
+    return numbers
+
+
+def _off(numbers: Sequence[float]) -> list[float]:
+    return [1e-8 * max(abs(x), 1e-4) for x in numbers]
 
 
 def _holds(
@@ -185,22 +206,35 @@ def _holds(
     return all(b.agrees(b.tried(parts, choice, value_of(expression, b.symbols))) for b in batches)
 
 
-def _roots(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], v: Any) -> Iterator[float]:
+def _roots(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int]) -> Iterator[float]:
     """Constants between neighbors of the grid at which the value is the target's."""
-    order = np.argsort(_GRID)
-    grid, gap = _GRID[order], v[order] - batch.y
-    for a, b, x, y in zip(grid, grid[1:], gap, gap[1:], strict=False):
-        if np.isfinite(x) and np.isfinite(y) and x * y <= 0 and x != y:
-            root = _bisected(parts, batch, choice, a, b, x)
-            if root is not None:
-                yield root
+    gap = _gaps(parts, batch, choice)
+    for cell in _CELLS:
+        root = _root(parts, batch, choice, cell, gap)
+        if root is not None:
+            yield root
+
+
+def _gaps(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int]) -> Gap:
+    """How far the value is from the target's, by the number of the constant on the grid."""
+    return cache(lambda k: batch.tried(parts, choice, float(_GRID[k])) - batch.y)
+
+
+def _root(
+    parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], cell: tuple[int, int], gap: Gap
+) -> float | None:
+    """The constant between two neighbors of the grid, whose gaps are asked by their numbers."""
+    x, y = map(gap, cell)
+    if not (np.isfinite(x) and np.isfinite(y) and x * y <= 0 and x != y):
+        return None
+    a, b = _GRID[list(cell)]
+    return _bisected(parts, batch, choice, a, b, x, y)
 
 
 def _bisected(
-    parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], a: float, b: float, fa: float
+    parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], a: float, b: float, fa: float, fb: float
 ) -> float | None:
     """Regula falsi with bisection (Illinois): the root of the gap between two constants."""
-    fb = batch.tried(parts, choice, b) - batch.y
     for _ in range(_SOLVED):
         c = b - fb * (b - a) / (fb - fa) if fb != fa else 0.5 * (a + b)
         fc = batch.tried(parts, choice, c) - batch.y
@@ -220,8 +254,17 @@ def _near(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], 
     """The constant of another batch: the same, or the root that is nearest."""
     if batch.agrees(batch.tried(parts, choice, c)):
         return c
-    v = np.array([batch.tried(parts, choice, x) for x in _GRID])
-    return min(_roots(parts, batch, choice, v), key=lambda x: abs(x - c), default=None)
+    gap = _gaps(parts, batch, choice)
+    # From the cell that the constant lies in outwards: no root is nearer than its cell.
+    apart = [max(_GRID[k] - c, c - _GRID[m], 0.0) for k, m in _CELLS]
+    best = None
+    for n in np.argsort(apart, kind="stable"):
+        if best is not None and abs(best - c) <= apart[n]:
+            break
+        root = _root(parts, batch, choice, _CELLS[n], gap)
+        if root is not None and (best is None or abs(root - c) < abs(best - c)):
+            best = root
+    return best
 
 
 def _double(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float) -> Iterator[Replacement]:
