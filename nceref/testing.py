@@ -72,17 +72,22 @@ class Target:
 
 @dataclass(frozen=True)
 class Check:
-    """One case of the corpus, or with an empty `case` the run as a whole; called with a target, it asserts."""
+    """One case of the corpus, or with an empty `case` the run as a whole; called with a target, it asserts.
+
+    With `ranks` it is the whole run on so many ranks.
+    """
 
     case: str
     suite: str = "standard"
+    ranks: int = 0
 
     def __str__(self) -> str:
-        return self.case or "whole-run"
+        return self.case or (f"{self.ranks}-rank{'s' * (self.ranks > 1)}" if self.ranks else "whole-run")
 
     def __call__(self, target: Target) -> None:
         """Raise AssertionError unless the target passes."""
-        chosen = {"case": [self.case]} if self.case else {}
+        chosen: dict[str, Any] = {"case": [self.case]} if self.case else {}
+        chosen |= {"ranks": self.ranks} if self.ranks else {}
         report = verify(target.function, target.loss, **{"suite": self.suite, **target.options, **chosen})
         # A single case may not see every wrong answer of the self-test; all of them together must, in the whole run.
         failing = (DIFFERS, BROKEN_CHECKER, TARGET_FAILED) if self.case else tuple(range(1, 7))
@@ -90,19 +95,24 @@ class Check:
             raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message
 
 
-def checks(target: Target, suite: str = "standard") -> Iterator[Check]:
+def checks(target: Target, suite: str = "standard", ranks: Iterable[int] = ()) -> Iterator[Check]:
     """Every check of a target: one for each case that the reference has an answer for, and one for the whole run.
 
     Parameters
     ----------
     target : Target
     suite : {"quick", "standard", "full"}
+    ranks : iterable of int
+        Numbers of ranks: there is one check for each, and no other.
 
     Yields
     ------
     Check
         In the order of the corpus; the whole run comes last.
     """
+    if numbers := tuple(ranks):
+        yield from (Check("", suite, count) for count in numbers)
+        return
     given: Any = target
     if not isinstance(given, Target):
         msg = f"`target` must be a Target, got {shown(given)}"
@@ -118,6 +128,7 @@ def parametrize_with_checks(
     targets: Iterable[Target | tuple[Any, str]],
     *,
     suite: str = "standard",
+    ranks: Iterable[int] = (),
     expected_failures: Mapping[str, str] | None = None,
 ) -> Callable[[Any], Any]:
     """Decorate a test with one parameter set for every target and check.
@@ -130,6 +141,8 @@ def parametrize_with_checks(
         What is checked.
     suite : {"standard", "quick", "full"}
         How many cases.
+    ranks : iterable of int
+        Such as ``(1, 2, 3)``: one check for each number of ranks, which runs so many processes.
     expected_failures : mapping, optional
         Check id, such as ``my_loss-designed-0.3``, to the reason why it fails; strict: an unexpected pass fails.
 
@@ -147,10 +160,10 @@ def parametrize_with_checks(
 
     expected: Any = {} if expected_failures is None else expected_failures
     _check_mapping("expected_failures", expected)
-    reasons = dict(expected)
+    reasons, on_ranks = dict(expected), tuple(ranks)
     parameters = []
     for target in map(_target, converted("targets", targets, tuple, targets)):
-        for check in checks(target, suite):
+        for check in checks(target, suite, on_ranks):
             name = f"{target}-{check}"
             # What is left over at the end names no check.
             reason = reasons.pop(name, None)

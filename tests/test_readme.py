@@ -26,7 +26,16 @@ PAGES = [
     README,
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("verify", "library", "claims", "reliability", "training", "own-loss", "beyond-one-machine")
+        for name in (
+            "verify",
+            "library",
+            "claims",
+            "reliability",
+            "training",
+            "own-loss",
+            "beyond-one-machine",
+            "ranks",
+        )
     ),
 ]
 TEXT = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}

@@ -39,6 +39,11 @@ def test_ids_are_readable():
     assert ids[-1] == "info_nce-whole-run"
 
 
+def test_a_check_for_each_number_of_ranks():
+    mark = parametrize_with_checks([(plain.info_nce, "info_nce")], ranks=(1, 2)).mark
+    assert [parameter.id for parameter in mark.args[1]] == ["info_nce-1-rank", "info_nce-2-ranks"]
+
+
 def test_an_expected_failure_that_names_no_check_is_an_error():
     with pytest.raises(InputError, match="'right-nothing'"):
         parametrize_with_checks([RIGHT], suite="quick", expected_failures={"right-nothing": "gone"})

@@ -24,11 +24,15 @@ from nceref.verification.self_test import SelfTestTrial, run_self_test
 
 @dataclass(frozen=True)
 class RunSetup:
-    """What one run is: its format, its ranks if there are any, and its name in ids of results."""
+    """What one run is: its format, its ranks if there are any, and its name in ids of results.
+
+    That of one rank beside those of several is `brief`: only small cases are looked at.
+    """
 
     dtype: str
     label: str
     contract: Contract | None = None
+    brief: bool = False
 
     @property
     def words(self) -> str:
@@ -46,11 +50,6 @@ class RunSetup:
         """Whether there are several ranks."""
         return self.contract is not None and self.contract.world_size > 1
 
-    @property
-    def alone(self) -> bool:
-        """Whether the run is that of one rank beside those of several."""
-        return self.contract is not None and self.contract.world_size == 1
-
 
 def setups_of(request: Request) -> tuple[RunSetup, ...]:
     """The runs of a request, in order.
@@ -65,9 +64,14 @@ def setups_of(request: Request) -> tuple[RunSetup, ...]:
     """
     if not request.contracts:
         return tuple(RunSetup(dtype, dtype) for dtype in request.dtypes)
-    several = len(request.dtypes) > 1
+    several, most = len(request.dtypes) > 1, max(contract.world_size for contract in request.contracts)
     return tuple(
-        RunSetup(dtype, f"{dtype}-{contract.label}" if several else contract.label, contract)
+        RunSetup(
+            dtype,
+            f"{dtype}-{contract.label}" if several else contract.label,
+            contract,
+            brief=contract.world_size == 1 < most,
+        )
         for dtype in request.dtypes
         for contract in request.contracts
     )
@@ -211,7 +215,7 @@ def probes_of(
     probes = corpus(
         request.loss,
         request.settings,
-        suite="quick" if setup.alone else request.suite,
+        suite="quick" if setup.brief else request.suite,
         dtype=dtype,
         seed=request.seed,
         reduction=request.reduction,
@@ -224,15 +228,15 @@ def probes_of(
         own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
         how = (dtype, request.reduction, request.algorithm)
         probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
-    chosen = selected((p.id for p in probes), () if setup.alone else request.cases)
+    chosen = selected((p.id for p in probes), () if setup.brief else request.cases)
     wanted = (p for p in probes if p.id in chosen and (contract is None or _shared(p, setup)))
     return tuple(intended(p, request.intended) for p in wanted)
 
 
 def _shared(probe: Probe, setup: RunSetup) -> bool:
-    """Whether a case is one of a run on ranks: alone, only small ones are looked at."""
+    """Whether a case is one of a run on ranks."""
     assert setup.contract is not None
-    return setup.contract.fits(probe) and not (setup.alone and probe.is_large)
+    return setup.contract.fits(probe) and not (setup.brief and probe.is_large)
 
 
 def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:

@@ -1,10 +1,12 @@
 """Targets of PyTorch on ranks, a process each: right ones, and what fails on a single rank."""
 
+import importlib
 from pathlib import Path
 
 import pytest
 
 import nceref
+from nceref.testing import Check, Target
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -33,6 +35,15 @@ def test_a_right_loss_conforms(name, options):
     assert report.ok, str(report)
     assert report.verdict == "conforms"
     assert {r.id.partition("/")[0] for r in report.results} == set(report.environment["ranks"].split(", ")) or options
+
+
+def test_a_check_runs_on_its_number_of_ranks(monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parent)
+    programs = importlib.import_module("programs")
+    for ranks in (1, 2):
+        Check("", "quick", ranks)(Target(programs.right, "clip"))
+    with pytest.raises(AssertionError, match="gradient-divided-by-ranks"):
+        Check("", "quick", 2)(Target(programs.without_gradient, "clip"))
 
 
 @pytest.mark.parametrize(
