@@ -13,6 +13,7 @@ from nceref.spec import Scalar
 from nceref.verification.dense.temperatures import temperature
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import Option
+from nceref.verification.roots import roots
 from nceref.verification.simple_numbers import candidates
 
 DECADES = 3.0
@@ -150,19 +151,5 @@ def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any)
     def off(x: float) -> float:
         return float(analysis.value((option(float(x)),))[0]) - target
 
-    signs = [off(x) for x in grid]
-    if signs.count(0.0) > 2:
-        return []
-    between = [(low, high) for low, high, a, b in zip(grid, grid[1:], signs, signs[1:], strict=False) if a * b <= 0]
-    roots = (_bisected(off, float(low), float(high)) for low, high in between)
-    return [root for root in roots if abs(off(root)) <= 4 * room]
-
-
-def _bisected(f: Callable[[float], float], low: float, high: float) -> float:
-    at_low = f(low)
-    # 48 halvings leave 4e-15 of a gap of the grid.
-    for _ in range(48):
-        middle = (low + high) / 2
-        here = f(middle)
-        low, high, at_low = (middle, high, here) if here * at_low > 0 else (low, middle, at_low)
-    return (low + high) / 2
+    gaps = [off(x) for x in grid]
+    return [] if gaps.count(0.0) > 2 else list(roots(off, grid, gaps, 4 * room))

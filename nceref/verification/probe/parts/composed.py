@@ -1,6 +1,5 @@
 """The formula of a target as the reference with some of its parts done otherwise."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from nceref.spec import Loss
 from nceref.verification.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
 from nceref.verification.probe.parts.formula import Composition, lines
 from nceref.verification.probe.parts.layouts import parts, works
-from nceref.verification.probe.parts.search import TargetCall, explained
+from nceref.verification.probe.parts.search import TargetCall, effort, explained
 from nceref.verification.probe.parts.work import LossPart
 from nceref.verification.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
 from nceref.verification.probe.sheet import Sheet, sheet_or_inputs
@@ -40,8 +39,8 @@ TRAINED = (
 )
 """With rows that belong together near each other, at a temperature that is not warm."""
 COOL = 0.15
-SECONDS, SECONDS_OF_LARGE = 8.0, 2.0
-"""Of the processor, for all searches for one target; on larger cases, which take much longer to call."""
+EFFORT, EFFORT_OF_LARGE = 300_000.0, 60_000.0
+"""Evaluations of a part for all searches for one target (see `TargetCall`); on larger cases, where most are right."""
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
 how many variants of the loss."""
@@ -67,10 +66,9 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
     lines : tuple
         The target's formula, the reference's, and what differs.
     """
-    searched, begin = 0, time.process_time()
+    searched = 0
     usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)
-    for sizes, seconds in ((usual, SECONDS), (large, SECONDS_OF_LARGE)):
-        end = (begin if sizes is usual else time.process_time()) + seconds
+    for sizes, left in ((usual, EFFORT), (large, EFFORT_OF_LARGE)):
         for given in _variants(loss, settings):
             try:
                 made, batches = _batches(calls, loss, given, sizes)
@@ -79,10 +77,11 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
             # What no case shows is looked for on larger ones.
             if made is None or not _departs(made, batches[0]):
                 continue
-            for number, choice in enumerate(explained(made, batches, end)):
+            for number, choice in enumerate(explained(made, batches, left)):
                 yield Composition(calls.reduction, choice), given, lines(made, choice)
                 if number + 1 >= _CHOICES:
                     break
+            left -= effort(batches)
             searched += 1
             if searched == _SEARCHES:
                 return

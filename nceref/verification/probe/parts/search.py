@@ -1,9 +1,8 @@
 """Which ways of doing the parts of a loss predict what a target gives: one other way, or two."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -11,18 +10,16 @@ import numpy as np
 
 from nceref.verification.probe.expressions import Expression, expression_of, has_expression, value_of
 from nceref.verification.probe.parts.work import INTEGER, REAL, LossPart, PartWay, Work, joined
+from nceref.verification.roots import roots
 
 _INTEGERS = tuple(range(1, 11))
 _LARGE = (16, 32, 64, 128)
-_SOLVED = 60
-"""Steps of the search for a constant."""
-_GRID = np.sort(
-    [s * x for x in (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3) for s in (1, -1)]
-)
-_CELLS = tuple(pairwise(range(len(_GRID))))
+_SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3)
+_GRID = sorted(float(s * x) for x in _SHARES for s in (1, -1))
 _ENOUGH = 4
-"""Batches after which it is asked whether there is an expression at all."""
-Gap = Callable[[int], float]
+"""Calls from which on it is known whether a constant is any expression."""
+_ENTRIES = 2000
+"""Pairs of rows whose numbers take as long as what every evaluation of a part takes."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +32,16 @@ class Replacement:
 
 @dataclass(eq=False)
 class TargetCall:
-    """One call: what the parts work on, what the target gave, and sizes and scalars by letter."""
+    """One call: what the parts work on, what the target gave, and sizes and scalars by letter.
+
+    `effort` counts the evaluations of parts, each as one, and more for large batches.
+    """
 
     works: Sequence[Work]
     y: float
     room: float
     symbols: Mapping[str, float]
+    effort: float = 0.0
     _kept: dict[tuple[tuple[int, int], ...], list[Sequence[Work]]] = field(default_factory=dict)
 
     def value(self, parts: Sequence[LossPart], choice: Mapping[int, int], c: float = 1.0, keep: bool = False) -> float:
@@ -52,6 +53,7 @@ class TargetCall:
             if len(choice) > 1 and (first,) in self._kept:
                 stages, at = self._kept[(first,)], sorted(choice)[1]
         works, out = stages[at], [*stages[: at + 1]]
+        self.effort += (len(parts) - at) * sum(1 + w.own.size / _ENTRIES for w in works)
         for k in range(at, len(parts)):
             if parts[k].joined and len(works) > 1:
                 works = [joined(works)]
@@ -95,7 +97,12 @@ class TargetCall:
         return abs(v - self.y) <= self.room
 
 
-def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float) -> Iterator[Replacement]:
+def effort(batches: Sequence[TargetCall]) -> float:
+    """What was spent on some calls, in evaluations of a part."""
+    return sum(b.effort for b in batches)
+
+
+def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Choices that predict all batches, those with the fewest changes first.
 
     Parameters
@@ -103,16 +110,16 @@ def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: flo
     parts : sequence of LossPart
     batches : sequence of TargetCall
         At least four for a constant to be recognized.
-    end : float
-        Of the processor's time, after which no more are tried.
+    most : float
+        Effort after which no more are tried. It is a count: seconds would make what is found depend on the machine.
     """
     with np.errstate(all="ignore"):
         for b in batches:
             b.tried(parts, {}, keep=True)
         yield from _single(parts, batches)
         yield from _switched(parts, batches)
-        yield from _constants(parts, batches, end)
-        yield from _double(parts, batches, end)
+        yield from _constants(parts, batches, most)
+        yield from _double(parts, batches, most)
 
 
 def _single(parts: Sequence[LossPart], batches: Sequence[TargetCall]) -> Iterator[Replacement]:
@@ -160,11 +167,11 @@ def _number(c: float) -> Expression:
     return (Product(c),)
 
 
-def _constants(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float) -> Iterator[Replacement]:
+def _constants(parts: Sequence[LossPart], batches: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """One other way with a constant that is solved for."""
     for k, part in reversed(list(enumerate(parts))):
         for n, way in part.alone:
-            if way.constant == REAL and time.process_time() < end:
+            if way.constant == REAL and effort(batches) < most:
                 yield from _solved(parts, batches, {k: n})
                 # A sum for a mean often stands beside another row loss.
                 if k == len(parts) - 2:
@@ -172,28 +179,22 @@ def _constants(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: fl
 
 
 def _solved(parts: Sequence[LossPart], batches: Sequence[TargetCall], choice: dict[int, int]) -> Iterator[Replacement]:
-    for c in _roots(parts, batches[0], choice):
-        numbers = _numbers(parts, batches, choice, c)
-        if len(numbers) < len(batches):
-            continue
-        expression = expression_of(numbers, _off(numbers), [b.symbols for b in batches])
-        if expression and _holds(parts, batches, choice, expression):
-            yield Replacement(tuple(sorted(choice.items())), expression)
-            return
-
-
-def _numbers(parts: Sequence[LossPart], batches: Sequence[TargetCall], choice: dict[int, int], c: float) -> list[float]:
-    """The constant of each batch; of fewer where one has none, or where the first ones follow no expression."""
-    numbers = [c]
-    for b in batches[1:]:
-        if (x := _near(parts, b, choice, c)) is None:
-            break
-        numbers.append(x)
-        if len(numbers) == _ENOUGH and not has_expression(
-            numbers, _off(numbers), [b.symbols for b in batches[:_ENOUGH]]
-        ):
-            break
-    return numbers
+    solvers = [_Solver(parts, b, choice) for b in batches]
+    where = [b.symbols for b in batches]
+    for c in solvers[0].roots():
+        numbers = [c]
+        for solver in solvers[1:]:
+            if (near := solver.nearest(c)) is None:
+                break
+            numbers.append(near)
+            # What is no expression at some calls is none at all of them.
+            if len(numbers) == _ENOUGH and not has_expression(numbers, _off(numbers), where[:_ENOUGH]):
+                break
+        else:
+            expression = expression_of(numbers, _off(numbers), where)
+            if expression and _holds(parts, batches, choice, expression):
+                yield Replacement(tuple(sorted(choice.items())), expression)
+                return
 
 
 def _off(numbers: Sequence[float]) -> list[float]:
@@ -206,68 +207,34 @@ def _holds(
     return all(b.agrees(b.tried(parts, choice, value_of(expression, b.symbols))) for b in batches)
 
 
-def _roots(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int]) -> Iterator[float]:
-    """Constants between neighbors of the grid at which the value is the target's."""
-    gap = _gaps(parts, batch, choice)
-    for cell in _CELLS:
-        root = _root(parts, batch, choice, cell, gap)
-        if root is not None:
-            yield root
+class _Solver:
+    """The constant of a way with which the value of one call is the target's."""
+
+    def __init__(self, parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int]) -> None:
+        self.room = batch.room
+        # The grid is the same for every constant of the first call.
+        self.gap = lru_cache(None)(lambda c: batch.tried(parts, choice, c) - batch.y)
+
+    def roots(self, start: int = 0, stop: int | None = None) -> Iterator[float]:
+        """Those between points of the grid."""
+        grid = _GRID[start:stop]
+        return roots(self.gap, grid, [self.gap(x) for x in grid], self.room)
+
+    def nearest(self, c: float) -> float | None:
+        """The same constant, or the root that is nearest."""
+        if abs(self.gap(c)) <= self.room:
+            return c
+        best = None
+        # Most are near, and few points of the grid are asked then.
+        for far, k in sorted((max(low - c, c - high, 0.0), k) for k, (low, high) in enumerate(pairwise(_GRID))):
+            if best is not None and far > abs(best - c):
+                break
+            for root in self.roots(k, k + 2):
+                best = root if best is None or abs(root - c) < abs(best - c) else best
+        return best
 
 
-def _gaps(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int]) -> Gap:
-    """How far the value is from the target's, by the number of the constant on the grid."""
-    return cache(lambda k: batch.tried(parts, choice, float(_GRID[k])) - batch.y)
-
-
-def _root(
-    parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], cell: tuple[int, int], gap: Gap
-) -> float | None:
-    """The constant between two neighbors of the grid, whose gaps are asked by their numbers."""
-    x, y = map(gap, cell)
-    if not (np.isfinite(x) and np.isfinite(y) and x * y <= 0 and x != y):
-        return None
-    a, b = _GRID[list(cell)]
-    return _bisected(parts, batch, choice, a, b, x, y)
-
-
-def _bisected(
-    parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], a: float, b: float, fa: float, fb: float
-) -> float | None:
-    """Regula falsi with bisection (Illinois): the root of the gap between two constants."""
-    for _ in range(_SOLVED):
-        c = b - fb * (b - a) / (fb - fa) if fb != fa else 0.5 * (a + b)
-        fc = batch.tried(parts, choice, c) - batch.y
-        if not np.isfinite(fc):
-            return None
-        if abs(fc) <= 0.02 * batch.room or abs(b - a) <= 1e-15 * abs(b):
-            return float(c) if abs(fc) <= batch.room else None
-        if fc * fb < 0:
-            a, fa = b, fb
-        else:
-            fa *= 0.5
-        b, fb = c, fc
-    return None
-
-
-def _near(parts: Sequence[LossPart], batch: TargetCall, choice: dict[int, int], c: float) -> float | None:
-    """The constant of another batch: the same, or the root that is nearest."""
-    if batch.agrees(batch.tried(parts, choice, c)):
-        return c
-    gap = _gaps(parts, batch, choice)
-    # From the cell that the constant lies in outwards: no root is nearer than its cell.
-    apart = [max(_GRID[k] - c, c - _GRID[m], 0.0) for k, m in _CELLS]
-    best = None
-    for n in np.argsort(apart, kind="stable"):
-        if best is not None and abs(best - c) <= apart[n]:
-            break
-        root = _root(parts, batch, choice, _CELLS[n], gap)
-        if root is not None and (best is None or abs(root - c) < abs(best - c)):
-            best = root
-    return best
-
-
-def _double(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float) -> Iterator[Replacement]:
+def _double(parts: Sequence[LossPart], batches: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Two parts done otherwise, neither with a constant."""
     first, *rest = batches
     # Later parts cost least.
@@ -275,7 +242,7 @@ def _double(parts: Sequence[LossPart], batches: Sequence[TargetCall], end: float
         for n, way in part.alone:
             if n == 0 or way.constant or not way.plain:
                 continue
-            if time.process_time() > end:
+            if effort(batches) > most:
                 return
             first.tried(parts, {k: n}, keep=True)
             for choice in _beside(parts, k, n):
