@@ -188,7 +188,7 @@ def _forms(arrays: list[str]) -> Iterator[list[str]]:
     if len(arrays) >= 2:
         pair, more = ", ".join(arrays[:2]), arrays[2:]
         # A function of another framework fails on its arrays, or is not there.
-        for one in ("torch.cat([{}])", "np.concatenate([{}])", "torch.stack([{}], 1)", "np.stack([{}], 1)", "[{}]"):
+        for one in ("np.concatenate([{}])", "torch.cat([{}])", "np.stack([{}], 1)", "torch.stack([{}], 1)", "[{}]"):
             yield [one.format(pair), *more]
     if arrays:
         yield [f"{arrays[0]}[:, None]", *arrays[1:]]

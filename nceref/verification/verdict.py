@@ -10,6 +10,7 @@ from nceref.spec import Array
 from nceref.verification import report as codes
 from nceref.verification.records import Result
 from nceref.verification.request import Request
+from nceref.verification.targets.frameworks import PAIR
 
 LEAST = 3
 """Cases that must be judged before a verdict means anything, unless the caller chose them."""
@@ -67,7 +68,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
         (not judged_grads or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
-         lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}{beside}"),
+         lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}"
+         f"{_no_pair(results)}{beside}"),
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
@@ -140,6 +142,11 @@ def _arrays(request: Request) -> frozenset[str]:
 
 def _wanted(request: Request, ungraded: Sequence[str]) -> str:
     return f" of {', '.join(ungraded)}, which --require-grad demands" if request.require_grad and ungraded else ""
+
+
+def _no_pair(results: Sequence[Result]) -> str:
+    """What a target returned instead of the pair from which gradients are read."""
+    return next((f"; {r.why}" for r in results if r.quantity.startswith("grad.") and PAIR in r.why), "")
 
 
 def _only_size(runs: Sequence[Any]) -> str:

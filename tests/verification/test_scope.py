@@ -37,7 +37,17 @@ def test_what_the_reference_refuses_is_run_and_reported_without_a_verdict():
     for target, does in ((graded, "there the target returns NaN"), (refusing, "there the target raises InputError")):
         report = verify(target, loss="nt_xent", suite="quick")
         assert report.ok
-        assert next(does in r.why for r in report.results if r.case == "zero-0.3")
+        assert next(does in r["why"] for r in json.loads(report.to_json())["results"] if r["case"] == "zero-0.3")
+
+
+def test_gradients_in_another_form_than_a_pair_are_said_to_be_unread():
+    def loose(z1, z2, temperature):
+        value, grads = NT_XENT.value_and_grad(z1, z2, temperature=float(temperature))
+        return np.float64(value), grads["z1"], grads["z2"]
+
+    report = verify(loose, loss="nt_xent", suite="quick")
+    pair = "returns 3 values; gradients are read from a pair (value, {input: gradient})"
+    assert (report.verdict, pair in report.reason) == ("value-only", True), report.reason
 
 
 def jittery():

@@ -80,7 +80,7 @@ class Severity:
             if lost
             else ""
         )
-        where = f" at temperature {_range(self.temperatures, '{:.2g}')}" if self.temperatures else ""
+        where = f" at temperature {_range(self.temperatures, 2)}" if self.temperatures else ""
         parts = [self._value(), *self._gradient(), *self._along(), *self._rest()]
         return f"{lead}on {counted(self.calls, 'input')}{where} {'; '.join(parts)}"
 
@@ -102,13 +102,13 @@ class Severity:
         elif self.angle[1] <= _PARALLEL:
             same = self.length[1] <= self.length[0] * 1.001
             change = "only the learning rate changes" if same else "its length depends on the input"
-            yield f"the gradient has the right direction and {_range(self.length, '{:.3g}')} times the length: {change}"
+            yield f"the gradient has the right direction and {_range(self.length, 3)} times the length: {change}"
         elif self.angle[0] >= 180 - _PARALLEL:
-            yield f"the gradient points the other way, with {_range(self.length, '{:.3g}')} times the length"
+            yield f"the gradient points the other way, with {_range(self.length, 3)} times the length"
         else:
             yield (
-                f"the gradient is {_range(self.angle, '{:.2g}')} degrees off the right direction, with"
-                f" {_range(self.length, '{:.2g}')} times the length"
+                f"the gradient is {_range(self.angle, 2)} degrees off the right direction, with"
+                f" {_range(self.length, 2)} times the length"
             )
 
     def _along(self) -> Iterator[str]:
@@ -130,7 +130,12 @@ class Severity:
 
 
 def _share(x: float) -> str:
-    return f"{x:.2g}" if x < _UNSEEN else f"{100 * x:.2g} %" if x < 1 else f"{100 * x:,.0f} %"
+    return f"{x:.2g}" if x < _UNSEEN else f"{_digits(100 * x, 2)} %"
+
+
+def _digits(x: float, most: int) -> str:
+    """So many digits, and never an exponent for a number that people write out."""
+    return f"{x:,.0f}" if 10 ** (most - 1) <= x < 1e6 else f"{x:.{most}g}"
 
 
 def _shares(ends: tuple[float, float]) -> str:
@@ -138,10 +143,10 @@ def _shares(ends: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}" if ends[0] > 1e-9 else f"up to {high}"
 
 
-def _range(ends: tuple[float, float] | None, form: str) -> str:
+def _range(ends: tuple[float, float] | None, most: int) -> str:
     if ends is None:
         return ""
-    low, high = (form.format(end) for end in ends)
+    low, high = (_digits(end, most) for end in ends)
     return low if low == high else f"{low} to {high}"
 
 

@@ -22,6 +22,8 @@ from nceref.verification.targets.target import Program, ResolvedTarget
 Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
+PAIR = "(value, {input: gradient})"
+"""How a NumPy target hands its gradients over."""
 ROWS = "choose rows with --set reduction=none"
 """What is said to a target that returns rows."""
 

@@ -9,6 +9,7 @@ from nceref.errors import InputError
 from nceref.output.text import class_name, shown
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
+    PAIR,
     Answer,
     CallRequest,
     Reply,
@@ -43,7 +44,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
-    why = "the target returns no gradients" if not grads_by_input else "the target returns no gradient of it"
+    why = "the target returns no gradient of it" if grads_by_input else _without_gradients(returned)
     changed = (n for n, x in kept.items() if isinstance(x, np.ndarray) and not np.array_equal(x, handed[n]))
     return Answer(
         value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
@@ -51,6 +52,12 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
         dict.fromkeys(missing, why),
         modified(changed),
     )
+
+
+def _without_gradients(returned: Any) -> str:
+    if isinstance(returned, tuple) and len(returned) > 2:
+        return f"the target returns {len(returned)} values; gradients are read from a pair {PAIR}"
+    return "the target returns no gradients"
 
 
 def _native(request: CallRequest) -> dict[str, Any]:

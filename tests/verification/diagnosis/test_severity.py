@@ -29,6 +29,7 @@ def moved_keys(queries, keys, temperature):
     [
         (lambda queries, keys, temperature: 3 * right(queries, keys, temperature),
          "the gradient has the right direction and 3 times the length: only the learning rate changes", "optimum"),
+        (lambda queries, keys, temperature: 1.997 * right(queries, keys, temperature), "value is off by 100 %", "e+"),
         (lambda queries, keys, temperature: -right(queries, keys, temperature), "points the other way", "rate"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) + 1,
          "the gradient is right, so that training is the same", "degrees"),
@@ -39,7 +40,7 @@ def moved_keys(queries, keys, temperature):
         (moved_keys, "the optimum moves", "stationary"),
         (lambda queries, keys, temperature: right(queries, real(keys), temperature), "is a stationary point", "moves"),
     ],
-    ids=["factor", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached"],
+    ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached"],
 )  # fmt: skip
 def test_the_effect_on_training(target, words, missing):
     sentence = of(target).sentence
