@@ -148,6 +148,8 @@ class RanksRunner:
     def _failure(self, outcomes: Sequence[Outcome]) -> Outcome:
         """What the ranks have failed with; where they did not fail alike, they begin anew."""
         if all(outcome.sentence == outcomes[0].sentence and outcome.trouble == "raises" for outcome in outcomes):
+            # What was sent before, and nobody has received, would reach the next case.
+            self._joined = 0
             return replace(outcomes[0], ranks=tuple(outcomes))
         trouble, sentence = _worst(outcomes)
         failure = Outcome(trouble=trouble, sentence=sentence, ranks=tuple(outcomes))
