@@ -580,6 +580,8 @@ _LISTED = (
                threads=("mlfoundations/open_clip#616",)),
     Convention("scalar-not-synchronized", "ranks-scalar", "another factor or share in the gradient of a scalar",
                "Let every rank leave the gradient of its own part of the loss, with the factor of the rows' gradient."),
+    Convention("mix-depends-on-ranks", "ranks-scalar", "another weight of a loss that is added",
+               "Give both losses the same contract: what one gathers or multiplies, the other must too."),
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),

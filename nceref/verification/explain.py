@@ -9,6 +9,7 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
 from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.mix import mix_diagnoses
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
 from nceref.verification.target_run import TargetRun, observed, probes_of, run_target
@@ -85,8 +86,8 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     """What the difference is; beside intended conventions, from the reference without them."""
     from nceref.verification.diagnosis.diagnose import diagnose
 
-    if modes := mode_diagnoses(failing.results):
-        return modes
+    if alone := mode_diagnoses(failing.results) or mix_diagnoses(failing.results):
+        return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
         return diagnose(failing.observations, identities, calls)

@@ -26,7 +26,7 @@ from nceref.verification.parametrization import candidates, described, parse_par
 from nceref.verification.peers import peer
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
-from nceref.verification.ranks.options import contracts, importable
+from nceref.verification.ranks.options import added, contracts, importable
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
 
@@ -57,6 +57,8 @@ class Request:
         Inputs whose parameters are left alone, with their paths.
     contracts : tuple of Contract
         The runs on ranks; empty for one without.
+    added : (str, float) or None
+        A second target, that is added to the first on ranks, and its weight.
     """
 
     thing: Any
@@ -87,6 +89,7 @@ class Request:
     resizing: Resizing = NO_RESIZING
     inputs: Mapping[str, Any] = field(default_factory=dict)
     contracts: tuple[Contract, ...] = ()
+    added: tuple[str, float] | None = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -149,7 +152,8 @@ def parse_request(
         # What the batch has, the designed cases have as well: the target takes it.
         arrays = {p.name for p in declaration.parameters if isinstance(p, Array | Labels) and not p.required}
         checked = {**{name: ... for name in own["inputs"] if name in arrays}, **checked}
-    ways = {"cases": cases, "contracts": on_ranks, **own}
+    second = None if options.get("added") is None else added(options["added"])
+    ways = {"cases": cases, "contracts": on_ranks, "added": second, **own}
     return Request(thing, name, declaration, checked, intended, reduction, dtypes, **ways)
 
 

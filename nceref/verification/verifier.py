@@ -97,6 +97,9 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Shares of the rows, one a rank, such as ``(3, 1)``; default: equal ones.
     duplicate : bool
         Whether rows are repeated until all ranks have equally many, as samplers do.
+    added : str or (target, float), optional
+        A second target of the same inputs and its weight, ``file.py:name:0.5``, that is added to the first: whether
+        their mix depends on the number of ranks.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
@@ -158,6 +161,7 @@ def verify_with(
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
         with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
             runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
+            runs = _mixed(request, run, runs) if request.added else runs
             report = _report(request, run, runs, measure)
     except SignatureError as error:
         words = adapted(request, runner_of, probes_of, child) if measure else ""
@@ -169,6 +173,23 @@ def verify_with(
         words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
         return replace(report, reason=f"{report.reason}{words}")
     return report
+
+
+def _mixed(request: Request, run: Any, runs: Sequence[TargetRun]) -> list[TargetRun]:
+    """The runs with the results of a second target that is added to the first."""
+    from nceref.verification.ranks.mix import check_mix
+
+    assert request.added is not None
+    text, weight = request.added
+    out = list(runs)
+    with runner_of(replace(request, thing=text, name=text, call="", init={}, framework="", param={})) as second:
+        for place, each in enumerate(runs):
+            if each.setup.several and each.setup.contract is not None:
+                probes = [o.probe for o in each.observations]
+                both = (request.name, run), (text, second)
+                mix = check_mix(each.label, each.setup.contract, probes, both, weight)
+                out[place] = replace(each, results=(*each.results, *mix))
+    return out
 
 
 def _error(request: Request, code: int, reason: str) -> Report:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.verification.ranks.contract import SYNCS, VALUES, Contract
 
-OPTIONS = ("ranks", "sync", "value", "shards", "duplicate")
+OPTIONS = ("ranks", "sync", "value", "shards", "duplicate", "added")
 MOST = 64
 """Ranks: each is a process on this machine."""
 
@@ -54,6 +55,31 @@ def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
         raise InputError(msg)
     runs = (Contract(size, value, sync, shards, duplicate) for size in sizes)
     return tuple(dict.fromkeys((Contract(1, value, sync), *runs)))
+
+
+def added(given: Any) -> tuple[str, float]:
+    """A target that is added to the first, and its weight.
+
+    Parameters
+    ----------
+    given : str or (target, float)
+        As text, ``file.py:name:0.5``.
+
+    Raises
+    ------
+    InputError
+        If there is no weight.
+    """
+    try:
+        target, weight = given.rsplit(":", 1) if isinstance(given, str) else given
+        number = float(weight)
+    except (TypeError, ValueError):
+        msg = f"`added` must be a target and its weight, such as file.py:name:0.5, got {shown(given)}"
+        raise InputError(msg) from None
+    if not math.isfinite(number) or number == 0:
+        msg = f"`added` must have a weight that is finite and not 0, got {shown(weight)}"
+        raise InputError(msg)
+    return target if isinstance(target, str) else importable(target), number
 
 
 def _integers(name: str, given: Any, example: str) -> tuple[int, ...]:

@@ -76,6 +76,8 @@ def test_what_one_rank_does_differently_names_it(value, answers, remark):
         ({"ranks": "two"}, "got 'two'"),
         ({"sync": "sum"}, "`sync` is about ranks, but `ranks` is not given"),
         ({"ranks": 2, "value": "max"}, "`value` must be one of"),
+        ({"ranks": 2, "added": "loss.py:g"}, "`added` must be a target and its weight"),
+        ({"ranks": 2, "added": ("loss.py:g", 0)}, "finite and not 0"),
         ({"ranks": 3, "shards": "3,1"}, "`shards` must have a share for each rank"),
         ({"ranks": 2, "shards": "3,1", "duplicate": True}, "exclude each other"),
     ],

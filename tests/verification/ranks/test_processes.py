@@ -46,6 +46,15 @@ def test_a_check_runs_on_its_number_of_ranks(monkeypatch):
         Check("", "quick", 2)(Target(programs.without_gradient, "clip"))
 
 
+@pytest.mark.parametrize(("other", "verdict"), [("right", "conforms"), ("without_gradient", "differs")])
+def test_the_mix_of_two_losses(other, verdict):
+    report = verified("right", added=f"{HERE}:{other}:0.5")
+    assert report.verdict == verdict
+    if verdict == "differs":
+        assert report.diagnosis[0].id == "mix-depends-on-ranks"
+        assert "1/2 times: the weight 0.5 counts as 1/4" in report.diagnosis[0].sentence
+
+
 @pytest.mark.parametrize(
     ("name", "named"),
     [
