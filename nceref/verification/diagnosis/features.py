@@ -125,7 +125,7 @@ def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str
     for words, has in FEATURES.items():
         if all(has(o.probe) for o in failing) and not any(has(o.probe) for o in others):
             return f", exactly those with {words}"
-    side = _one_side(failing, others) or _by_size(failing, others)
+    side = _one_side(failing, others) or _by_size(failing, others) or _by_zero(failing, others)
     if side:
         return f", {side}"
     # What others may have as well says least.
@@ -161,6 +161,16 @@ def _by_size(failing: Sequence[Observation], others: Sequence[Observation]) -> s
             return f"exactly those of {min(bad)} {unit} and more"
         if max(bad) < min(good):
             return f"exactly those of {max(bad)} {unit} and fewer"
+    return ""
+
+
+def _by_zero(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
+    """Whether another scalar is 0 on the ones and not on the others: ``those where margin is not 0``."""
+    for p in failing[0].probe.loss.parameters:
+        if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES:
+            bad, good = ({o.probe.inputs.get(p.name) == 0 for o in group} for group in (failing, others))
+            if bad != good and len(bad) == len(good) == 1:
+                return f"exactly those where {p.name} is {'' if True in bad else 'not '}0"
     return ""
 
 

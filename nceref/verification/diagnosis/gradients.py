@@ -388,7 +388,19 @@ def _finding(fit: GradientFit, judged: list[JudgedGradient]) -> GradientFinding 
         finding = pattern(fit, judged, failing)
         if finding is not None:
             return finding
-    return GradientFinding(WRONG, f"is wrong {_where(failing, judged)}{_example(fit, failing)}")
+    return GradientFinding(
+        WRONG, f"is wrong {_where(failing, judged)}{_right_rows(fit, failing)}{_example(fit, failing)}"
+    )
+
+
+def _right_rows(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
+    """The rows that are right on every failing case of several, where they have a name."""
+    parts = {
+        named_part(np.all(np.abs(one.got - fit.expected(one)) <= fit.allowed(one), axis=1), len(one.got))
+        for one in failing
+        if one.got.ndim == 2 and len(one.got) > 1
+    }
+    return f", and right in {parts.pop()} only" if len(parts) == 1 and "" not in parts else ""
 
 
 def _where(failing: Sequence[JudgedGradient], judged: Sequence[JudgedGradient]) -> str:

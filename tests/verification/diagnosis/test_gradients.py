@@ -39,6 +39,10 @@ def _but_last(x):
         ("nt_xent", "gradient-missing-rows", "in the last row", lambda p, g: {**g, "z1": _but_last(g["z1"])}),
         ("nt_xent", "gradient-radial-only", "along the rows", lambda p, g: {**g, "z1": g["z1"] + p.inputs["z1"]}),
         ("nt_xent", "value-right-gradient-wrong", "and off by", lambda p, g: {**g, "z1": np.roll(g["z1"], 1)}),
+        ("nt_xent", "value-right-gradient-wrong", "right in the last row only",
+         lambda p, g: {**g, "z1": g["z1"] + _but_last(np.cos(np.arange(g["z1"].size).reshape(g["z1"].shape)))}),
+        ("cross_entropy", "value-right-gradient-wrong", "exactly those where label_smoothing is not 0",
+         lambda p, g: {**g, "logits": g["logits"] + p.inputs["label_smoothing"] * np.cos(p.inputs["logits"])}),
     ],
 )  # fmt: skip
 def test_a_right_value_with_a_wrong_gradient_is_called_that(name, id, words, change):
