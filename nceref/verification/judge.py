@@ -10,6 +10,8 @@ from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.records import Observation, Outcome, Probe, Result, Status
 
+NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
+"""Troubles of a target that answers, but with no loss."""
 HARMLESS = frozenset({"prints", "replaces-numpy"})
 """Behavior that is reported, but is no failure."""
 
@@ -35,7 +37,10 @@ def judge(observation: Observation) -> list[Result]:
         )
         return [_result(probe, "value", "skip", f"the reference gives no number here: {probe.skip}{there}")]
     if outcome.trouble:
-        return [_result(probe, f"behavior.{outcome.trouble}", "error", outcome.sentence)]
+        # The others have answered: what one rank answers in their place is wrong.
+        one_of_several = outcome.ranks and outcome.trouble in NO_LOSS
+        status: Status = "fail" if one_of_several else "error"
+        return [_result(probe, f"behavior.{outcome.trouble}", status, outcome.sentence)]
     remarks = [
         _result(probe, f"behavior.{name}", "skip" if name in HARMLESS else "fail", why)
         for name, why in outcome.remarks.items()

@@ -43,9 +43,9 @@ def check_mix(
     chosen = [p for p in probes if not p.skip and p.grads and not p.is_large][:_CASES]
     answers = []
     for name, run in runs:
-        pair = [_answers(run, each, chosen) for each in (Contract(1), contract)]
-        answers.append((name, *pair))
-        if trouble := next((o.sentence for outcomes in pair for o in outcomes if o.trouble), ""):
+        alone, together = (_answers(run, each, chosen) for each in (Contract(1), contract))
+        answers.append((name, alone, together))
+        if trouble := next((o.sentence for o in (*alone, *together) if o.trouble), ""):
             yield _result(label, "value", "error", f"{name} {trouble}")
             return
     for what in ("value", "gradient"):
