@@ -128,8 +128,7 @@ def page_of(report: Report) -> Page:
     layout.print_training(page, report.training)
     if report.results:
         page.print()
-        runs = report.environment.get("ranks") or report.environment.get("dtype", "")
-        layout.print_results(page, report.results, str(runs).split(", "))
+        layout.print_results(page, report.results, _runs(report))
     layout.print_failures(page, report.results)
     layout.print_terms(page, report.terms)
     if report.verdict in ("conforms", "value-only"):
@@ -148,11 +147,20 @@ _COLORS = {
 }
 
 
+def _runs(report: Report) -> list[str]:
+    """What stands before the ids of the results of each run."""
+    if "ranks" not in report.environment:
+        return str(report.environment.get("dtype", "")).split(", ")
+    return list(dict.fromkeys(r.case.partition("/")[0] for r in report.results if "/" in r.case))
+
+
 def _circumstances(report: Report) -> Iterator[str]:
     about = report.environment
     yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
     if about.get("isolation"):
         yield f"isolated by {about['isolation']}"
+    if about.get("ranks"):
+        yield f"value={about['value']}, sync={about['sync']} over ranks"
     if about.get("suite"):
         yield f"suite {about['suite']}"
     yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())

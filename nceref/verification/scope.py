@@ -28,6 +28,8 @@ class Scope:
         Formats, and ways of calling other than plainly, see `nceref.verification.modes`.
     not_judged : tuple of str
         Inputs whose gradient was judged on no case.
+    ranks : tuple of int
+        Numbers of ranks; empty for one process.
     """
 
     cases: int = 0
@@ -35,12 +37,14 @@ class Scope:
     dtypes: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """The scope in words, a line or two."""
         ends = (f"{_span(*ends)} {name}" for name, ends in self.ranges.items() if name in _COUNTED)
         scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
-        yield f"looked at {counted(self.cases, 'case')}: {', '.join([*ends, *scalars, *self.dtypes])}"
+        ranks = [f"ranks {', '.join(map(str, self.ranks))}"] * bool(self.ranks)
+        yield f"looked at {counted(self.cases, 'case')}: {', '.join([*ends, *scalars, *self.dtypes, *ranks])}"
         ways = f"called plainly and {', '.join(self.modes)}" if self.modes else "called plainly"
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
         yield f"{ways}{rest}; beyond that nothing is said"
@@ -54,6 +58,7 @@ class Scope:
             "dtypes": list(self.dtypes),
             "modes": list(self.modes),
             "not_judged": list(self.not_judged),
+            **({"ranks": list(self.ranks)} if self.ranks else {}),
         }
 
 

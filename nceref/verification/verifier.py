@@ -235,7 +235,8 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
 
 def _scope(request: Request, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
     observations = [o for each in runs for o in each.observations]
-    return scope_of(observations, results, request.dtypes, graded(results)[1])
+    scope = scope_of(observations, results, request.dtypes, graded(results)[1])
+    return replace(scope, ranks=tuple(contract.world_size for contract in request.contracts))
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
