@@ -25,6 +25,7 @@ from nceref.verification.modes import MODES
 from nceref.verification.parametrization import candidates, described, parse_parametrization
 from nceref.verification.peers import peer
 from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.intended import check_gather
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.ranks.options import added, contracts, importable
 from nceref.verification.targets.aliases import match_input
@@ -140,6 +141,7 @@ def parse_request(
         thing = _on_ranks(thing, own, settings)
     declaration = _loss(loss, name)
     intended = intentions(declaration, settings)
+    check_gather(declaration, intended, on_ranks)
     own["param"] = _own_parameters(declaration, own.get("param", {}))
     rest = {key: value for key, value in settings.items() if key not in intended}
     reduction = rest.pop("reduction", "mean")

@@ -17,6 +17,7 @@ from nceref.verification.judge import judge
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
 from nceref.verification.ranks.contract import Contract
+from nceref.verification.ranks.intended import GATHER, intended_gather
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
@@ -230,7 +231,9 @@ def probes_of(
         probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
     chosen = selected((p.id for p in probes), () if setup.brief else request.cases)
     wanted = (p for p in probes if p.id in chosen and (contract is None or _shared(p, setup)))
-    return tuple(intended(p, request.intended) for p in wanted)
+    gather = request.intended.get(GATHER)
+    between = (p if contract is None or gather is None else intended_gather(p, contract, gather) for p in wanted)
+    return tuple(intended(p, request.intended) for p in between)
 
 
 def _shared(probe: Probe, setup: RunSetup) -> bool:

@@ -24,9 +24,10 @@ from nceref.verification.records import Observation, Outcome, Probe
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
 _SEEN = frozenset({
-    "gradient-factor", "arithmetic", "calling", "unknown", "scalar", "ranks", "ranks-value", "ranks-scalar", "gather",
+    "gradient-factor", "arithmetic", "calling", "unknown", "scalar", "ranks", "ranks-value", "ranks-scalar",
 })  # fmt: skip
 """Axes of what is seen of a target, which no loss is computed with."""
+_BETWEEN_RANKS = "gather"
 _CONSTANTS = frozenset({"outer-factor-constant", "offset-constant"})
 
 
@@ -66,6 +67,9 @@ def _must_apply(loss: Loss, text: str) -> None:
     id = text.partition("=")[0]
     axis = CONVENTIONS[id].axis
     hot = any(p.name in INVERSE_TEMPERATURES for p in loss.parameters)
+    # A run on ranks says which of these it can do.
+    if axis == _BETWEEN_RANKS:
+        return
     if axis in _SEEN:
         msg = f"`{axis}={id}` is what may be seen of a target; no loss is computed with it, so it cannot be intended"
     elif (axis in ("factor", "offset") and (hot or "temperature" not in id)) or id in form_of(loss).conventions:
@@ -126,6 +130,7 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     Probe
         Skipped where the conventions give no number.
     """
+    conventions = {axis: text for axis, text in conventions.items() if axis != _BETWEEN_RANKS}
     if probe.skip or not conventions:
         return probe
     # An analysis is of a target; the reference stands in for one.

@@ -62,7 +62,7 @@ def value_words(main: RankExplanation) -> str:
             f"a rank's value is {times}that of rows which stand rank by rank, with masks for one view after the other"
         )
     if "place" in kinds:
-        return f"a rank's value is {times}that in which {_places(main)}"
+        return f"a rank's value is {times}that with {_places(main)}"
     if main.contract.duplicate:
         return f"a rank's value is {times}that of the batch with its repeated rows"
     if fit.share == "own mean":
@@ -76,14 +76,15 @@ def value_words(main: RankExplanation) -> str:
     return f"the value is that with {beside}" if beside else "the value is right"
 
 
+_MASKS = {"both": "positives and self mask", "labels": "positives", "self": "self mask", "own": "self mask"}
+
+
 def _places(main: RankExplanation) -> str:
-    what = {"both": "positives and self mask", "labels": "positives", "self": "the self mask", "own": "the self mask"}
-    masks = main.value.readings[0].masks
-    tower = what[masks] if main.itself else "positives"
-    taken = [f"rank {k} has those of rank {r.place}" for k, r in enumerate(main.value.readings) if r.place != k]
+    what = _MASKS[main.value.readings[0].masks] if main.itself else "positives"
     if not any(r.place for r in main.value.readings):
-        return f"{tower} of every rank are at the rows of rank 0"
-    return f"{tower} are at other rows: {listed(taken)}"
+        return f"the {what} of rank 0 on every rank"
+    taken = [f"those of rank {r.place} on rank {k}" for k, r in enumerate(main.value.readings) if r.place != k]
+    return f"the {what} of other ranks, {listed(taken)}"
 
 
 def gradient_words(main: RankExplanation) -> Iterator[str]:

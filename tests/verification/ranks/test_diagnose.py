@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from verification.ranks.simulated_ranks import observed, probes
 
+from nceref.errors import InputError
 from nceref.verification.dense.batch import log_sum_exp, softplus, stack, transposed
+from nceref.verification.judge import judge
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.diagnose import diagnose_ranks
+from nceref.verification.ranks.intended import check_gather, intended_gather
+from nceref.verification.records import Observation
 
 
 def unit(x):
@@ -202,3 +206,32 @@ RIGHT = [
 @pytest.mark.parametrize(("name", "program", "backward", "contract"), RIGHT)
 def test_nothing_is_named_where_nothing_is_wrong(name, program, backward, contract):
     assert ids(name, program, backward, **contract) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "backward", "id", "contract"),
+    [
+        ("clip", clip, "own", "cross-rank-terms-missing", Contract(2)),
+        ("clip", clip, "none", "own-shard-detached", Contract(3)),
+        ("nt_xent", views, "own", "cross-rank-terms-missing", Contract(3)),
+        ("clip", share_of_all, "own", "cross-rank-terms-missing", Contract(2, shards=(1, 2))),
+    ],
+)
+def test_a_gather_without_gradient_can_be_intended(name, program, backward, id, contract):
+    seen = observed(program, cases(name), contract, backward)
+    meant = [Observation(intended_gather(o.probe, contract, id), o.outcome) for o in seen]
+    assert {r.status for o in meant for r in judge(o)} == {"pass"}
+    assert {r.status for o in seen for r in judge(o)} == {"pass", "fail"}
+
+
+@pytest.mark.parametrize(
+    ("intended", "contracts", "words"),
+    [
+        ("gradient-divided-by-ranks", [Contract(2)], "cross-rank-terms-missing or own-shard-detached"),
+        ("own-shard-detached", [], "add ranks"),
+        ("own-shard-detached", [Contract(2, duplicate=True)], "leave out `duplicate`"),
+    ],
+)
+def test_a_gather_that_cannot_be_intended_is_refused(intended, contracts, words):
+    with pytest.raises(InputError, match=words):
+        check_gather(cases("clip")[0].loss, {"gather": intended}, contracts)
