@@ -18,7 +18,7 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.dense.forms import form_of
 from nceref.verification.diagnosis.case import OFFSETS, CaseAnalysis
 from nceref.verification.diagnosis.explanation import variant_value
-from nceref.verification.diagnosis.gradients import GradientFit, JudgedGradient
+from nceref.verification.diagnosis.gradient_fit import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.records import Observation, Outcome, Probe
 

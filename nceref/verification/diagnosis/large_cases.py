@@ -11,7 +11,9 @@ import numpy as np
 
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.explanation import Explanation, variant_value
-from nceref.verification.diagnosis.gradients import WRONG, GradientFit, JudgedGradient, judged_gradients, patterns
+from nceref.verification.diagnosis.gradient_fit import GradientFit, JudgedGradient, judged_gradients
+from nceref.verification.diagnosis.gradient_patterns import WRONG
+from nceref.verification.diagnosis.gradients import patterns
 
 DIRECTIONS = 2
 """Along which the gradient of each input is compared."""
