@@ -4,15 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from nceref.verification.probe.parts.layouts import (
-    PartedFamily,
-    PartedLoss,
-    Texts,
-    compared,
-    softmaxed,
-    tempered,
-    work,
-)
+from nceref.verification.probe.parts.layouts import PartedFamily, PartedLoss, Texts, paired, work
 
 
 def names(inputs):
@@ -46,7 +38,7 @@ def _parts(form, inputs, reduction):
     factor = None if base is None else (lambda w: 1 / (w.sharp * base))
     form = form or inputs.get("form") or "mean"
     texts = Texts("the other candidates of the label", "all j != i")
-    return softmaxed(compared(names(inputs), inputs), tempered(inputs), texts, form, reduction, factor)
+    return paired(names(inputs), texts, inputs, reduction, form, factor)
 
 
 PARTED = PartedFamily(

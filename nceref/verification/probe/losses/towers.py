@@ -4,15 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from nceref.verification.probe.parts.layouts import (
-    PartedFamily,
-    PartedLoss,
-    Texts,
-    compared,
-    softmaxed,
-    tempered,
-    work,
-)
+from nceref.verification.probe.parts.layouts import PartedFamily, PartedLoss, Texts, paired, work
 
 _QUERIES = ("queries", "keys")
 
@@ -36,8 +28,7 @@ def tower_works(names, both, inputs):
 def _parts(names, candidates, inputs, reduction):
     names = _given(names, inputs)
     candidates = f"the own key and the {names[-1]}" if len(names) > 2 else candidates
-    texts = Texts("the own key", candidates)
-    return softmaxed(compared(names, inputs), tempered(inputs), texts, "mean", reduction)
+    return paired(names, Texts("the own key", candidates), inputs, reduction)
 
 
 def _loss(candidates, names=_QUERIES, both=False):

@@ -12,7 +12,7 @@ from nceref.verification.probe.parts.layouts import (
     Texts,
     compared,
     mean_part,
-    softmaxed,
+    paired,
     tempered,
     work,
 )
@@ -29,10 +29,6 @@ def _works(kept, inputs):
     inside = ~own if kept else ~own & (positives == 0)
     view = (r[:, None] < n) == (r < n)
     return [work(inputs, (z1, z2), r, r, positives, inside, own=own, view=view, labels=r % n, kinds=r % n, samples=n)]
-
-
-def _softmax(texts, inputs, reduction):
-    return softmaxed(compared(_NAMES, inputs), tempered(inputs), texts, "mean", reduction)
 
 
 def _corrected(inputs, reduction):
@@ -54,8 +50,8 @@ _without = partial(_works, False)
 PARTED = PartedFamily(
     "two_views",
     {
-        "nt_xent": PartedLoss(partial(_works, True), partial(_softmax, _COUPLED)),
-        "dcl": PartedLoss(_without, partial(_softmax, _DECOUPLED)),
+        "nt_xent": PartedLoss(partial(_works, True), partial(paired, _NAMES, _COUPLED)),
+        "dcl": PartedLoss(_without, partial(paired, _NAMES, _DECOUPLED)),
         "dclw": PartedLoss(_without, _weighed),
         "debiased": PartedLoss(_without, _corrected),
         "hcl": PartedLoss(_without, _corrected),

@@ -167,3 +167,10 @@ def softmaxed(
         LossPart("rows", "L_i = ", heads.ways(base, factor)),
         mean_part(reduction),
     )
+
+
+def paired(
+    names: tuple[str, ...], texts: Texts, inputs: Inputs, reduction: str, base: str = "mean", factor: Any = None
+) -> tuple[LossPart, ...]:
+    """As `softmaxed`, from similarities of the rows of these inputs over a temperature."""
+    return softmaxed(compared(names, inputs), tempered(inputs), texts, base, reduction, factor)
