@@ -34,7 +34,9 @@ class ExplainedDifference:
     script: str = ""
 
 
-def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool = True) -> ExplainedDifference:
+def explain(
+    request: Request, run: Any, runs: Sequence[TargetRun], measure: bool = True, training: bool = True
+) -> ExplainedDifference:
     """Explain the difference of one format, the first that fails: bounds of different formats do not mix.
 
     Parameters
@@ -45,7 +47,9 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     runs : sequence of TargetRun
         One for each format.
     measure : bool
-        Whether a formula is measured where nothing explains the values, and what the difference does to training.
+        Whether a formula is measured where nothing explains the values.
+    training : bool
+        Whether it is measured what the difference does to training.
 
     Returns
     -------
@@ -61,13 +65,13 @@ def explain(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
     calls = _calls(request, run, looked_at)
     diagnoses = _explained(request, calls, looked_at)
     diagnoses = _limited(request, _measured(request, run, looked_at, diagnoses) if measure else diagnoses)
-    training = _training(request, calls, looked_at, diagnoses) if measure else {}
+    effect = _training(request, calls, looked_at, diagnoses) if training else {}
     if looked_at is not failing:
         diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
     elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
     wanted = not failing.setup.several and (request.repro or any(d.id == "unexplained" for d in diagnoses))
-    return ExplainedDifference(diagnoses, training, _script(request, run, failing) if wanted else "")
+    return ExplainedDifference(diagnoses, effect, _script(request, run, failing) if wanted else "")
 
 
 FINER = "float32"

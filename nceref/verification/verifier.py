@@ -134,6 +134,7 @@ def verify_with(
     on_progress: Callable[..., Any] | None = None,
     child: Any = None,
     measure: bool = True,
+    training: bool = True,
     **options: Any,
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
@@ -149,6 +150,8 @@ def verify_with(
     measure : bool
         Whether the target's formula is measured where nothing explains a difference, and another call is looked for
         where it cannot be called.
+    training : bool
+        Whether it is measured what a difference does to training.
 
     Returns
     -------
@@ -162,7 +165,7 @@ def verify_with(
         with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
             runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
             runs = _mixed(request, run, runs) if request.added else runs
-            report = _report(request, run, runs, measure)
+            report = _report(request, run, runs, measure, training and measure)
     except SignatureError as error:
         words = adapted(request, runner_of, probes_of, child) if measure else ""
         reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
@@ -212,10 +215,10 @@ def _request(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
 
-def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool) -> Report:
+def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool, training: bool) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
-    explained = explain(request, run, runs, measure) if code == codes.DIFFERS else ExplainedDifference()
+    explained = explain(request, run, runs, measure, training) if code == codes.DIFFERS else ExplainedDifference()
     return Report(
         request.name,
         request.loss.name,

@@ -353,9 +353,11 @@ def score_program(job: Job, suite: str) -> ScoredProgram:
 
 
 def _verified(program: Program, dtype: str, suite: str) -> Report:
-    from nceref.verification.verifier import verify
+    from nceref.verification.verifier import verify_with
 
-    return verify(target(program), loss=program.loss, framework="numpy", dtype=dtype, suite=suite, **intended(program))
+    options = {"framework": "numpy", "dtype": dtype, "suite": suite, **intended(program)}
+    # No number of the score is about training.
+    return verify_with(target(program), program.loss, training=False, **options)
 
 
 def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:
