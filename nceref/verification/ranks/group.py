@@ -1,5 +1,6 @@
 """The child's side of a rank: its place in the process group of PyTorch, and what it waits in."""
 
+import importlib
 import os
 import sys
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ def join(group: Mapping[str, Any]) -> None:
         msg = f"ranks of PyTorch need torch.distributed with gloo, which torch {torch.__version__} does not have here"
         raise UnavailableError(msg)
     leave()
+    # Its functions have the group that is there when they are defined as a default; without one, that of the call.
+    importlib.import_module("torch.distributed.nn")
     # Processes side by side would wait for one another's threads.
     torch.set_num_threads(1)
     if sys.platform in _LOOPBACK:

@@ -41,6 +41,13 @@ def right(image, text, logit_scale):
     return both_directions(Gathered.apply(image), Gathered.apply(text), logit_scale)
 
 
+def by_functional(image, text, logit_scale):
+    # Imported where a group is there already, whose successor must be meant.
+    from torch.distributed.nn.functional import all_gather
+
+    return both_directions(torch.cat(all_gather(image)), torch.cat(all_gather(text)), logit_scale)
+
+
 def without_gradient(image, text, logit_scale):
     return both_directions(gathered_without_gradient(image), gathered_without_gradient(text), logit_scale)
 

@@ -23,6 +23,7 @@ def verified(name, **options):
         ("right", {"ranks": (2, 3)}),
         ("right", {"dtype": ("float64", "float32")}),
         ("Loss", {}),
+        ("by_functional", {"case": ["designed-0.3", "designed-0.07"]}),
         ("placed", {"call": "f(image, text, logit_scale, (rank, world_size))"}),
         ("right", {"value": "each"}),
         ("summed", {"value": "sum", "sync": "sum"}),
