@@ -43,6 +43,9 @@ class PeerTarget:
     init : mapping
         Arguments of the peer's constructor that are scalars of the loss under another name or in another unit: the
         scalar, and what makes it of the argument.
+    ranks : tuple of mapping
+        Other arguments of the constructor, or of what is wrapped around the loss, one a way to use it on several ranks:
+        `call` takes them, and where it has to be told its place, `rank` and `world_size`.
     """
 
     name: str
@@ -54,14 +57,15 @@ class PeerTarget:
     omits: str = ""
     also: tuple[str, ...] = ()
     init: Mapping[str, tuple[str, Callable[[Any], Any]]] = field(default_factory=dict)
+    ranks: tuple[Mapping[str, Any], ...] = ()
 
     def presets(self, init: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Constructor arguments as scalars that `call` takes; None where one of them is something else."""
+        """Constructor arguments as keywords of `call`; None where one of them is something else."""
         renamed = [self.init.get(name, (name, _same)) for name in init]
         out = {name: made(value) for (name, made), value in zip(renamed, init.values(), strict=True)}
         parameters = inspect.signature(self.call).parameters
-        scalars = {name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-        return out if len(out) == len(init) and out.keys() <= scalars else None
+        taken = {name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+        return out if len(out) == len(init) and out.keys() <= taken else None
 
     @property
     def address(self) -> str:

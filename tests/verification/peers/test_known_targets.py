@@ -13,7 +13,7 @@ LOSS = """
 import numpy as np
 
 class NTXentLoss:
-    def __init__(self, temperature=0.5, memory_bank_size=0):
+    def __init__(self, temperature=0.5, memory_bank_size=0, gather_distributed=False):
         self.temperature = temperature
 
     def __call__(self, z1, z2):

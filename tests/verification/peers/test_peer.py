@@ -31,7 +31,9 @@ def test_a_target_takes_the_inputs_of_its_loss(name):
     _, target = TARGETS[name]
     parameters = {p.name: p for p in get_loss(target.loss).parameters}
     taken = inspect.signature(target.call).parameters
-    assert taken.keys() <= parameters.keys()
+    options = {option for way in target.ranks for option in way}
+    assert options <= {name for name, p in taken.items() if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+    assert taken.keys() - (options | {"rank", "world_size"} if target.ranks else set()) <= parameters.keys()
     assert {n for n, p in parameters.items() if isinstance(p, Array | Labels) and p.required} <= taken.keys()
     assert {n for n, p in parameters.items() if isinstance(p, Scalar) and p.default is ...} <= taken.keys()
     assert all(isinstance(parameters[n], Scalar) and n in taken for n in target.floats)

@@ -8,12 +8,14 @@ from nceref.verification.peers.peer import Peer, PeerTarget, load
 _LOSS = "open_clip/loss.py"
 
 
-def _clip(image, text, *, logit_scale):
-    return load("open_clip_torch", _LOSS).ClipLoss()(image, text, logit_scale)
+def _clip(image, text, *, logit_scale, local_loss=False, gather_with_grad=False, rank=0, world_size=1):
+    loss = load("open_clip_torch", _LOSS).ClipLoss(local_loss, gather_with_grad, rank=rank, world_size=world_size)
+    return loss(image, text, logit_scale)
 
 
-def _siglip(image, text, *, logit_scale, logit_bias):
-    return load("open_clip_torch", _LOSS).SigLipLoss()(image, text, logit_scale, logit_bias)
+def _siglip(image, text, *, logit_scale, logit_bias, dist_impl=None, rank=0, world_size=1):
+    loss = load("open_clip_torch", _LOSS).SigLipLoss(rank=rank, world_size=world_size, dist_impl=dist_impl)
+    return loss(image, text, logit_scale, logit_bias)
 
 
 PEER = Peer(
@@ -29,6 +31,12 @@ PEER = Peer(
             _clip,
             {"normalize": "none"},
             also=("open_clip:ClipLoss",),
+            ranks=(
+                {},
+                {"gather_with_grad": True},
+                {"local_loss": True},
+                {"local_loss": True, "gather_with_grad": True},
+            ),
         ),
         PeerTarget(
             "open-clip-siglip",
@@ -37,6 +45,7 @@ PEER = Peer(
             _siglip,
             {"normalize": "none"},
             also=("open_clip:SigLipLoss",),
+            ranks=({}, {"dist_impl": "shift"}, {"dist_impl": "reduce"}, {"dist_impl": "gather"}),
         ),
     ),
 )

@@ -5,20 +5,32 @@ from math import degrees, radians
 from nceref.verification.peers.peer import Peer, PeerTarget
 
 
-def _ntxent(z1, z2, *, temperature):
+def _ntxent(z1, z2, *, temperature, efficient=None, rank=0):
+    import torch
     from pytorch_metric_learning.losses import NTXentLoss, SelfSupervisedLoss
 
-    return SelfSupervisedLoss(NTXentLoss(temperature=temperature))(z1, z2)
+    loss = NTXentLoss(temperature=temperature)
+    if efficient is None:
+        return SelfSupervisedLoss(loss)(z1, z2)
+    # Samples have the same label on all ranks if each counts its own from 0.
+    samples = torch.arange(len(z1)) + rank * len(z1)
+    return _wrapped(loss, efficient)(torch.cat([z1, z2]), torch.cat([samples, samples]))
 
 
-def _supcon(embeddings, labels=None, *, temperature):
+def _wrapped(loss, efficient):
+    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
+
+    return loss if efficient is None else DistributedLossWrapper(loss, efficient=efficient)
+
+
+def _supcon(embeddings, labels=None, *, temperature, efficient=None):
     import torch
     from pytorch_metric_learning.losses import SupConLoss
 
     labels = torch.arange(len(embeddings)) if labels is None else labels
     if embeddings.ndim == 3:
         labels, embeddings = labels.repeat(embeddings.shape[1]), torch.cat(embeddings.unbind(dim=1))
-    return SupConLoss(temperature=temperature)(embeddings, labels)
+    return _wrapped(SupConLoss(temperature=temperature), efficient)(embeddings, labels)
 
 
 def _arcface(embeddings, class_weights, target, *, margin, scale):
@@ -42,6 +54,8 @@ def _with_weights(kind, margin, scale, embeddings, class_weights, target):
 
 
 _HOME = "pytorch_metric_learning.losses"
+_RANKS = ({"efficient": False}, {"efficient": True})
+"""Of the `DistributedLossWrapper` around the loss."""
 
 PEER = Peer(
     name="pytorch-metric-learning",
@@ -49,10 +63,10 @@ PEER = Peer(
     pip="pytorch-metric-learning",
     link="https://github.com/KevinMusgrave/pytorch-metric-learning",
     targets=(
-        PeerTarget("pml-ntxent", f"{_HOME}:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",)),
+        PeerTarget("pml-ntxent", f"{_HOME}:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",), ranks=_RANKS),
         PeerTarget("pml-supcon", f"{_HOME}:SupConLoss", "supcon_out", _supcon,
                    {"no_positive": "skip", "reduction": "mean-over-nonzero-rows"},
-                   floats=("temperature",), omits="masks, queues, anchors of one view"),
+                   floats=("temperature",), omits="masks, queues, anchors of one view", ranks=_RANKS),
         PeerTarget("pml-arcface", f"{_HOME}:ArcFaceLoss", "arcface", _arcface, {"fallback": "linear"},
                    floats=("margin", "scale"), init={"margin": ("margin", radians)}),
         PeerTarget("pml-cosface", f"{_HOME}:CosFaceLoss", "cosface", _cosface, floats=("margin", "scale")),

@@ -3,13 +3,15 @@
 from nceref.verification.peers.peer import Peer, PeerTarget
 
 
-def _ranking(queries, keys, *, temperature):
-    return _loss(1 / temperature).compute_loss_from_embeddings([queries, keys], None)
+def _ranking(queries, keys, *, temperature, gather_across_devices=False):
+    loss = _loss(1 / temperature, gather_across_devices=gather_across_devices)
+    return loss.compute_loss_from_embeddings([queries, keys], None)
 
 
-def _symmetric(image, text, *, logit_scale):
+def _symmetric(image, text, *, logit_scale, gather_across_devices=False):
     both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
-    return _loss(logit_scale, **both).compute_loss_from_embeddings([image, text], None)
+    loss = _loss(logit_scale, gather_across_devices=gather_across_devices, **both)
+    return loss.compute_loss_from_embeddings([image, text], None)
 
 
 def _loss(scale, **options):
@@ -21,6 +23,8 @@ def _loss(scale, **options):
 
 _PATH = "sentence_transformers.sentence_transformer.losses:MultipleNegativesRankingLoss"
 
+_RANKS: tuple[dict[str, bool], ...] = ({}, {"gather_across_devices": True})
+
 PEER = Peer(
     name="sentence-transformers",
     package="sentence_transformers",
@@ -30,7 +34,7 @@ PEER = Peer(
         PeerTarget("mnrl", _PATH, "info_nce", _ranking, floats=("temperature",),
                    omits="hard negatives that join the keys of the batch: those of the reference replace them",
                    also=("sentence_transformers.losses:MultipleNegativesRankingLoss",),
-                   init={"scale": ("temperature", lambda scale: 1 / scale)}),
-        PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",)),
+                   init={"scale": ("temperature", lambda scale: 1 / scale)}, ranks=_RANKS),
+        PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",), ranks=_RANKS),
     ),
 )  # fmt: skip
