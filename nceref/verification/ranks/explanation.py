@@ -69,7 +69,7 @@ def _reading_ids(explanation: RankExplanation) -> Iterator[str]:
     kinds = {reading.kind for reading in fit.readings}
     if "shard" in kinds:
         yield "local-candidates-only"
-    if "views" in kinds:
+    if kinds & {"views", "first"}:
         yield "shards-reordered"
     if "place" in kinds:
         yield "rank-offset-forgotten" if not any(r.place for r in fit.readings) else "shards-reordered"

@@ -103,7 +103,7 @@ def value_fits(cases: Sequence[RankCase]) -> Iterator[ValueFit]:
     for power in POWERS:
         yield from (f for share in SHARES if (f := _holding(cases, (JOINED,) * count, share, power)))
     for reading in cases[0].readings:
-        for share in SHARES if reading.kind != "shard" else ("own",):
+        for share in _possible(cases[0], reading):
             for power in POWERS:
                 if fit := _holding(cases, (reading,) * count, share, power):
                     yield fit
@@ -112,6 +112,15 @@ def value_fits(cases: Sequence[RankCase]) -> Iterator[ValueFit]:
             for power in POWERS:
                 if fit := _places(cases, masks, share, power):
                     yield fit
+
+
+def _possible(case: RankCase, reading: RankReading) -> tuple[str, ...]:
+    if reading.kind == "shard":
+        return ("own",)
+    # An input of which each rank has all rows in an order of its own is that of a loss of all rows.
+    if reading.kind == "first":
+        return ("all",) if reading.masks in case.arrays else SHARES[1:]
+    return SHARES
 
 
 def _holding(cases: Sequence[RankCase], readings: tuple[RankReading, ...], share: str, power: int) -> ValueFit | None:
@@ -169,6 +178,10 @@ def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any
         if reading.kind == "shard" and other != rank:
             continue
         weights = _upstream(case, fit, other)
+        if fit.share == "all" and reading.kind == "first":
+            # Each rank differentiates all rows, of a batch of its own.
+            out[2 if other != rank else 0] += case.slopes(reading, other, name)[own] @ weights
+            continue
         samples, anchors, views = case.anchors(reading, other)
         slopes = case.slopes(reading, other, name)[own]
         if other != rank:
@@ -188,7 +201,8 @@ def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any
 def _upstream(case: RankCase, fit: ValueFit, rank: int) -> Any:
     """Weight of each row in the sum of what all ranks differentiate, for the gradient to be right."""
     reading = fit.readings[rank]
-    share = "own mean" if fit.share == "own mean" else "own"
+    by_rank = fit.share == "all" and reading.kind == "first"
+    share = "all" if by_rank else "own mean" if fit.share == "own mean" else "own"
     return case.contract.divisor / case.contract.world_size * shares(case, reading, rank, share)
 
 

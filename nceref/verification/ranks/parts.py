@@ -30,7 +30,8 @@ class RankReading:
     ----------
     kind : str
         ``joined``: all rows are candidates; ``shard``: those of the rank; ``views``: gathered rank by rank, both views
-        of each, with masks for one view after the other; ``place``: the rank takes its rows for those of another.
+        of each, with masks for one view after the other; ``place``: the rank takes its rows for those of another;
+        ``first``: the rank's own shard stands first, and not all that goes with it.
     place : int
         The rank whose place is taken, under ``place``.
     masks : str
@@ -41,6 +42,11 @@ class RankReading:
     kind: str = "joined"
     place: int = 0
     masks: str = "both"
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether it is another one on every rank."""
+        return self.kind in ("shard", "place", "first")
 
 
 JOINED = RankReading()
@@ -103,18 +109,24 @@ class RankCase:
         """Those that mean something for this loss, the right one and the places of ranks apart."""
         stacked = self.contrasts_itself and (len(self.arrays) > 1 or bool(self.inputs.get("views")))
         kinds = ("shard", *(("views",) if stacked else ()))
-        return tuple(RankReading(kind) for kind in kinds)
+        first = (*(("labels", "both") if self.contrasts_itself else ()), *sorted(self.arrays))
+        # One input alone stands in no order.
+        first = first if len(self.split) > 1 else ()
+        return (*(RankReading(kind) for kind in kinds), *(RankReading("first", masks=masks) for masks in first))
 
     @property
     def masks(self) -> tuple[str, ...]:
         """What may go by the place of another rank."""
         if self.contrasts_itself:
             return ("both", "self", "own", "labels")
-        return ("both",) if len(self.arrays) > 1 else ()
+        directions = len(self.rows(JOINED, 0).values) // max(self.count, 1)
+        if len(self.arrays) < 2:
+            return ()
+        return ("both", *self.arrays) if directions > 1 else ("both",)
 
     def rows(self, reading: RankReading, rank: int) -> DenseRows:
         """Row losses as a rank reads the batch."""
-        key = reading, rank if reading.kind in ("shard", "place") else 0
+        key = reading, rank if reading.by_rank else 0
         if key not in self._rows:
             self._rows[key] = self._evaluated(reading, rank, self.inputs)
         return self._rows[key]
@@ -125,10 +137,14 @@ class RankCase:
         if reading.kind == "shard":
             return evaluated(self.form, self.taken(inputs, self.shards[rank]), self.deviations)
         if reading.kind == "place" and not self.contrasts_itself:
-            return self._with_other_candidates(self._moved(rank, reading.place), inputs)
+            return self._with_other_candidates(self._moved(rank, reading.place), inputs, reading.masks)
+        if reading.kind == "first" and reading.masks in self.arrays:
+            moved = self.taken(inputs, self._own_first(rank), frozenset({reading.masks}))
+            return evaluated(self.form, moved, self.deviations)
         with np.errstate(all="ignore"):
             batches = self.form.arrange(inputs, self.deviations)
-            edit = self._rank_by_rank if reading.kind == "views" else self._from_place(reading, rank)
+            edits = {"views": self._rank_by_rank, "first": self._with_own_first(reading, rank)}
+            edit = edits.get(reading.kind) or self._from_place(reading, rank)
             return self.form.rows(tuple(edit(batch) for batch in batches), self.deviations)
 
     def _moved(self, rank: int, place: int) -> Any:
@@ -136,12 +152,33 @@ class RankCase:
         start = (int(self.shards[k][0]) if len(self.shards[k]) else 0 for k in (place, rank))
         return (np.arange(self.count) + next(start) - next(start)) % self.count
 
-    def _with_other_candidates(self, order: Any, inputs: Mapping[str, Any]) -> DenseRows:
-        """Every input but that of the anchors in another order, direction by direction."""
+    def _own_first(self, rank: int) -> Any:
+        """The rows of the rank, then those of the others."""
+        others = (own for k, own in enumerate(self.shards) if k != rank)
+        return np.concatenate([self.shards[rank], *others])
+
+    def _with_own_first(self, reading: RankReading, rank: int) -> Callable[[DenseBatch], DenseBatch]:
+        """Masks of candidates in the order of the ranks, on candidates with the own shard first."""
+        stands = np.argsort(self._own_first(rank))
+
+        def edited(batch: DenseBatch) -> DenseBatch:
+            n, m = batch.own.shape
+            at = np.concatenate([v * self.count + stands for v in range(n // self.count)])
+            at = np.concatenate([at, np.arange(len(at), m)])
+            own, positives, candidates = batch.own, batch.positives, batch.candidates
+            if reading.masks == "both":
+                return replace(batch, own=own[:, at], positives=positives[:, at], candidates=candidates[:, at])
+            return replace(batch, positives=np.where(own, 0.0, (positives + own)[:, at]))
+
+        return edited
+
+    def _with_other_candidates(self, order: Any, inputs: Mapping[str, Any], which: str) -> DenseRows:
+        """Every input but that of the anchors in another order, or one of them, direction by direction."""
         count = len(self.rows(JOINED, 0).values) // self.count
         parts = []
         for k, anchors in enumerate(self.arrays[: max(count, 1)]):
-            moved = self.taken(inputs, order, frozenset(self.arrays) - {anchors})
+            names = frozenset(self.arrays if which == "both" else (which,))
+            moved = self.taken(inputs, order, names - {anchors})
             rows = evaluated(self.form, moved, self.deviations)
             parts.append(rows.values[..., k * self.count : (k + 1) * self.count])
         return replace(rows, values=np.concatenate(parts, axis=-1))
@@ -175,7 +212,7 @@ class RankCase:
 
     def slopes(self, reading: RankReading, rank: int, name: str) -> Any:
         """Derivatives of the rows by an input, of its shape and a last axis of rows."""
-        key = reading, rank if reading.kind in ("shard", "place") else 0, name
+        key = reading, rank if reading.by_rank else 0, name
         if key not in self._slopes:
             x = np.asarray(self.inputs[name], dtype=np.float64)
             steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))

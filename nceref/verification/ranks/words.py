@@ -61,6 +61,10 @@ def value_words(main: RankExplanation) -> str:
         return (
             f"a rank's value is {times}that of rows which stand rank by rank, with masks for one view after the other"
         )
+    if "first" in kinds:
+        masks = fit.readings[0].masks
+        which, rest = ("candidates", "masks") if masks in ("both", "labels") else (f"rows of {masks}", "the rest")
+        return f"a rank's value is {times}that with the rank's own {which} first, and {rest} in the order of the ranks"
     if "place" in kinds:
         return f"a rank's value is {times}that with {_places(main)}"
     if main.contract.duplicate:
@@ -80,7 +84,8 @@ _MASKS = {"both": "positives and self mask", "labels": "positives", "self": "sel
 
 
 def _places(main: RankExplanation) -> str:
-    what = _MASKS[main.value.readings[0].masks] if main.itself else "positives"
+    masks = main.value.readings[0].masks
+    what = _MASKS[masks] if main.itself else "positives" + ("" if masks == "both" else f" among {masks}")
     if not any(r.place for r in main.value.readings):
         return f"the {what} of rank 0 on every rank"
     taken = [f"those of rank {r.place} on rank {k}" for k, r in enumerate(main.value.readings) if r.place != k]

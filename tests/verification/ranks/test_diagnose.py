@@ -26,17 +26,13 @@ def entropy(logits, labels, keep=None):
     return np.mean(log_sum_exp(kept) - picked, axis=-1)
 
 
-def in_order(rank, shards):
-    return shards
-
-
 def own_first(rank, shards):
     return [shards[rank], *shards[:rank], *shards[rank + 1 :]]
 
 
-def clip(own, batch, rank, n, *, local=True, offset=1, order=in_order, factor=lambda w: 1.0, text="text", scale=1.0):
+def clip(own, batch, rank, n, *, local=True, offset=1, order=own_first, ordered=(), factor=lambda w: 1.0, scale=1.0):
     """Both directions; joined, every rank computes all rows."""
-    image, words = (unit(stack(*order(rank, batch[name]))) for name in ("image", text))
+    image, words = (unit(stack(*(order(rank, batch[k]) if k in ordered else batch[k]))) for k in ("image", "text"))
     shards = batch["image"]
     start = offset * sum(np.shape(s)[-2] for s in shards[:rank])
     mine = (unit(own["image"]), unit(own["text"])) if local else (image, words)
@@ -81,9 +77,10 @@ def views(own, batch, rank, n, *, local=True, self_at=1, labels_at=1, interleave
     return entropy(logits, partner, itself[:, None] != np.arange(2 * n))
 
 
-def labelled(own, batch, rank, n, *, self_at=1):
+def labelled(own, batch, rank, n, *, self_at=1, ordered=False):
     """Positives by label, anchors of the rank."""
-    z, labels = unit(stack(*batch["embeddings"])), np.concatenate(batch["labels"])
+    shards = batch["embeddings"]
+    z, labels = unit(stack(*(own_first(rank, shards) if ordered else shards))), np.concatenate(batch["labels"])
     count = own["embeddings"].shape[-2]
     itself = (self_at * rank * count + np.arange(count))[:, None] == np.arange(n)
     logits = unit(own["embeddings"]) @ transposed(z) / own["temperature"]
@@ -106,7 +103,7 @@ def rows(*names, d=3):
 
 
 def with_labels(rng, n):
-    return {"embeddings": rng.standard_normal((n, 3)), "labels": np.arange(n) % 3}
+    return {"embeddings": rng.standard_normal((n, 3)), "labels": np.arange(n) // 2 % 3}
 
 
 MADE = {
@@ -156,7 +153,9 @@ WRONG = [
     ("clip", JOINED, "own", {"value": "each", "sync": "sum"}, "scalar-not-synchronized"),
     ("clip", partial(clip, offset=0), "sum", {}, "rank-offset-forgotten"),
     ("clip", partial(clip, offset=0), "none", {}, "rank-offset-forgotten+own-shard-detached"),
-    ("clip", partial(clip, order=own_first), "sum", {}, "shards-reordered"),
+    ("clip", partial(clip, ordered=("image", "text")), "sum", {}, "shards-reordered"),
+    ("clip", partial(clip, ordered=("image",)), "sum", {}, "shards-reordered"),
+    ("clip", partial(JOINED, ordered=("image",)), "sum", {}, "shards-reordered"),
     ("clip", alone, "none", {}, "local-candidates-only"),
     ("clip", partial(JOINED, scale=2.0), "own", {}, "temperature-off-by-a-factor+gradient-divided-by-ranks"),
     ("info_nce", one_way, "own", {}, "cross-rank-terms-missing"),
@@ -170,6 +169,8 @@ WRONG = [
     ("nt_xent", partial(views, local=False, interleaved=True), "sum", {}, "shards-reordered"),
     ("supcon_out", labelled, "own", {}, "cross-rank-terms-missing"),
     ("supcon_out", partial(labelled, self_at=0), "sum", {}, "rank-offset-forgotten"),
+    ("supcon_out", partial(labelled, self_at=0, ordered=True), "sum", {}, "shards-reordered"),
+    ("supcon_out", partial(labelled, ordered=True), "own", {}, "shards-reordered+cross-rank-terms-missing"),
     ("siglip", sigmoids, "none", {}, "own-shard-detached"),
     ("siglip", partial(sigmoids, bias_on=0), "sum", {}, "scalar-not-synchronized"),
     ("clip", clip, "sum", {"shards": True}, "mean-of-means"),
