@@ -16,7 +16,7 @@ test test-slow test-oldest test-newest score score-independent: export OPENBLAS_
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score score-independent mutate environments generate check bench peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score score-independent mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
+	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
 	@echo "make experiments  run all experiments, rewrite docs/experiments"
@@ -147,6 +148,11 @@ generate: $(VENV)/installed latex
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(filter-out cpu,$(DEVICE:cuda=device)) \
 		--json benchmarks/results$(ON).json --report docs/performance$(ON).md
+
+# Of arrays of Dask alone; half an hour on two cores.
+bench-chunked: $(VENV)/installed
+	$(INSTALL) --no-build-isolation --editable ".[dask]"
+	$(BIN)/python -m benchmarks chunked --update --json benchmarks/results.json --report docs/performance.md
 
 peers: $(VENV)/installed
 	$(BIN)/python -m pip install $(PINNED) --no-build-isolation --editable ".[torch]"

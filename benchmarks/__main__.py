@@ -3,6 +3,7 @@
 Exit status: 0, measured, whatever the verdicts; 2, wrong usage, or a benchmark that cannot be run.
 """
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +22,9 @@ from nceref.output import files
 from nceref.output.json_text import json_text
 from nceref.theory.table_formats import render
 
-QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "device")
-ON_THE_CPU = QUESTIONS[:-1]
+QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "chunked", "device")
+ON_THE_CPU = QUESTIONS[:-2]
+"""By default; `chunked` needs Dask, and half an hour."""
 FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misread it."""
 
@@ -32,11 +34,16 @@ FORMAT = 1
 @click.option("--quick", is_flag=True, help="Small sizes, which judge nothing.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of every program; default: those of nceref.")
 @click.option("--json", "data", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
+@click.option("--update", is_flag=True, help="Keep what the file of --json has of other questions.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the document and plots there.")
-def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Path | None, report: Path | None) -> None:
-    """Measure nceref: speed, memory, scaling, threads, startup, quadrants (these by default), or device, a GPU."""
+def main(
+    questions: tuple[str, ...], quick: bool, threads: int | None, data: Path | None, update: bool, report: Path | None
+) -> None:
+    """Measure nceref: speed, memory, scaling, threads, startup, quadrants (the default), chunked, or device, a GPU."""
     try:
         results = measure(questions or ON_THE_CPU, quick, threads)
+        if update:
+            results = joined(data, results)
     except RefusedError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
@@ -44,6 +51,22 @@ def main(questions: tuple[str, ...], quick: bool, threads: int | None, data: Pat
         files.write_text(data, json_text(results, indent=1))
     if report is not None:
         write(results, report)
+
+
+def joined(data: Path | None, results: dict[str, Any]) -> dict[str, Any]:
+    """Results, and what a file has of other questions, if it was measured on the same machine."""
+    if data is None or not data.exists():
+        msg = "--update: pass --json FILE with the results of an earlier run"
+        raise RefusedError(msg)
+    earlier = json.loads(data.read_text(encoding="utf-8"))
+    ours, theirs = ({**x["machine"], "quick": x["quick"]} for x in (results, earlier))
+    differing = [name for name in ours if ours[name] != theirs.get(name) and name not in ("date", *machine.PEERS)]
+    if differing or earlier["format"] != FORMAT:
+        msg = (
+            f"--update: {data} was measured elsewhere: {', '.join(differing) or 'format'} differ; measure all questions"
+        )
+        raise RefusedError(msg)
+    return earlier | {name: x for name, x in results.items() if name in QUESTIONS}
 
 
 def measure(questions: tuple[str, ...], quick: bool, threads: int | None) -> dict[str, Any]:

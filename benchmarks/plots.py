@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from benchmarks.chunked import LIMIT
 from benchmarks.memory import MIB
 
 OURS, THEIRS, MARK = "#2166ac", "#b2673a", "#222222"
@@ -15,6 +18,8 @@ def plots(results: dict[str, Any]) -> dict[str, tuple[str, Any]]:
         made["Speed"] = "speed", ratios([row for row in section["rows"] if row["ratio"] is not None])
     if "scaling" in results:
         made["Scaling of NT-Xent"] = "scaling", growth(results["scaling"])
+    if "chunked" in results:
+        made["Beyond one machine"] = "chunked", workers(results["chunked"])
     return made
 
 
@@ -72,6 +77,33 @@ def growth(section: dict[str, Any]) -> Any:
     for axes in (left, right):
         _rows(axes, [p["rows"] for p in mine])
     left.legend(frameon=False)
+    return figure
+
+
+def workers(section: dict[str, Any]) -> Any:
+    """Time and memory of workers against the number of rows, beside the engine in memory."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    points = [*section["sizes"], section["largest"]]
+    for count, label, color, marker in ((2, "two workers", OURS, "o"), (1, "one worker", THEIRS, "s")):
+        own = [p for p in points if p["workers"] == count]
+        rows, style = [p["rows"] for p in own], {"marker": marker, "color": color}
+        left.plot(rows, [float(np.median(p["times"])) for p in own], label=label, **style)
+        right.plot(rows, [max(p["peaks"]) / MIB for p in own], label=label, **style)
+        idle = [min(p["idle"]) + p["prediction"]["memory"] for p in own]
+        right.plot(rows, [x / MIB for x in idle], ":", color=color, label=f"{label}, predicted")
+    beside = [p for p in points if "memory" in p]
+    medians = [p["memory"]["median"] for p in beside]
+    left.plot([p["rows"] for p in beside], medians, "--", marker="D", color=MARK, label="in memory, two threads")
+    right.axhline(LIMIT / MIB, color=MARK, lw=0.8, label="target")
+    left.set_title("seconds for value and gradients")
+    right.set_title("memory of a worker with its interpreter, MiB")
+    for axes in (left, right):
+        _rows(axes, sorted({p["rows"] for p in points}))
+        axes.set_xlabel("rows N")
+        axes.legend(frameon=False)
     return figure
 
 

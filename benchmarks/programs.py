@@ -99,7 +99,8 @@ def measure(
     Returns
     -------
     dict
-        "seconds" of each call, and "extra" bytes: growth of the process beyond the gradients, None where not known.
+        "seconds" of each call, "processor" seconds of the first one, and "extra" bytes: growth of the process beyond
+        the gradients, None where not known.
     """
     wanted = Case(**case)
     make = _with_threads(program, threads, device)
@@ -107,16 +108,16 @@ def measure(
     make(wanted.smaller()).run()
     made = make(wanted)
     before = resident("VmRSS")
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     result = made.run()
-    first = time.perf_counter() - start
+    first, busy = time.perf_counter() - start, time.process_time() - busy
     after = resident("VmHWM")
     outputs = made.answers(result)
     # A gradient may fit into memory that the process has already.
     extra = None if before is None or after is None else max(after - before - _gradient_bytes(outputs), 0)
     if answers:
         np.savez(answers, **outputs)
-    return {"seconds": _repeat(made.run, least, seconds) or [first], "extra": extra}
+    return {"seconds": _repeat(made.run, least, seconds) or [first], "processor": busy, "extra": extra}
 
 
 def _with_threads(program: str, threads: int, device: str) -> Callable[[Case], Program]:
@@ -170,14 +171,16 @@ def room(case: Case) -> float:
     return 8 * factor * float(np.finfo(case.dtype).eps)
 
 
-def check_agreement(case: Case, mine: Answers, other: Answers) -> None:
-    """Refuse to compare programs that compute different things."""
+def check_agreement(case: Case, mine: Answers, other: Answers, who: tuple[str, str] = ("nceref", "PyTorch")) -> None:
+    """Refuse to compare programs that compute different things; `who` names them."""
     for name, expected in other.items():
         if name not in mine or np.shape(mine[name]) != np.shape(expected):
-            msg = f"{case.name}: PyTorch returns {name} {np.shape(expected)}, nceref does not; compare the same things"
+            msg = (
+                f"{case.name}: {who[1]} returns {name} {np.shape(expected)}, {who[0]} does not; compare the same things"
+            )
             raise RefusedError(msg)
         off = np.max(np.abs(np.asarray(mine[name], np.float64) - expected)) / max(np.max(np.abs(expected)), 1e-300)
         if not off <= room(case):
-            msg = f"{case.name}: nceref and PyTorch differ in {name} by {off:.1e} of its largest entry"
+            msg = f"{case.name}: {who[0]} and {who[1]} differ in {name} by {off:.1e} of its largest entry"
             msg += f", rounding explains {room(case):.1e}; make them compute the same thing"
             raise RefusedError(msg)

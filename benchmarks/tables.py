@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.chunked import share
+from benchmarks.clock import spread
 from benchmarks.machine import PEERS
 from benchmarks.memory import MIB
 from benchmarks.targets import disturbed, judge
@@ -144,6 +146,67 @@ def quadrants(section: dict[str, Any]) -> list[Table]:
     return [_table("Quadrants", ("part", "script, PyTorch", "replay", "ratio"), lines, note)]
 
 
+def chunked(section: dict[str, Any]) -> list[Table]:
+    """Time and memory of workers, by rows and by chunks."""
+    points = [*section["sizes"], section["largest"]]
+    return [_chunked_times(section, points), _chunked_memory(points), _chunked_sizes(section), *_interrupted(section)]
+
+
+def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) -> Table:
+    header = ("rows N", "workers", "time", "in memory", "ratio", "predicted")
+    lines = [
+        (str(p["rows"]), str(p["workers"]), times(spread(p["times"])), times(p.get("memory")), ratio(p.get("ratio")),
+         seconds(p["prediction"]["seconds"]))
+        for p in points
+    ]  # fmt: skip
+    versions = ", ".join(f"{name} {number}" for name, number in section["versions"].items())
+    notes = (
+        f"InfoNCE, value and gradients, N x {section['dim']} float32. Each worker opens the .npy files by itself; it"
+        " has one thread and a limit of 2 GiB. In memory: the same loss of NumPy arrays on two threads of a fresh process,"
+        " in turn with two workers; the answers of both are compared. Ratio: of the medians."
+        " Predicted: by `nceref scale`, from rates of the minute before.",
+        "A time is that of the call, without the start of the cluster. Of the largest batch, gradients of some queries"
+        " are compared with those of the engine in memory, in float64: one query with all keys at a time.",
+        f"Measured on {section['date']} with {versions}.",
+    )
+    return _table("Beyond one machine", header, lines, *notes)
+
+
+def _chunked_memory(points: Sequence[dict[str, Any]]) -> Table:
+    header = ("rows N", "workers", "chunk", "at most", "growth", "predicted", "share", "rest")
+    lines = []
+    for p in points:
+        growth = max(peak - idle for peak, idle in zip(p["peaks"], p["idle"], strict=True))
+        sizes = max(p["peaks"]), growth, p["prediction"]["memory"], share(p), growth - share(p)
+        lines.append((str(p["rows"]), str(p["workers"]), str(p["chunk"]), *map(size, sizes)))
+    notes = (
+        "Of the worker that takes most. At most: the process, interpreter included; growth: beyond what it had before"
+        " the call; predicted: by `nceref scale`; share: inputs, normalized rows and gradients, divided among the"
+        " workers; rest: growth less share.",
+    )
+    return _table("Memory of a worker", header, lines, *notes)
+
+
+def _chunked_sizes(section: dict[str, Any]) -> Table:
+    lines = [
+        (str(p["chunk"]), str(p["prediction"]["tasks"]), times(spread(p["times"])), size(max(p["peaks"])))
+        for p in section["chunks"]
+    ]
+    rows = section["chunks"][0]["rows"]
+    note = f"N = {rows}, two workers; time once."
+    return _table("Rows of a chunk", ("rows of a chunk", "tasks", "time", "memory of a worker, at most"), lines, note)
+
+
+def _interrupted(section: dict[str, Any]) -> list[Table]:
+    measured = section["interrupted"]
+    if measured is None:
+        return []
+    names = {"given_up": "the scheduler has no task of the call", "idle": "no worker computes one"}
+    lines = [(shown, times(spread(measured[name])), seconds(max(measured[name]))) for name, shown in names.items()]
+    note = "A window that a worker has begun is computed to its end, and dropped."
+    return [_table("Ctrl-C", ("after Ctrl-C", "time", "longest"), lines, note)]
+
+
 def startup(section: dict[str, Any]) -> list[Table]:
     """Start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
@@ -196,5 +259,6 @@ _TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "threads": threads,
     "startup": startup,
     "quadrants": quadrants,
+    "chunked": chunked,
     "device": device,
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import scaling
+from benchmarks import chunked, interrupted, scaling
 from benchmarks.memory import MIB
 
 QUIET = 0.05
@@ -94,10 +94,31 @@ def _quadrants(section: dict[str, Any]) -> Iterator[Judgment]:
             yield _at_least(f"quadrants, {row['part']}", row, None, "")
 
 
+def _chunked(section: dict[str, Any]) -> Iterator[Judgment]:
+    point = next((p for p in section["sizes"] if p["rows"] == section["judged"] and p["workers"] == 2), None)
+    if point is not None:
+        (low, high), target = point["ratio_quartiles"], chunked.TARGET
+        beside = f"fastest {point['ratio_of_fastest']:.2f}x", f"processor time {point['processor_ratio']:.2f}x"
+        unsure = (*beside, *((f"quartiles {low:.2f} to {high:.2f}",) if low <= target < high else ()))
+        verdict = MET if point["ratio"] <= target else SHORT
+        wanted = f"at most {target:g}x in memory"
+        yield Judgment(f"two workers, N = {point['rows']}", wanted, f"{point['ratio']:.2f}x", verdict, unsure)
+        peak = max(point["peaks"])
+        verdict = MET if peak <= chunked.LIMIT else SHORT
+        wanted = f"at most {chunked.LIMIT / MIB:g} MiB"
+        yield Judgment(f"memory of a worker, N = {point['rows']}", wanted, f"{peak / MIB:.1f} MiB", verdict)
+        largest = section["largest"]
+        yield Judgment(f"two workers, N = {largest['rows']}", "completes", f"{largest['times'][0]:.0f} s", MET)
+        slowest = max(section["interrupted"]["given_up"])
+        verdict = MET if slowest <= interrupted.TARGET else SHORT
+        yield Judgment("tasks given up after Ctrl-C", f"at most {interrupted.TARGET:g} s", f"{slowest:.2f} s", verdict)
+
+
 _JUDGES: dict[str, Callable[[dict[str, Any]], Iterator[Judgment]]] = {
     "speed": _speed,
     "memory": _memory,
     "scaling": _scaling,
     "threads": _threads,
     "quadrants": _quadrants,
+    "chunked": _chunked,
 }

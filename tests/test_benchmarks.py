@@ -22,6 +22,7 @@ from benchmarks.targets import IMPOSSIBLE, MET, SHORT, UNKNOWN, judge
 from nceref.theory import table_formats
 
 RATES = {"operations": 1e9, "exponentials": 1e9}
+JUDGED = (*ON_THE_CPU, "chunked")
 RESULTS = ROOT / "benchmarks" / "results.json"
 
 
@@ -100,12 +101,18 @@ def results(**rows):
         "rows": 65_536, "dim": 128, "workers": 2, "chunk": 8192, "times": [60.0, 50.0], "idle": [90 << 20, 95 << 20],
         "peaks": [300 << 20, 400 << 20], "prediction": {"tasks": 386, "memory": 128 << 20, "seconds": 55.0},
     }  # fmt: skip
-    beside = {"memory": spread([45.0]), "ratio": 1.22, "ratio_of_fastest": 1.11, "ratio_quartiles": [1.1, 1.3]}
+    beside = {
+        "memory": spread([45.0]),
+        "ratio": 1.22,
+        "ratio_of_fastest": 1.11,
+        "processor_ratio": 1.05,
+        "ratio_quartiles": [1.1, 1.3],
+    }
     measured["chunked"] = {
         "date": "2026-11-22", "versions": {"dask": "2026.8.0"}, "dim": 128, "sizes": [run | beside], "chunks": [run],
         "largest": run | {"rows": 262_144}, "judged": 65_536, "interrupted": {"given_up": [0.1, 2.5], "idle": [3.0]},
     }  # fmt: skip
-    return {name: x | {"others": 0.25} if name in ON_THE_CPU else x for name, x in measured.items()}
+    return {name: x | {"others": 0.25} if name in JUDGED else x for name, x in measured.items()}
 
 
 def verdicts(measured):
@@ -145,12 +152,12 @@ def test_workers_are_judged_by_the_one_that_takes_most_and_by_the_slowest_end():
     worse["chunked"]["sizes"][0] |= {"ratio": 1.26, "peaks": [1 << 20, 1600 << 20]}
     worse["chunked"]["interrupted"]["given_up"] = [1.9]
     assert verdicts(worse)[-4:] == [SHORT, SHORT, MET, MET]
-    assert judge(worse)[-4].reasons == ("quartiles 1.10 to 1.30",)
+    assert judge(worse)[-4].reasons == ("fastest 1.11x", "processor time 1.05x", "quartiles 1.10 to 1.30")
 
 
 def test_targets_say_when_the_machine_was_busy():
     busy = results()
-    quiet = {name: x | {"others": 0.01} if name in ON_THE_CPU else x for name, x in busy.items()}
+    quiet = {name: x | {"others": 0.01} if name in JUDGED else x for name, x in busy.items()}
     assert "other processes took 25% of the processors during speed" in tables(busy)[-1].note
     assert "other processes" not in tables(quiet)[-1].note
 

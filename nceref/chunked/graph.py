@@ -41,6 +41,11 @@ class Place:
     pieces: tuple[Piece, ...]
     lanes: tuple[int, ...]
 
+    @property
+    def links(self) -> "list[Link]":
+        """Each piece with its lane, once."""
+        return list(dict.fromkeys(zip(self.pieces, self.lanes, strict=True)))
+
 
 def ordered(cuts: Sequence[Window], symmetric: bool) -> list[tuple[Window, tuple[int, ...]]]:
     """Windows in rounds, in each of which no piece comes twice, with the lane of each piece.
@@ -85,6 +90,7 @@ class Graph:
         self.block = chosen("block")
         self.tasks: dict[Hashable, Any] = {}
         self.rows: dict[Piece, Hashable] = {}
+        self.handed: dict[Link, Hashable] = {}
         self.places: list[Place] = []
         self.fitted = [c.fitted(largest_exponent(loss.like)) for c in loss.plan.comparisons]
         for index, comparison in enumerate(loss.plan.comparisons):
@@ -131,7 +137,14 @@ class Graph:
         if any(isinstance(term.pattern, Weighted | Unlisted) for term in comparison.terms.values()):
             i, j = (piece.chunk for piece in place.pieces)
             tables = [self.table(i, j), self.table(j, i)]
-        return [self.loaded(piece) for piece in place.pieces], [origin, least, tables]
+        rows = [self.handed.get(link) or self.loaded(link[0]) for link in zip(place.pieces, place.lanes, strict=True)]
+        return rows, [origin, least, tables]
+
+    def hand_on(self, place: Place, done: Hashable) -> None:
+        """Rows go from window to window: what many tasks wait for would be kept by every worker that has met it."""
+        for link in place.links:
+            rows = self.handed.get(link) or self.loaded(link[0])
+            self.handed[link] = self.add(self.key("rows", len(self.tasks)), tasks.handed_on, rows, done)
 
     def table(self, i: int, j: int) -> Hashable:
         """The weights of the samples of one chunk for those of another."""
@@ -172,6 +185,7 @@ class Graph:
         for number, place in enumerate(self.places):
             work = partial(tasks.fold_window, place.window)
             key = self.add(self.key("fold", number), work, *self.filled(place))
+            self.hand_on(place, key)
             for end, side in self.ends(place).items():
                 folded[end].append((key, side))
         return [self._finished(end, folded[end]) for end in sorted(folded)]
@@ -224,17 +238,17 @@ class Graph:
 
     def chains(self, head: Hashable, wanted: set[str]) -> dict[Piece, list[Hashable]]:
         """The ends of the chains of each piece, in the order of their lanes; a window is a link of its pieces'."""
-        last: dict[tuple[Piece, int], Hashable] = {}
+        last: dict[Link, Hashable] = {}
         for number, place in enumerate(self.places):
-            links = [(piece, lane) for piece, lane in zip(place.pieces, place.lanes, strict=True)]
             by_side = {side: self.slopes(head, end) for end, side in self.ends(place).items()}
             slopes = [by_side.get("rows"), by_side.get("columns")]
             work = partial(tasks.pull_window, place.window, tuple(piece.name in wanted for piece in place.pieces))
-            so_far = [last.get(link) for link in links]
+            so_far = [last.get(link) for link in zip(place.pieces, place.lanes, strict=True)]
             both = self.add(self.key("pull", number), work, *self.filled(place), slopes, so_far)
             # Of a piece that is both sides, the second chain goes on where the first one ends.
-            for side, link in enumerate(links[:1] if len(set(links)) == 1 else links):
+            for side, link in enumerate(place.links):
                 last[link] = self.add(self.key("chain", number, side), partial(tasks.pick, side), both)
+            self.hand_on(place, both)
         ends: dict[Piece, list[Hashable]] = defaultdict(list)
         for (piece, _), key in sorted(last.items()):
             ends[piece].append(key)
@@ -267,10 +281,13 @@ class Graph:
             pieces = [piece for piece in chains if piece.name == name and piece.chunk == chunk]
             shape = (span.stop - span.start, *described.shape[1:])
             work = partial(tasks.input_gradient, name, shape, tuple(p.view for p in pieces), described.dtype)
-            rows, sums = [self.loaded(piece) for piece in pieces], [chains[piece] for piece in pieces]
+            rows = [self.handed.get((piece, 0)) or self.loaded(piece) for piece in pieces]
+            sums = [chains[piece] for piece in pieces]
             out[chunk] = self.add(self.key("gradient", name, chunk), work, head, rows, sums)
         return out
 
 
+Link = tuple[Piece, int]
+"""A piece, and which of its chains."""
 Ends = tuple[int, str, int]
 """A comparison, "rows" or "columns", and a piece of that side."""

@@ -33,7 +33,7 @@ from nceref.spec import Array, Labels, Loss, Scalar
 SIZES = {"C": 1000, "K": 65536}
 """Classes, and rows of a queue."""
 TOO_MANY = 512
-"""Chunks: a million tasks or so."""
+"""Chunks: two million tasks or so."""
 LARGEST_CHUNK, MOST_CHUNKS = 8192, 64
 """Chunks have that many rows by default, more where there would be too many chunks."""
 

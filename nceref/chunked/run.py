@@ -101,7 +101,7 @@ def _advise(bound: ChunkedLoss) -> None:
     workers = 1 if client is None else len(client.scheduler_info()["workers"])
     if count > MOST_CHUNKS and max(x.chunks[0]) < 8 * FEWEST_ROWS:
         better = max(FEWEST_ROWS, -(-rows // (MOST_CHUNKS // 2)))
-        what = f"make about {4 * count**2:,} tasks; chunks of {better:,} make {4 * (-(-rows // better)) ** 2:,}"
+        what = f"make about {8 * count**2:,} tasks; chunks of {better:,} make {8 * (-(-rows // better)) ** 2:,}"
     elif workers > 1 and count < 2 * workers and rows >= 2 * workers * FEWEST_ROWS:
         what = f"keep {workers} workers waiting for one another; pass chunks of at most {rows // (2 * workers):,}"
     else:

@@ -151,6 +151,12 @@ def first_row(rows: Rows) -> Array:
     return rows.values[:1, :]
 
 
+def handed_on(rows: Rows, done: Any) -> Rows:
+    """The rows once a window is done with them, for the next one."""
+    del done
+    return rows
+
+
 def fold_window(window: Window, rows: Any, extras: Any) -> Any:
     """States of a window."""
     return fold(window, tuple(rows), Extras(*extras))
@@ -213,6 +219,10 @@ class Head:
     slopes: dict[str, Any]
     exponent: int
 
+    def __sizeof__(self) -> int:
+        arrays = (self.value, *self.stats.values(), *self.slopes.values())
+        return object.__sizeof__(self) + sum(getattr(x, "nbytes", 0) for x in arrays)
+
 
 def head(
     plan: Plan, reduction: str, unbounded: tuple[str, ...], cotangent: Callable[[Array], Array] | None, parts: Any
@@ -269,6 +279,9 @@ class Sums:
 
     by_rows: Array | None
     others: dict[tuple[str, int], Any]
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(getattr(x, "nbytes", 0) for x in (self.by_rows, *self.others.values()))
 
     def plus(self, by_rows: Array | None, others: Mapping[tuple[str, int], Any]) -> "Sums":
         """With what one window adds; the arrays that were there stay as they are."""

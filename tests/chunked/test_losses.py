@@ -185,7 +185,7 @@ def test_chunks_that_are_too_small_are_said_to_be(monkeypatch):
     monkeypatch.setattr(run, "MOST_CHUNKS", 16)
     x = da.zeros((2000, 2), chunks=(100, 2))
     with pytest.warns(
-        UserWarning, match=r"`queries`: 20 chunks of 100 rows make about 1,600 tasks; chunks of 1,024"
+        UserWarning, match=r"`queries`: 20 chunks of 100 rows make about 3,200 tasks; chunks of 1,024"
     ) as caught:
         losses.info_nce(x, x, temperature=0.1, compute=False)
     assert caught[0].filename == __file__

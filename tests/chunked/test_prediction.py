@@ -1,12 +1,13 @@
 """What a run is predicted to take: counted in its graph, and with rates that are given."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from nceref import InputError, losses
-from nceref.chunked import prediction
+from nceref.chunked import prediction, tasks
 from nceref.chunked.prediction import Rates, arguments, default_chunk, measure_rates, outlook, predict, read_rates
 from nceref.errors import FileError
 
@@ -28,6 +29,34 @@ def test_tasks_are_those_of_the_run():
     assert len(windows) == len(set(windows)) == 6 * 7 // 2
     # Dask joins a task with the only one that follows it, and adds some for what it is given and for what is requested.
     assert len(ran) == pytest.approx(predict(NT_XENT, 300, 8, 1, RATES, 100).tasks, rel=0.1)
+
+
+@pytest.mark.parametrize("loss", [INFO_NCE, NT_XENT, losses.clip.declaration])
+def test_rows_and_chains_are_waited_for_by_two_tasks_at_most(loss):
+    # With more, each worker would keep all rows that it has met.
+    graph = prediction._graph(loss, 800, 8, 100, "float32").tasks
+    waiting = Counter(key for task in graph.values() for key in set(flat(task[1:])) if key in graph)
+    large = {key: count for key, count in waiting.items() if key[0].endswith(("-load", "-rows", "-pull", "-chain"))}
+    assert len(large) > 64
+    assert {key for key, count in large.items() if count > (4 if key[0].endswith("-pull") else 2)} == set()
+
+
+def test_dask_sees_how_large_the_arrays_in_its_tasks_are():
+    from dask.sizeof import sizeof
+
+    x = np.zeros((50, 40))
+    rows = tasks.Rows(x, ())
+    for held in (rows, (tasks.Sums(x, {}), tasks.NO_SUMS), tasks.Head(1.0, {"a": x}, {}, 0)):
+        assert x.nbytes < sizeof(held) < 1.2 * x.nbytes
+
+
+def flat(x):
+    """What stands in nested lists."""
+    return [one for part in x for one in flat(part)] if isinstance(x, list | tuple) and not is_key(x) else [x]
+
+
+def is_key(x):
+    return isinstance(x, tuple) and isinstance(x[0] if x else None, str)
 
 
 @pytest.mark.parametrize(("loss", "pairs"), [(INFO_NCE, 300 * 300), (NT_XENT, (600 * 600 + 6 * 100 * 100) // 2)])
