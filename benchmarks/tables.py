@@ -162,8 +162,8 @@ def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) ->
     versions = ", ".join(f"{name} {number}" for name, number in section["versions"].items())
     notes = (
         f"InfoNCE, value and gradients, N x {section['dim']} float32. Each worker opens the .npy files by itself; it"
-        " has one thread and a limit of 2 GiB. In memory: the same loss of NumPy arrays on two threads of a fresh process,"
-        " in turn with two workers; the answers of both are compared. Ratio: of the medians."
+        " has one thread and a limit of 2 GiB. In memory: the same loss of NumPy arrays on two threads of a fresh"
+        " process, in turn with two workers; the answers of both are compared. Ratio: of the medians."
         " Predicted: by `nceref scale`, from rates of the minute before.",
         "A time is that of the call, without the start of the cluster. Of the largest batch, gradients of some queries"
         " are compared with those of the engine in memory, in float64: one query with all keys at a time.",
