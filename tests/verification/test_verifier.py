@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from targets import plain
 
 import nceref
@@ -54,7 +55,10 @@ def test_a_convention_is_named_with_how_to_mend_it():
     assert diagnosis.fix
 
 
-def test_nothing_that_fits_is_said_with_a_script_of_the_smallest_failure():
+@pytest.mark.parametrize("measured", partly_slow([False, True], lambda measured: not measured, "a long search in vain"))
+def test_nothing_that_fits_is_said_with_a_script_of_the_smallest_failure(monkeypatch, measured):
+    if not measured:
+        monkeypatch.setattr("nceref.verification.probe.measured.measured", lambda *given: None)
     report = nceref.verify(plain.strange, **QUICK)
     assert [d.id for d in report.diagnosis] == ["unexplained"]
     assert "import nceref" not in report.repro
