@@ -63,6 +63,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--shards", metavar="A,B", help="Shares of the rows, one a rank; default: equal ones.")
 @click.option("--duplicate", is_flag=True, default=None, help="Rows are repeated until all ranks have equally many.")
 @click.option("--with", "added", metavar="TARGET:WEIGHT", help="On ranks, a loss that is added to it.")
+@click.option("--axis", metavar="NAME", help="Of the devices that are ranks of a JAX target; default: batch.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
 @click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
@@ -146,7 +147,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "added")
+_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added")
 
 
 def _verify(target: str | None, given: dict[str, Any]) -> int:

@@ -69,6 +69,7 @@ def check_modes(
     optional: Sequence[str] = (),
     *,
     plain: bool = True,
+    without: Sequence[str] = (),
 ) -> Iterator[Result]:
     """Judge every mode on the first case where the plain call is right.
 
@@ -84,6 +85,8 @@ def check_modes(
         Names of the modes that were asked for.
     plain : bool
         Whether the reference is the loss itself, with no convention beside it.
+    without : sequence of str
+        Modes that say no more than the plain call.
 
     Yields
     ------
@@ -98,7 +101,7 @@ def check_modes(
     others = [o.probe for o in right]
     for name, mode in MODES.items():
         named = name in optional if mode.optional else target.framework in mode.frameworks
-        if not named or (mode.needs_reduction and not (target.has_reduction and plain)):
+        if not named or name in without or (mode.needs_reduction and not (target.has_reduction and plain)):
             continue
         if (probe := mode.made(first.probe, others)) is not None and (plain or probe.reduction != "none"):
             yield (result := _judged(name, first, replace(probe, mode=name), run))

@@ -100,6 +100,8 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     added : str or (target, float), optional
         A second target of the same inputs and its weight, ``file.py:name:0.5``, that is added to the first: whether
         their mix depends on the number of ranks.
+    axis : str
+        What a target of JAX calls the axis of its devices, which are its ranks; default ``batch``.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional

@@ -30,6 +30,8 @@ class Contract:
         Shares of the rows, one a rank; empty for equal ones.
     duplicate : bool
         Whether rows are repeated, from the first one on, until all ranks have equally many.
+    axis : str
+        What a target of JAX calls the axis of the devices; empty for what it has by default.
     """
 
     world_size: int
@@ -37,6 +39,7 @@ class Contract:
     sync: str = "mean"
     shards: tuple[int, ...] = ()
     duplicate: bool = False
+    axis: str = ""
 
     @property
     def unit(self) -> int:

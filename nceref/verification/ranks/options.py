@@ -13,7 +13,7 @@ from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.verification.ranks.contract import SYNCS, VALUES, Contract
 
-OPTIONS = ("ranks", "sync", "value", "shards", "duplicate", "added")
+OPTIONS = ("ranks", "sync", "value", "shards", "duplicate", "axis", "added")
 MOST = 64
 """Ranks: each is a process on this machine."""
 
@@ -53,8 +53,16 @@ def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
     if shards and duplicate:
         msg = "`shards` and `duplicate` exclude each other: repeated rows make all shards equal; leave one out"
         raise InputError(msg)
-    runs = (Contract(size, value, sync, shards, duplicate) for size in sizes)
-    return tuple(dict.fromkeys((Contract(1, value, sync), *runs)))
+    axis = _name(given["axis"]) if given.get("axis") is not None else ""
+    runs = (Contract(size, value, sync, shards, duplicate, axis) for size in sizes)
+    return tuple(dict.fromkeys((Contract(1, value, sync, axis=axis), *runs)))
+
+
+def _name(axis: Any) -> str:
+    if not isinstance(axis, str) or not axis:
+        msg = f"`axis` must be a name, such as batch, got {shown(axis)}"
+        raise InputError(msg)
+    return str.__str__(axis)
 
 
 def added(given: Any) -> tuple[str, float]:

@@ -1,4 +1,7 @@
-"""A target on several ranks: a process each, called together with the rows that it has, and answered for together."""
+"""A target on several ranks, called together with the rows that each has, and answered for together.
+
+A rank of PyTorch is a process. Those of JAX are devices of one process, see `ranks.devices`.
+"""
 
 import contextlib
 import os
@@ -9,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nceref.errors import SignatureError, TargetError
+from nceref.errors import InputError, SignatureError, TargetError
 from nceref.output.words import counted
 from nceref.spec import Loss
+from nceref.verification.ranks import devices
 from nceref.verification.ranks.contract import Contract, listed_ranks
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets.child import GIVE_UP, ChildRunner
@@ -21,6 +25,8 @@ ALONE = Contract(1)
 _GRACE = 3.0
 """Seconds for the other ranks to end by themselves, once one has failed."""
 _WITHOUT_GROUP = "process group has not been initialized"
+_ANSWERED = ("raises", "wrong-shape", "not-a-number-type")
+"""Troubles after which a process is as it was."""
 _ORDER = ("dies", "exits", "raises", "wrong-shape", "not-a-number-type", "hangs", "waits")
 """Troubles, what may be the cause of the others first."""
 
@@ -40,6 +46,7 @@ class RanksRunner:
         self.forms: dict[str, str] = {}
         self._children: list[ChildRunner] = []
         self._joined = 0
+        self._on_devices = False
         self._in_a_row: list[Outcome] = []
         self._files = tempfile.TemporaryDirectory(prefix="nceref-ranks-")
         self._groups = 0
@@ -52,16 +59,27 @@ class RanksRunner:
         if not contract.fits(probe):
             words = f"is not called: the rows cannot be shared by {counted(contract.world_size, 'rank')}"
             return Outcome(trouble="raises", sentence=words)
+        if self._on_devices:
+            return self._together(probe, lambda child, rank: child.ask(devices.joined_request(probe, contract), twice))
         return self._together(probe, lambda child, rank: child(contract.shard(probe, rank), twice))
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of ranks that give this answer together."""
         contract = self.contract
         parts = contract.parted(answer, probe)
+        if self._on_devices:
+            request, known = devices.joined_request(probe, contract), devices.joined_answer(parts)
+            return self._together(probe, lambda child, rank: child.ask(request, answer=known))
         return self._together(probe, lambda child, rank: child.reply(contract.shard(probe, rank), parts[rank]))
 
     def use(self, contract: Contract) -> None:
-        """Let the next call be on these ranks."""
+        """Let the next call be on these ranks; raises `InputError` for what the target's framework does not have."""
+        if self._on_devices:
+            devices.check(contract)
+        elif contract.axis:
+            other = f"{self._request.text} is a target of {self.target.framework}"
+            msg = f"`axis` is that of the devices of JAX, but {other}; leave it out"
+            raise InputError(msg)
         self.contract = contract
 
     def start(self) -> None:
@@ -78,6 +96,7 @@ class RanksRunner:
                 raise
             self._join()
             self.target = self._children[0].target
+        self._on_devices = self.target.framework == "jax"
         if self.target.framework == "numpy":
             msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is one of NumPy"
             raise TargetError(msg)
@@ -94,22 +113,25 @@ class RanksRunner:
         with contextlib.suppress(OSError):
             self._files.cleanup()
 
-    def _child(self, rank: int, store: Mapping[str, str] | None = None) -> ChildRunner:
+    def _child(self, rank: int, meeting: Mapping[str, str] | None = None) -> ChildRunner:
         """The process of a rank, there or new, with what it will load."""
-        group = {"rank": rank, "world_size": self.contract.world_size, **(store or {})}
+        group = {"rank": rank, "world_size": self.contract.world_size, **(meeting or {})}
         while len(self._children) <= rank:
-            child = ChildRunner(None, *self._limits, environment=_devices(max(self._most, 3)))
+            child = ChildRunner(None, *self._limits, environment=_environment(max(self._most, 3)))
             child.forms = self.forms
             self._children.append(child)
         self._children[rank].assign(replace(self._request, group=group))
         return self._children[rank]
 
     def _join(self) -> None:
-        """Have as many processes as there are ranks meet in a new group, with the target loaded."""
+        """Have as many processes as there are ranks meet in a new group, with the target loaded; one, if of devices."""
         size = self.contract.world_size
         self._groups += 1
-        store = {"store": str(Path(self._files.name) / f"store-{self._groups}")}
-        children = [self._child(rank, store) for rank in range(size)]
+        if self._on_devices:
+            children = [self._child(0, {"axis": devices.axis_of(self.contract)})]
+        else:
+            store = {"store": str(Path(self._files.name) / f"store-{self._groups}")}
+            children = [self._child(rank, store) for rank in range(size)]
         done = self._all([self._pool.submit(child.reload) for child in children], lambda error: error is not None)
         if errors := [error for error in done if isinstance(error, BaseException)]:
             self._end_children()
@@ -132,7 +154,7 @@ class RanksRunner:
                 self._join()
             except TargetError as error:
                 return Outcome(trouble="dies", sentence=f"does not load on all ranks: {error}")
-        children = self._children[: self._joined]
+        children = self._children[: 1 if self._on_devices else self._joined]
         outcomes = self._all(
             [self._pool.submit(call, child, rank) for rank, child in enumerate(children)],
             lambda outcome: not isinstance(outcome, Outcome) or bool(outcome.trouble),
@@ -142,14 +164,17 @@ class RanksRunner:
                 raise outcome
         if not any(outcome.trouble for outcome in outcomes):
             self._in_a_row.clear()
-            return self.contract.joined(outcomes, probe)
+            each = devices.outcomes_of(outcomes[0]) if self._on_devices else outcomes
+            return self.contract.joined(each, probe)
         return self._failure(outcomes)
 
     def _failure(self, outcomes: Sequence[Outcome]) -> Outcome:
         """What the ranks have failed with; where they did not fail alike, they begin anew."""
-        if all(outcome.sentence == outcomes[0].sentence and outcome.trouble == "raises" for outcome in outcomes):
-            # What was sent before, and nobody has received, would reach the next case.
-            self._joined = 0
+        alike = len({(outcome.trouble, outcome.sentence) for outcome in outcomes}) == 1
+        if alike and outcomes[0].trouble in _ANSWERED:
+            if not self._on_devices:
+                # What was sent before, and nobody has received, would reach the next case.
+                self._joined = 0
             return replace(outcomes[0], ranks=tuple(outcomes))
         trouble, sentence = _worst(outcomes)
         failure = Outcome(trouble=trouble, sentence=sentence, ranks=tuple(outcomes))
@@ -179,6 +204,8 @@ def _is_waiting(error: BaseException) -> bool:
 def _worst(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     """What failed, and in words on which ranks, and what the others are in."""
     first = min((o for o in outcomes if o.trouble), key=lambda o: _ORDER.index(o.trouble))
+    if len(outcomes) == 1:
+        return first.trouble, first.sentence
     alike = [rank for rank, o in enumerate(outcomes) if (o.trouble, o.sentence) == (first.trouble, first.sentence)]
     rest = [f"rank {rank} {_doing(o)}" for rank, o in enumerate(outcomes) if rank not in alike]
     sentence = "; ".join([f"{first.sentence} on {listed_ranks(alike, len(outcomes))}", *rest])
@@ -189,7 +216,7 @@ def _doing(outcome: Outcome) -> str:
     return outcome.sentence if outcome.trouble else "has returned"
 
 
-def _devices(count: int) -> dict[str, str]:
+def _environment(count: int) -> dict[str, str]:
     """The environment of a process in which JAX has as many devices as there are ranks."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     return {"XLA_FLAGS": flags.strip()}
@@ -206,7 +233,7 @@ def on_ranks(
     loading_timeout: float = 120.0,
     **options: Any,
 ) -> Iterator[RanksRunner]:
-    """Run a target on ranks, a process each.
+    """Run a target on ranks.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from nceref.verification.targets import frameworks
 from nceref.verification.targets.construct import same_instance
 from nceref.verification.targets.frameworks import Answer, CallRequest, Trouble
 from nceref.verification.targets.global_state import KeptState, replaced_functions
+from nceref.verification.targets.run_jax_devices import of_device
 from nceref.verification.targets.target import ResolvedTarget
 
 _NO_LOSS = ("wrong-shape", "not-a-number-type")
@@ -99,8 +100,8 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
     -------
     Outcome
     """
-    known = frameworks.as_target(target.framework, lambda inputs: answer, target.loss, target.floats)
-    return attempt(known, request)
+    reply = of_device(answer, request.axis) if request.devices else lambda inputs: answer
+    return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
 
 
 def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, dict[str, str]]:

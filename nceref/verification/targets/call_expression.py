@@ -11,6 +11,7 @@ from typing import Any
 
 from nceref.errors import InputError, UnavailableError
 from nceref.output.text import printable, shown
+from nceref.verification.targets.target import given_now
 
 MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
            "jnp": "jax.numpy", "math": "math"}  # fmt: skip
@@ -24,7 +25,7 @@ class Expression:
     text: str
     code: CodeType
     names: frozenset[str]
-    place: Mapping[str, int] = field(default_factory=dict)
+    place: Mapping[str, Any] = field(default_factory=dict)
 
     def evaluated(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
         """The expression's value for these inputs, with ``f`` the function."""
@@ -32,13 +33,13 @@ class Expression:
         modules = {n: importlib.import_module(path) for n, path in MODULES.items() if n in self.names - {*inputs}}
         absent = dict.fromkeys(self.names - {*modules, *_BUILTIN})
         # As trusted as the target: both come from whoever runs the verifier.
-        return eval(self.code, {**modules, **absent, **inputs, **self.place, "f": function})
+        return eval(self.code, {**modules, **absent, **inputs, **given_now(self.place), "f": function})
 
 
 _BUILTIN = frozenset(dir(builtins))
 
 
-def expression(text: str, known: Iterable[str], place: Mapping[str, int] | None = None) -> Expression:
+def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None) -> Expression:
     """Compile a call expression.
 
     Parameters

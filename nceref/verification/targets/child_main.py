@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from nceref.errors import NcerefError, TargetError
 from nceref.importing import folder_of
 from nceref.verification.records import Outcome
-from nceref.verification.targets import load
+from nceref.verification.targets import load, run_jax_devices
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.process import messages
 from nceref.verification.targets.process.wire import Frame, Limits, packed, read_frame
@@ -83,7 +83,8 @@ class _Answers:
             from nceref.verification.ranks import group
 
             group.join(request.group)
-        place = {name: x for name, x in request.group.items() if name != "store"}
+        place = run_jax_devices.place(request.group) if "axis" in request.group else request.group
+        place = {name: x for name, x in place.items() if name in ("rank", "world_size")}
         self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
         return messages.target_message(self._target)
 

@@ -22,6 +22,7 @@ from nceref.verification.targets.arguments import (
 )
 from nceref.verification.targets.call_expression import Expression
 from nceref.verification.targets.own_parameters import called_with, find_parameters, is_module
+from nceref.verification.targets.target import given_now
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,11 @@ class Callee:
 
     def _constructed(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.thing):
-            return _callable(placed(bound.construct.handed(partial(self.thing, **self.presets), inputs)))
+            return _callable(placed(bound.construct.handed(partial(self.thing, **given_now(self.presets)), inputs)))
         if is_module(self.thing):
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.thing)))
-        return placed(partial(self.thing, **self.presets) if self.presets else _callable(self.thing))
+        return placed(partial(self.thing, **given_now(self.presets)) if self.presets else _callable(self.thing))
 
 
 _KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)

@@ -1,7 +1,7 @@
 """How a target of each framework takes its inputs, and how value and gradients are read from it.
 
 `answer` calls a target of any framework. `run_numpy`, `run_torch` and `run_jax` are siblings: each module has the
-functions of `Framework`.
+functions of `Framework`. `run_jax_devices` has those for several devices of JAX at once.
 """
 
 import importlib
@@ -60,6 +60,11 @@ class CallRequest:
         The inputs that the same instance is called with first.
     rooms : mapping
         How far the value, under the empty name, and gradients of two calls may be apart; what is not named, not at all.
+    devices : int
+        On how many devices of JAX it is called at once, or 0: then arrays and differentiable scalars have a first axis
+        of the devices, and so have the value and the gradients.
+    axis : str
+        What the target calls that axis.
     """
 
     inputs: Mapping[str, Any]
@@ -74,6 +79,8 @@ class CallRequest:
     cotangent: Any = None
     before: Mapping[str, Any] | None = None
     rooms: Mapping[str, Any] = field(default_factory=dict)
+    devices: int = 0
+    axis: str = ""
 
     @property
     def differentiable(self) -> frozenset[str]:
@@ -183,6 +190,11 @@ def module(framework: str) -> Framework:
     return cast(Framework, importlib.import_module(f"nceref.verification.targets.run_{framework}"))
 
 
+def _module_for(target: ResolvedTarget, request: CallRequest) -> Framework:
+    several = "nceref.verification.targets.run_jax_devices"
+    return cast(Framework, importlib.import_module(several)) if request.devices else module(target.framework)
+
+
 def check(target: ResolvedTarget, request: CallRequest) -> None:
     """Refuse what a framework cannot do, before the target is called.
 
@@ -200,7 +212,7 @@ def check(target: ResolvedTarget, request: CallRequest) -> None:
         If the framework is not installed.
     """
     try:
-        module(target.framework).check(request)
+        _module_for(target, request).check(request)
     except ImportError as error:
         msg = f"the target's framework is {target.framework}, which is not installed: pip install {target.framework}"
         raise UnavailableError(msg) from error
@@ -228,7 +240,7 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
     Exception
         Whatever the target raises.
     """
-    call = module(target.framework).answer
+    call = _module_for(target, request).answer
     known = frozenset(target.floats)
     # What stands in the place of a parameter of a module is a tensor.
     every = known | (request.scalars - target.parameters.keys())

@@ -32,7 +32,7 @@ def resolve_target(
     floats: Iterable[str] = (),
     param: Mapping[str, str] | None = None,
     unsought: Mapping[str, str] | None = None,
-    place: Mapping[str, int] | None = None,
+    place: Mapping[str, Any] | None = None,
 ) -> ResolvedTarget:
     """Make a target out of what a user gave.
 
@@ -57,7 +57,7 @@ def resolve_target(
     unsought : mapping, optional
         Inputs whose parameters are left alone, with the path of what was found.
     place : mapping, optional
-        ``rank`` and ``world_size`` of this process, for a target that takes them.
+        ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is not yet known.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _resolved(
     settings: Mapping[str, Any],
     floats: Iterable[str],
     own: tuple[dict[str, str], dict[str, str]],
-    place: Mapping[str, int],
+    place: Mapping[str, Any],
 ) -> ResolvedTarget:
     resolved = find_object(thing) if isinstance(thing, str) else thing
     name = thing if isinstance(thing, str) else _name(thing)
@@ -126,7 +126,7 @@ def _resolved(
     )
 
 
-def _taken(resolved: Any, place: Mapping[str, int]) -> dict[str, int]:
+def _taken(resolved: Any, place: Mapping[str, Any]) -> dict[str, Any]:
     """Which of the rank and the number of ranks a class or a function takes."""
     taker = inspect.isclass(resolved) or inspect.isroutine(resolved)
     return {n: x for n, x in place.items() if taker and n in signature_of(resolved).parameters}

@@ -27,30 +27,51 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     """Differentiate the sum of what it returns by every tracked input."""
     import jax
 
-    assert target.program is not None
-    with _double(request), jax.default_device(jax.devices(request.device)[0]):
-        inputs = _native(request, floats)
+    with double(request), jax.default_device(jax.devices(request.device)[0]):
+        inputs = native(request, floats)
         wanted = request.differentiable - floats if gradients and request.mode != "no-grad" else frozenset()
-        tracked = {n: x for n, x in inputs.items() if n in wanted}
-
-        def total(variables: Mapping[str, Any]) -> Any:
-            returned = target.program({**inputs, **variables}, request.reduction, lambda x: x)  # type: ignore[misc]
-            loss = loss_of(returned, request, lambda x: isinstance(x, jax.Array))
-            upstream = 1.0 if request.cotangent is None else request.cotangent
-            return (jax.numpy.asarray(loss) * upstream).sum(), loss
-
-        if not tracked:
-            return _plain(total(tracked)[1], request)
-
-        def differentiated(variables: Mapping[str, Any]) -> Any:
-            # The loss as it was returned comes along, so that value and gradients are of one call.
-            summed, vjp, loss = jax.vjp(total, variables, has_aux=True)
-            return loss, vjp(jax.numpy.ones_like(summed))[0]
-
-        loss, grads = _transformed(differentiated, request.mode)(tracked)
-        if not isinstance(loss, jax.Array):
+        loss, grads = differentiated(target, request, inputs, wanted)
+        if not grads or not isinstance(loss, jax.Array):
             return _plain(loss, request)
         return Answer(value_of(loss, request), {n: gradient_of(n, g, request) for n, g in grads.items()})
+
+
+def differentiated(
+    target: ResolvedTarget, request: CallRequest, inputs: Mapping[str, Any], wanted: frozenset[str]
+) -> tuple[Any, dict[str, Any]]:
+    """What a target returns as its loss, and the gradients of its sum.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+        For the mode, the reduction and the upstream gradient.
+    inputs : mapping
+        As JAX has them.
+    wanted : frozenset of str
+        Those to differentiate by; without any, the target is called and not differentiated.
+
+    Returns
+    -------
+    (object, dict of array)
+    """
+    import jax
+
+    assert target.program is not None
+    tracked = {n: x for n, x in inputs.items() if n in wanted}
+
+    def total(variables: Mapping[str, Any]) -> Any:
+        returned = target.program({**inputs, **variables}, request.reduction, lambda x: x)  # type: ignore[misc]
+        loss = loss_of(returned, request, lambda x: isinstance(x, jax.Array))
+        upstream = 1.0 if request.cotangent is None else request.cotangent
+        return (jax.numpy.asarray(loss) * upstream).sum(), loss
+
+    def both(variables: Mapping[str, Any]) -> Any:
+        # The loss as it was returned comes along, so that value and gradients are of one call.
+        summed, vjp, loss = jax.vjp(total, variables, has_aux=True)
+        return loss, vjp(jax.numpy.ones_like(summed))[0]
+
+    return _transformed(both, request.mode)(tracked) if tracked else (total(tracked)[1], {})
 
 
 def _transformed(function: Callable[[Any], Any], mode: str) -> Callable[[Any], Any]:
@@ -76,7 +97,7 @@ def _plain(loss: Any, request: CallRequest) -> Answer:
     return Answer(value_of(loss, request))
 
 
-def _double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
+def double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
     """Float64 where the run is in it; JAX leaves it out by default."""
     import jax
 
@@ -88,7 +109,8 @@ def _double(request: CallRequest) -> contextlib.AbstractContextManager[None]:
     return jax.enable_x64(request.dtype == "float64")  # type: ignore[no-any-return]
 
 
-def _native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
+def native(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
+    """The inputs as JAX has them, of the format of the run."""
     import jax.numpy as jnp
 
     dtype, out = jnp.dtype(request.dtype), dict(request.inputs)
@@ -115,10 +137,8 @@ def program(reply: Reply) -> Program:
             return forward(variables)[0]
 
         def forward(variables: Any) -> Any:
-            given = {n: np.asarray(x).astype(np.float64) for n, x in variables.items()}
-            value, grads = reply(
-                {**{n: np.asarray(x) if isinstance(x, jax.Array) else x for n, x in plain.items()}, **given}
-            )
+            given = {n: x.astype(np.float64) for n, x in _read(variables).items()}
+            value, grads = reply({**_read(plain), **given})
             dtype = next(iter(variables.values())).dtype
             rows = {n: jnp.asarray(grads.get(n, np.zeros(x.shape)), dtype=dtype) for n, x in variables.items()}
             return jnp.asarray(value, dtype=dtype), rows
@@ -128,3 +148,11 @@ def program(reply: Reply) -> Program:
         return known(arrays)
 
     return returned
+
+
+def _read(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as those of NumPy; on several devices they have no numbers yet."""
+    import jax
+
+    known = {n for n, x in inputs.items() if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)}
+    return {n: np.asarray(x) if n in known else x for n, x in inputs.items()}

@@ -11,6 +11,27 @@ Program = Callable[[Mapping[str, Any], str, Callable[[Any], Any]], Any]
 that has arrays of its own, such as a torch module, into the dtype and on the device of the run."""
 
 
+@dataclass(frozen=True)
+class Deferred:
+    """An argument that is known only where the target is called; `value` gives it there."""
+
+    value: Callable[[], Any]
+
+
+def given_now(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, with what is known now.
+
+    Parameters
+    ----------
+    arguments : mapping
+
+    Returns
+    -------
+    dict
+    """
+    return {name: x.value() if isinstance(x, Deferred) else x for name, x in arguments.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class ResolvedTarget:
     """Somebody else's loss, ready to be called.
@@ -67,7 +88,8 @@ class LoadRequest:
     """What a child is started for: arguments of `load.resolve_target`.
 
     `group` has the ``rank`` and the ``world_size`` of a child that is one of several, and the path of the ``store``
-    through which they meet; without it they do not meet yet.
+    through which they meet; without it they do not meet yet. Where one child has all ranks, as devices of JAX, it has
+    the name of their ``axis`` and the ``world_size``.
     """
 
     text: str

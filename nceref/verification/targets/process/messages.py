@@ -249,6 +249,8 @@ def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
 
 
 def _value(value: Any, request: CallRequest) -> Any:
+    if request.devices:
+        return _array(value, (request.devices,))
     if request.reduction != "none":
         return float(_array(value, ()))
     if request.shape is not None:
@@ -262,7 +264,7 @@ def _value(value: Any, request: CallRequest) -> Any:
 def _rows(request: CallRequest) -> int:
     """How many numbers the value may have; where no shape is known, no more than the inputs have together."""
     if request.reduction != "none":
-        return 1
+        return request.devices or 1
     if request.shape is not None:
         return int(np.prod(request.shape))
     return sum(np.size(x) for x in request.inputs.values())
