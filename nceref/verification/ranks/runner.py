@@ -60,7 +60,7 @@ class RanksRunner:
             words = f"is not called: the rows cannot be shared by {counted(contract.world_size, 'rank')}"
             return Outcome(trouble="raises", sentence=words)
         if self._on_devices:
-            return self._together(probe, lambda child, rank: child.ask(devices.joined_request(probe, contract), twice))
+            return self._together(probe, lambda child, rank: child.call(devices.joined_request(probe, contract), twice))
         return self._together(probe, lambda child, rank: child(contract.shard(probe, rank), twice))
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
@@ -69,7 +69,7 @@ class RanksRunner:
         parts = contract.parted(answer, probe)
         if self._on_devices:
             request, known = devices.joined_request(probe, contract), devices.joined_answer(parts)
-            return self._together(probe, lambda child, rank: child.ask(request, answer=known))
+            return self._together(probe, lambda child, rank: child.call(request, answer=known))
         return self._together(probe, lambda child, rank: child.reply(contract.shard(probe, rank), parts[rank]))
 
     def use(self, contract: Contract) -> None:

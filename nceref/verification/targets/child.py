@@ -87,11 +87,11 @@ class ChildRunner:
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
         request = reparametrized(frameworks.call_request(probe, self._device), self.forms)
-        return by_inputs(self.ask(request, twice), request, self.forms)
+        return by_inputs(self.call(request, twice), request, self.forms)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self.ask(frameworks.call_request(probe, self._device), answer=answer)
+        return self.call(frameworks.call_request(probe, self._device), answer=answer)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -162,7 +162,7 @@ class ChildRunner:
         self._exchange.close()
         self._errors.close()
 
-    def ask(self, request: CallRequest, twice: bool = False, answer: Any = None) -> Outcome:
+    def call(self, request: CallRequest, twice: bool = False, answer: Any = None) -> Outcome:
         """What the target does with a request, or the outcome of an answer that is known."""
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
