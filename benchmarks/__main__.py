@@ -54,17 +54,13 @@ def main(
 
 
 def joined(data: Path | None, results: dict[str, Any]) -> dict[str, Any]:
-    """Results, and what a file has of other questions, if it was measured on the same machine."""
+    """Results, and what a file has of other questions and their machine."""
     if data is None or not data.exists():
         msg = "--update: pass --json FILE with the results of an earlier run"
         raise RefusedError(msg)
     earlier = json.loads(data.read_text(encoding="utf-8"))
-    ours, theirs = ({**x["machine"], "quick": x["quick"]} for x in (results, earlier))
-    differing = [name for name in ours if ours[name] != theirs.get(name) and name not in ("date", *machine.PEERS)]
-    if differing or earlier["format"] != FORMAT:
-        msg = (
-            f"--update: {data} was measured elsewhere: {', '.join(differing) or 'format'} differ; measure all questions"
-        )
+    if (earlier["format"], earlier["quick"]) != (results["format"], results["quick"]):
+        msg = f"--update: {data} is of another kind of run; measure all questions"
         raise RefusedError(msg)
     return earlier | {name: x for name, x in results.items() if name in QUESTIONS}
 

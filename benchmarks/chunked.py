@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ import numpy as np
 from benchmarks import RefusedError, interrupted, programs
 from benchmarks.cases import Case, inputs
 from benchmarks.clock import OnProgress, fresh, ratio_quartiles, spread
-from benchmarks.machine import installed
+from benchmarks.machine import describe, installed
 from benchmarks.memory import MIB
 
 DIM = 128
@@ -54,7 +53,7 @@ def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     with stored(largest, dim, on_progress) as batch:
         most = batch.on_workers(2, default_chunk(largest), sample=True)
     return {
-        "date": datetime.now(UTC).date().isoformat(),
+        "machine": describe(threads),
         "versions": {name: version(name) for name in ("dask", "distributed")},
         "dim": dim,
         "sizes": sizes,

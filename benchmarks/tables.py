@@ -159,7 +159,7 @@ def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) ->
          seconds(p["prediction"]["seconds"]))
         for p in points
     ]  # fmt: skip
-    versions = ", ".join(f"{name} {number}" for name, number in section["versions"].items())
+    about, versions = section["machine"], ", ".join(f"{name} {number}" for name, number in section["versions"].items())
     notes = (
         f"InfoNCE, value and gradients, N x {section['dim']} float32. Each worker opens the .npy files by itself; it"
         " has one thread and a limit of 2 GiB. In memory: the same loss of NumPy arrays on two threads of a fresh"
@@ -167,7 +167,7 @@ def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) ->
         " Predicted: by `nceref scale`, from rates of the minute before.",
         "A time is that of the call, without the start of the cluster. Of the largest batch, gradients of some queries"
         " are compared with those of the engine in memory, in float64: one query with all keys at a time.",
-        f"Measured on {section['date']} with {versions}.",
+        f"Measured on {about['date']}: {about['CPU']}, {about['BLAS']}, {versions}.",
     )
     return _table("Beyond one machine", header, lines, *notes)
 
