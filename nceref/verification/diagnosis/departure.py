@@ -57,12 +57,17 @@ _SMALL = 1e-2
 
 
 def _smoothness(answered: Sequence[Observation], calls: FreshCalls) -> str:
-    """Whether small errors of the value change smoothly with the inputs; empty where they are large, or do not."""
+    """Whether small errors of the value change smoothly with the inputs or as roundings; empty for large ones."""
     values = [gap for o in answered if not (gap := gaps(o)[VALUE]).right and gap.finite]
     shares = [float(np.max(np.abs(gap.got - gap.want)) / max(np.max(np.abs(gap.want)), 1e-300)) for gap in values]
-    if not shares or max(shares) > _SMALL or errors_look_rounded(answered, calls, _NEAR) is not False:
+    if not shares or max(shares) > _SMALL or (rough := errors_look_rounded(answered, calls, _NEAR)) is None:
         return ""
-    return f"the errors, up to {max(shares):.2g} of the value, change smoothly with the inputs: they are no roundings"
+    how = (
+        "from one input to the next nearby as roundings do"
+        if rough
+        else "smoothly with the inputs: they are no roundings"
+    )
+    return f"the errors, up to {max(shares):.2g} of the value, change {how}"
 
 
 _NEAR = 2.0**-24

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from verification.diagnosis.altered_losses import altered, temperature, times
+from verification.diagnosis.altered_losses import altered, observed, real, right, temperature, times
+from verification.diagnosis.test_fresh import calls_of
 
 from nceref.verification.diagnosis.departure import departure
 
@@ -43,3 +44,16 @@ def test_a_row_that_departs_under_no_reduction_is_told():
     (found,) = departure(altered("nt_xent", target, reduction="none"))
     assert found.id == "unexplained"
     assert "only the last row departs" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(np.float32, "change from one input to the next nearby as roundings do"), (lambda x: x * (1 + 1e-7), "smoothly")],
+)
+def test_small_errors_of_few_cases_are_roundings_or_none(change, said):
+    def target(queries, keys, temperature):
+        value = right(queries, keys, temperature)
+        return np.float64(change(real(value))) if len(queries) > 100 else value
+
+    seen = observed(target, "info_nce")
+    assert said in departure(seen, calls_of(target, seen))[0].sentence
