@@ -44,12 +44,14 @@ def leaves(program, contract, inputs, split, backward):
             for other in range(count):
                 open_ = {"none": False, "own": other == rank, "slice": other == rank}.get(backward, True)
                 gathered = [moved if open_ and k == rank else shard for k, shard in enumerate(shards[name])]
-                # Through the gather and as the rank's own; a mean divides what comes through the gather.
-                if open_:
-                    through = value(other, {n: shards[n][other] for n in split}, {**shards, name: gathered})
-                    total = total + slope(through, x) / (count if backward == "mean" else 1)
-                if other == rank:
-                    total = total + slope(value(rank, {**own, name: moved}, shards), x)
+                mine = {n: shards[n][other] for n in split}
+                # Through the gather, and as the rank's own; a mean divides what comes through the gather.
+                if backward == "mean":
+                    total = total + slope(value(other, mine, {**shards, name: gathered}), x) / count
+                    gathered = shards[name]
+                if other == rank or (open_ and backward != "mean"):
+                    live = {**mine, name: moved} if other == rank else mine
+                    total = total + slope(value(other, live, {**shards, name: gathered}), x)
             grads[name] = total
         out.append(Outcome(float(np.real(np.ravel(value(rank, own, shards))[0])), grads))
     return out
