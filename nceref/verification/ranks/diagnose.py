@@ -20,8 +20,8 @@ _ROWS = 300
 """Of a batch that is looked at."""
 _CASES = 3
 """At least that many must be explained."""
-_OUTSIDE = frozenset({"factor", "offset", "gradient-factor"})
-"""Axes that are no step of a dense form."""
+_OUTSIDE = frozenset({"offset", "gradient-factor"})
+"""Axes that are no step of a dense form, and no known factor of its rows."""
 
 
 def diagnose_ranks(
@@ -89,7 +89,7 @@ def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
 
     known: list[tuple[Option, ...]] = []
     for explanation in explained(seen, NO_CALLS).kept:
-        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE)
+        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id != "outer-factor-constant")
         if options and options not in known:
             known.append(options)
             yield options

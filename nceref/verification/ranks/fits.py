@@ -100,39 +100,39 @@ def value_fits(cases: Sequence[RankCase]) -> Iterator[ValueFit]:
     ValueFit
     """
     count = cases[0].contract.world_size
+    # The mean over the own rows says something else only where it differs from the own part.
+    differ = any(_means_differ(case) for case in cases)
+    possible = SHARES if differ else SHARES[:2]
     for power in POWERS:
-        yield from (f for share in SHARES if (f := _holding(cases, (JOINED,) * count, share, power)))
+        yield from (f for share in possible if (f := _holding(cases, (JOINED,) * count, share, power)))
     for reading in cases[0].readings:
-        for share in _possible(cases[0], reading):
+        for share in _possible(cases[0], reading, possible):
             for power in POWERS:
                 if fit := _holding(cases, (reading,) * count, share, power):
                     yield fit
     for masks in cases[0].masks:
-        for share in SHARES[1:]:
+        for share in possible[1:]:
             for power in POWERS:
                 if fit := _places(cases, masks, share, power):
                     yield fit
 
 
-def _possible(case: RankCase, reading: RankReading) -> tuple[str, ...]:
+def _possible(case: RankCase, reading: RankReading, every: tuple[str, ...]) -> tuple[str, ...]:
     if reading.kind == "shard":
         return ("own",)
     # An input of which each rank has all rows in an order of its own is that of a loss of all rows.
     if reading.kind == "first":
-        return ("all",) if reading.masks in case.arrays else SHARES[1:]
-    return SHARES
+        return ("all",) if reading.masks in case.arrays else every[1:]
+    return every
 
 
 def _holding(cases: Sequence[RankCase], readings: tuple[RankReading, ...], share: str, power: int) -> ValueFit | None:
-    # The mean over the own rows says something else only where it differs from the own part.
-    if share == "own mean" and not any(_means_differ(case, readings[0]) for case in cases):
-        return None
     right = all(fits_value(c, k, reading, share, power) for c in cases for k, reading in enumerate(readings))
     return ValueFit(readings, share, power) if right else None
 
 
-def _means_differ(case: RankCase, reading: RankReading) -> bool:
-    totals = [np.sum(shares(case, reading, k, "own")) for k in range(case.contract.world_size)]
+def _means_differ(case: RankCase) -> bool:
+    totals = [np.sum(shares(case, JOINED, k, "own")) for k in range(case.contract.world_size)]
     return bool(np.ptp(totals) > 1e-9)
 
 
@@ -148,8 +148,6 @@ def _places(cases: Sequence[RankCase], masks: str, share: str, power: int) -> Va
             return None
         readings.append(fit)
     if all(r.place == k for k, r in enumerate(readings)):
-        return None
-    if share == "own mean" and not any(_means_differ(case, JOINED) for case in cases):
         return None
     return ValueFit(tuple(readings), share, power)
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.dense.batch import DenseBatch, DenseRows
 from nceref.verification.dense.forms import STEP, evaluated, form_of, prepared, substituted
 from nceref.verification.dense.stages import reduced
+from nceref.verification.dense.temperatures import temperature
+from nceref.verification.diagnosis.case import FACTORS
 from nceref.verification.ranks.contract import Contract, rows_of, split_inputs
 from nceref.verification.records import Observation
 
@@ -132,6 +135,19 @@ class RankCase:
         return self._rows[key]
 
     def _evaluated(self, reading: RankReading, rank: int, inputs: Mapping[str, Any]) -> DenseRows:
+        rows = self._read(reading, rank, inputs)
+        for id in self.deviations.keys() & FACTORS.keys():
+            # In the coordinates of the rows, which have one axis less than the matrix.
+            t = temperature(inputs, {}) if self._has_temperature else 1.0
+            factor = np.asarray(FACTORS[id](t, rows.samples))
+            rows = replace(rows, values=rows.values * (factor[..., 0] if factor.ndim > 2 else factor))
+        return rows
+
+    @property
+    def _has_temperature(self) -> bool:
+        return not INVERSE_TEMPERATURES.keys().isdisjoint(self.inputs)
+
+    def _read(self, reading: RankReading, rank: int, inputs: Mapping[str, Any]) -> DenseRows:
         if reading.kind == "joined" or (reading.kind == "place" and reading.place == rank):
             return evaluated(self.form, inputs, self.deviations)
         if reading.kind == "shard":

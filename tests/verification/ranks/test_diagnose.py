@@ -77,6 +77,10 @@ def views(own, batch, rank, n, *, local=True, self_at=1, labels_at=1, interleave
     return entropy(logits, partner, itself[:, None] != np.arange(2 * n))
 
 
+def tempered(own, batch, rank, n):
+    return 2 * np.ravel(own["temperature"]) * views(own, batch, rank, n, local=False)
+
+
 def labelled(own, batch, rank, n, *, self_at=1, ordered=False):
     """Positives by label, anchors of the rank."""
     shards = batch["embeddings"]
@@ -158,9 +162,11 @@ WRONG = [
     ("clip", partial(JOINED, ordered=("image",)), "sum", {}, "shards-reordered"),
     ("clip", alone, "none", {}, "local-candidates-only"),
     ("clip", partial(JOINED, scale=2.0), "own", {}, "temperature-off-by-a-factor+gradient-divided-by-ranks"),
+    ("clip", partial(JOINED, factor=lambda w: 2.0), "own", {}, "directions-summed+gradient-divided-by-ranks"),
     ("info_nce", one_way, "own", {}, "cross-rank-terms-missing"),
     ("info_nce", one_way, "none", {}, "own-shard-detached"),
     ("nt_xent", partial(views, local=False), "own", {}, "gradient-divided-by-ranks"),
+    ("nt_xent", tempered, "own", {}, "outer-factor-2-temperature+gradient-divided-by-ranks"),
     ("nt_xent", views, "none", {}, "own-shard-detached"),
     ("nt_xent", views, "own", {}, "cross-rank-terms-missing"),
     ("nt_xent", partial(views, self_at=0, labels_at=0), "sum", {}, "rank-offset-forgotten"),
