@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from nceref.cli import nceref as cli
 from nceref.cli.options import pairs
+from nceref.verification.explain import ExplainedDifference
 from nceref.verification.targets import runner
 
 PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
@@ -77,6 +78,8 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
     """In this process: which targets need one of their own is another test's concern."""
     name, *options = words.split()
     monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, isolate, **more: in_process(text, loss, **more))
+    # Why it differs is not asked here.
+    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: ExplainedDifference())
     in_process = runner.in_process
     outcome = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
     record = json.loads(outcome.output)
