@@ -118,7 +118,7 @@ experiments: $(VENV)/installed-dev
 	rm docs/experiments/*.png
 
 audit: $(VENV)/installed-peers
-	$(BIN)/python -c "from nceref.verification.peers.audit_page import update; update('docs/audit.md')"
+	$(BIN)/python -c "from nceref.verification.peers.audit_ranks import update; update('docs/audit.md')"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

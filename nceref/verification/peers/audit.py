@@ -89,7 +89,8 @@ def _rows(peer: Peer, target: PeerTarget, suite: str, dtypes: Sequence[str]) -> 
         return
     for dtype in dtypes:
         report = _report(target, suite, dtype)
-        entries = [e for e in known() if e.target == target.name and version in e.versions and dtype in e.dtypes]
+        about = [e for e in known() if e.target == target.name and e.ranks is None]
+        entries = [e for e in about if version in e.versions and dtype in e.dtypes]
         yield row(peer, target, version, dtype, report, entries, strict=suite == "standard")
 
 

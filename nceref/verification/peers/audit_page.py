@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from nceref.output.files import replace
 from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, Page
 from nceref.output.words import counted
-from nceref.verification.peers.audit import AGREES, KNOWN, MISSING, NEW, STALE, AuditRow, audit
+from nceref.verification.peers.audit import AGREES, KNOWN, MISSING, NEW, STALE, AuditRow
 from nceref.verification.peers.known import known
 from nceref.verification.peers.peer import get
 
@@ -89,7 +88,8 @@ def markdown(rows: Iterable[AuditRow], suite: str = "standard") -> str:
 def _differences(rows: Sequence[AuditRow]) -> Iterable[str]:
     """What is known of these releases, and of checkouts, which are not everywhere."""
     judged = {(row.target, row.version) for row in rows}
-    entries = [e for e in known() if judged & {(e.target, version) for version in ("", *e.versions)}]
+    here = [e for e in known() if e.ranks is None]
+    entries = [e for e in here if judged & {(e.target, version) for version in ("", *e.versions)}]
     if entries:
         yield "## Known differences\n"
     for (target, reason, link), group in groupby(entries, key=lambda e: (e.target, e.reason, e.link)):
@@ -107,8 +107,3 @@ def _absent(rows: Sequence[AuditRow]) -> Iterable[str]:
     omitted = {row.target: get(row.target)[1].omits for row in rows}
     yield from (f"- `{target}`: {what}" for target, what in omitted.items() if what)
     yield ""
-
-
-def update(path: str) -> None:
-    """Write the page anew, for what is installed."""
-    replace(path, markdown(audit()).encode())

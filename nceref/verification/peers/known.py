@@ -33,6 +33,8 @@ class Difference:
         What the peer does, in a sentence.
     link : str
         Where that can be read.
+    ranks : mapping or None
+        What it is constructed with, for a difference on several ranks; None for one that a single process has.
     """
 
     target: str
@@ -42,6 +44,7 @@ class Difference:
     diagnosis: str
     reason: str
     link: str
+    ranks: Mapping[str, Any] | None = None
 
     def covers(self, result: str) -> bool:
         """Whether a result of this id may fail."""
@@ -99,7 +102,10 @@ def difference(entry: Mapping[str, Any]) -> Difference:
     except (TypeError, InputError) as error:
         msg = f"known difference {entry}: {error}"
         raise DeclarationError(msg) from error
-    empty = [name for name, value in asdict(checked).items() if not value and name != "diagnosis"]
+    if checked.ranks is not None and checked.ranks not in get(checked.target)[1].ranks:
+        msg = f"known difference of {checked.target}: ranks must be one of its ways, got {entry}"
+        raise DeclarationError(msg)
+    empty = [name for name, value in asdict(checked).items() if not value and name not in ("diagnosis", "ranks")]
     if empty or not checked.link.startswith("https://"):
         wrong = f"{', '.join(empty)} must not be empty" if empty else "link must begin with https://"
         msg = f"known difference of {checked.target}: {wrong}, got {entry}"

@@ -174,8 +174,9 @@ class Contract:
     def _disagreement(self, values: Any, probe: Probe) -> dict[str, str]:
         """Where every rank has the value of the joined batch, that one has another."""
         room = 2 * float(np.max(probe.bounds.value)) if probe.bounds else 0.0
-        # Written so that NaN is apart.
-        apart = [r for r, x in enumerate(values) if not abs(x - values[0]) <= room]
+        # Written so that NaN is apart; so is infinity from infinity.
+        with np.errstate(invalid="ignore"):
+            apart = [r for r, x in enumerate(values) if not abs(x - values[0]) <= room]
         if self.value != "each" or not apart or not np.all(np.isfinite(values)):
             return {}
         return {

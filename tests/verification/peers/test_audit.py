@@ -3,7 +3,9 @@
 import json
 from dataclasses import replace
 
-from nceref.verification.peers import audit, audit_page, peer
+import pytest
+
+from nceref.verification.peers import audit, audit_page, audit_ranks, peer
 from nceref.verification.peers.known import Difference
 from nceref.verification.records import Diagnosis, Result
 from nceref.verification.report import Report
@@ -14,7 +16,8 @@ TARGETS = {target.name: (held, target) for held in peer.peers().values() for tar
 def results(*failing, cases=("designed-0.3", "designed-0.001")):
     ids = [(case, quantity) for case in cases for quantity in ("value", "grad.z1")]
     status = {f"{case}/{quantity}": "fail" if f"{case}/{quantity}" in failing else "pass" for case, quantity in ids}
-    return tuple(Result(id, *id.split("/"), word, 1, 1, 1, "off") for id, word in status.items())
+    status |= dict.fromkeys(failing, "fail")
+    return tuple(Result(id, *id.rsplit("/", 1), word, 1, 1, 1, "off") for id, word in status.items())
 
 
 def reported(*failing, diagnosis=()):
@@ -110,3 +113,40 @@ def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
 
 def test_the_record_is_json():
     assert json.loads(json.dumps(audit.record([judged(reported())])))["rows"][0]["status"] == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("named", "training", "words"),
+    [
+        ("", {}, ("right", "right")),
+        ("a+value-times-ranks", {"right": ("gradient",)}, ("W times the right one", "right")),
+        ("b", {"right": ("value",), "angle": (0.0, 1e-9), "length": (0.5, 0.5)}, ("right", "0.5 times the right one")),
+        (
+            "c",
+            {"right": (), "angle": (0.0, 60.0), "length": (0.4, 1.6)},
+            ("another", "cosine 0.5 to 1 with the right one, 0.4 to 1.6 times its length"),
+        ),
+        ("d", {"right": ("value",), "angle": None}, ("right", "none")),
+    ],
+)
+def test_a_row_on_ranks_says_what_training_gets(named, training, words):
+    failing = ["designed-0.3/grad.z1"] if named else []
+    report = replace(reported(*failing, diagnosis=[named] if named else []), training=training)
+    way = {"gather_distributed": True}
+    row = audit_ranks.ranks_row(*TARGETS["lightly-ntxent"], way, "1.0", report)
+    assert (row.value, row.gradient) == words
+    assert row.judged.status == ("new" if named else "agrees")
+    assert row.command == "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
+    line = audit_ranks.section([row, replace(row, judged=replace(row.judged, status="missing"))]).splitlines()[-2]
+    shown = f"`{named}`" if named else "nothing"
+    cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.0", *words, shown)
+    assert line == "| " + " | ".join(cells) + " |"
+
+
+def test_what_is_known_on_ranks_is_known_there_alone():
+    held, target = TARGETS["open-clip-clip"]
+    wrong = reported("2-ranks/designed-0.3/grad.image", diagnosis=["gradient-divided-by-ranks"])
+    ways = ({}, {"local_loss": True}, {"gather_with_grad": True})
+    rows = [audit_ranks.ranks_row(held, target, way, "3.3.0", each) for way in ways for each in (wrong, reported())]
+    assert [row.judged.status for row in rows] == ["known", "stale", "stale", "stale", "new", "agrees"]
+    assert audit.row(held, target, "3.3.0", "float64", wrong, []).status == "new"

@@ -5,10 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from nceref.verification.peers import audit, audit_page, peer
+from nceref.verification.peers import audit, audit_page, audit_ranks, peer
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 TARGETS = {target.name: held for held in peer.peers().values() for target in held.targets}
+
+
+WAYS = audit_ranks.ways()
+
+
+@cache
+def on_ranks(number):
+    return audit_ranks.judged_on_ranks(*WAYS[number])
+
+
+@pytest.mark.parametrize("number", range(len(WAYS)), ids=[f"{name}-{dict(way)}" for name, way in WAYS])
+def test_every_difference_on_ranks_is_known(number):
+    name, _ = WAYS[number]
+    if TARGETS[name].version is None:
+        pytest.skip(f"{TARGETS[name].name} is not here: {TARGETS[name].command}")
+    row = on_ranks(number).judged
+    assert row.status in (audit.AGREES, audit.KNOWN), audit_page.page_of([row]).text()
 
 
 @cache
@@ -37,4 +54,5 @@ def test_the_page_says_what_was_found(monkeypatch):
     rows = []
     for name, held in TARGETS.items():
         rows += audit.audit([name]) if held.checkout else [judged(name, dtype) for dtype in audit.DTYPES]
-    assert PAGE.read_text(encoding="utf-8") == audit_page.markdown(rows), "make audit writes it anew"
+    page = audit_ranks.whole_page(rows, map(on_ranks, range(len(WAYS))))
+    assert PAGE.read_text(encoding="utf-8") == page, "make audit writes it anew"

@@ -8,29 +8,24 @@ from nceref.verification.peers.peer import Peer, PeerTarget
 def _ntxent(z1, z2, *, temperature, efficient=None, rank=0):
     import torch
     from pytorch_metric_learning.losses import NTXentLoss, SelfSupervisedLoss
+    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
 
     loss = NTXentLoss(temperature=temperature)
     if efficient is None:
         return SelfSupervisedLoss(loss)(z1, z2)
-    # Samples have the same label on all ranks if each counts its own from 0.
+    # Ranks that each counted from 0 would share labels.
     samples = torch.arange(len(z1)) + rank * len(z1)
-    return _wrapped(loss, efficient)(torch.cat([z1, z2]), torch.cat([samples, samples]))
+    return DistributedLossWrapper(loss, efficient=efficient)(torch.cat([z1, z2]), torch.cat([samples, samples]))
 
 
-def _wrapped(loss, efficient):
-    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
-
-    return loss if efficient is None else DistributedLossWrapper(loss, efficient=efficient)
-
-
-def _supcon(embeddings, labels=None, *, temperature, efficient=None):
+def _supcon(embeddings, labels=None, *, temperature):
     import torch
     from pytorch_metric_learning.losses import SupConLoss
 
     labels = torch.arange(len(embeddings)) if labels is None else labels
     if embeddings.ndim == 3:
         labels, embeddings = labels.repeat(embeddings.shape[1]), torch.cat(embeddings.unbind(dim=1))
-    return _wrapped(SupConLoss(temperature=temperature), efficient)(embeddings, labels)
+    return SupConLoss(temperature=temperature)(embeddings, labels)
 
 
 def _arcface(embeddings, class_weights, target, *, margin, scale):
@@ -54,7 +49,7 @@ def _with_weights(kind, margin, scale, embeddings, class_weights, target):
 
 
 _HOME = "pytorch_metric_learning.losses"
-_RANKS = ({"efficient": False}, {"efficient": True})
+_WRAPPED = ({"efficient": False}, {"efficient": True})
 """Of the `DistributedLossWrapper` around the loss."""
 
 PEER = Peer(
@@ -63,10 +58,10 @@ PEER = Peer(
     pip="pytorch-metric-learning",
     link="https://github.com/KevinMusgrave/pytorch-metric-learning",
     targets=(
-        PeerTarget("pml-ntxent", f"{_HOME}:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",), ranks=_RANKS),
+        PeerTarget("pml-ntxent", f"{_HOME}:NTXentLoss", "nt_xent", _ntxent, floats=("temperature",), ranks=_WRAPPED),
         PeerTarget("pml-supcon", f"{_HOME}:SupConLoss", "supcon_out", _supcon,
                    {"no_positive": "skip", "reduction": "mean-over-nonzero-rows"},
-                   floats=("temperature",), omits="masks, queues, anchors of one view", ranks=_RANKS),
+                   floats=("temperature",), omits="masks, queues, anchors of one view"),
         PeerTarget("pml-arcface", f"{_HOME}:ArcFaceLoss", "arcface", _arcface, {"fallback": "linear"},
                    floats=("margin", "scale"), init={"margin": ("margin", radians)}),
         PeerTarget("pml-cosface", f"{_HOME}:CosFaceLoss", "cosface", _cosface, floats=("margin", "scale")),
