@@ -11,7 +11,7 @@ from nceref.verification.diagnosis.options import Option
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
-from nceref.verification.ranks.parts import RankCase
+from nceref.verification.ranks.parts import JOINED, RankCase
 from nceref.verification.ranks.words import sentence
 from nceref.verification.records import Diagnosis, Observation
 
@@ -104,6 +104,10 @@ def _explanations(
     """What predicts the values of every rank on all cases, as another did; where its gradients too, with these."""
     deviations = {o.id: o.value for o in conventions}
     cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
+    # Where the dense form has no number, nothing can be predicted.
+    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
+    if len(cases) < _CASES:
+        return
     small = [case for case in cases if not case.probe.is_large and case.probe.grads]
     names = [n for n in small[0].probe.grads if all(n in a.grads for c in small for a in c.answers)] if small else []
     for fit in value_fits(cases):
@@ -131,10 +135,11 @@ def _confirmed(
     explanation: RankExplanation, other: Observed | None
 ) -> tuple[RankExplanation, RankExplanation | None] | None:
     """With the explanation of the other run, which must be the same; None where it is not."""
-    if other is None:
+    seen = _answered(*other) if other is not None else []
+    # A target that cannot run on as many ranks is explained by this run alone.
+    if other is None or not seen:
         return explanation, None
-    seen = _answered(*other)
-    for again in _explanations(seen, other[1], explanation.conventions, explanation.value) if seen else ():
+    for again in _explanations(seen, other[1], explanation.conventions, explanation.value):
         if again.signature == explanation.signature:
             return explanation, again
     return None

@@ -183,7 +183,9 @@ def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any
         samples, anchors, views = case.anchors(reading, other)
         slopes = case.slopes(reading, other, name)[own]
         if other != rank:
-            out[2] += slopes @ weights
+            # Rows that are of no sample are shared by all ranks.
+            out[2] += slopes @ np.where(samples < 0, 0.0, weights)
+            out[0] += slopes @ np.where(samples < 0, weights, 0.0)
             continue
         is_anchor = (own[:, None] == samples) & (anchors == (*case.arrays, name).index(name))
         if len(shape) > 2:

@@ -102,6 +102,13 @@ def sigmoids(own, batch, rank, n, *, bias_on=None):
     return np.sum(softplus(np.where(together, -logits, logits)), axis=(-2, -1)) / count
 
 
+def potential(own, batch, rank, n):
+    x = unit(stack(*batch["x"]))
+    squares = np.sum((x[..., :, None, :] - x[..., None, :, :]) ** 2, axis=-1)
+    logits = np.where(np.eye(n, dtype=bool), -np.inf, -own["t"] * squares)
+    return log_sum_exp(log_sum_exp(logits)) - np.log(n * (n - 1))
+
+
 def rows(*names, d=3):
     return lambda rng, n: {name: rng.standard_normal((n, d)) for name in names}
 
@@ -116,6 +123,7 @@ MADE = {
     "info_nce": partial(probes, "info_nce", {}, rows("queries", "keys")),
     "nt_xent": partial(probes, "nt_xent", {}, rows("z1", "z2")),
     "supcon_out": partial(probes, "supcon_out", {}, with_labels),
+    "uniformity": partial(probes, "uniformity", {}, rows("x"), scalar="t"),
 }
 CASES = {}
 
@@ -177,6 +185,7 @@ WRONG = [
     ("supcon_out", partial(labelled, self_at=0), "sum", {}, "rank-offset-forgotten"),
     ("supcon_out", partial(labelled, self_at=0, ordered=True), "sum", {}, "shards-reordered"),
     ("supcon_out", partial(labelled, ordered=True), "own", {}, "shards-reordered+cross-rank-terms-missing"),
+    ("uniformity", potential, "own", {}, "gradient-divided-by-ranks"),
     ("siglip", sigmoids, "none", {}, "own-shard-detached"),
     ("siglip", partial(sigmoids, bias_on=0), "sum", {}, "scalar-not-synchronized"),
     ("clip", clip, "sum", {"shards": True}, "mean-of-means"),
