@@ -30,6 +30,11 @@ SCORE = "score"
     show_default=True,
     help="Known bugs, or the second catalogue, written without a look at the search.",
 )
+@click.option(
+    "--ranks",
+    type=click.IntRange(2, 64),
+    help="Programs of several ranks, in PyTorch; score them on so many.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def mutants(
@@ -39,6 +44,7 @@ def mutants(
     dtypes: tuple[str, ...],
     suite: str,
     catalogue: str,
+    ranks: int | None,
     as_json: bool,
 ) -> None:
     """List the catalogue of known bugs and correct programs, or show each ID in full, with its code.
@@ -46,14 +52,16 @@ def mutants(
     `nceref mutants score` runs all of them, or each ID, through `nceref verify` and counts how many are found and how
     many are named right. The exit status is 1 if a mutant survives, if fewer than 95 % are named right, or if a correct
     program is called wrong. Of the independent catalogue, 99 % must be found, 75 % explained, and at most 1 % explained
-    by what another seed does not confirm.
+    by what another seed does not confirm. With `--ranks`, each program is what one rank runs on its rows.
     """
     from nceref.cli import mutants_page
     from nceref.output.pages import joined
     from nceref.verification.bugs.score import chosen
 
+    if ranks:
+        catalogue = _of_several_ranks(context)
     if words[:1] == (SCORE,):
-        _score(context, words[1:], dtypes, suite, catalogue, as_json)
+        _score(context, words[1:], dtypes, suite, catalogue, ranks or 1, as_json)
         return
     shown = chosen(words, catalogue)
     if as_json:
@@ -64,17 +72,32 @@ def mutants(
         show(mutants_page.overview(shown))
 
 
+def _of_several_ranks(context: click.Context) -> str:
+    from nceref.errors import InputError
+
+    if context.get_parameter_source("catalogue") is not click.core.ParameterSource.DEFAULT:
+        msg = "give --ranks or --catalogue: the programs of several ranks are a catalogue of their own"
+        raise InputError(msg)
+    return "distributed"
+
+
 def _score(
-    context: click.Context, ids: tuple[str, ...], dtypes: tuple[str, ...], suite: str, catalogue: str, as_json: bool
+    context: click.Context,
+    ids: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    suite: str,
+    catalogue: str,
+    ranks: int,
+    as_json: bool,
 ) -> None:
     from nceref.cli import mutants_page
     from nceref.output.terminal import progress
     from nceref.verification.bugs.bug import DTYPES
     from nceref.verification.bugs.score import Score, in_order, jobs, measure
 
-    todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue)
+    todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue, ranks)
     with progress(len(todo)) as on_progress:
-        score = Score(in_order(map(on_progress, measure(todo, suite)), todo))
+        score = Score(in_order(map(on_progress, measure(todo, suite, ranks=ranks)), todo))
     if as_json:
         echo_json(mutants_page.score_record(score))
     else:

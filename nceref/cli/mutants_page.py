@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -37,7 +37,8 @@ def overview(shown: Iterable[Program]) -> Page:
         for program in own:
             page.grid([(program.id, program.loss)], label, styles=("", "dim"), indent=GAP)
             page.grid([(program.sentence,)], indent=2 * GAP)
-    page.print("\nAll about one, with its code: nceref mutants nt-xent-own-logit-kept", style="dim")
+    example = f"--ranks 2 {listed[0].id}" if listed[0].distributed else "nt-xent-own-logit-kept"
+    page.print(f"\nAll about one, with its code: nceref mutants {example}", style="dim")
     return page
 
 
@@ -56,11 +57,13 @@ def page_of(program: Program) -> Page:
 
 def _facts(program: Program) -> Mapping[str, str]:
     settings = ", ".join(f"{name}={value!r}" for name, value in program.settings.items())
+    options = " ".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in program.options.items())
     return {
         "losses": program.loss,
         "seen in": program.thread or program.seen,
         "right": " or ".join(["+".join(program.named), *program.also]),
         "intended": settings,
+        "options": options,
         "group": group(program),
         "wrong in": ", ".join(program.dtypes) if program.named else "",
     }
@@ -78,6 +81,7 @@ def record(program: Program) -> dict[str, Any]:
         "also": list(program.also),
         "group": group(program),
         "settings": {name: repr(value) for name, value in program.settings.items()},
+        "options": dict(program.options),
         "dtypes": list(program.dtypes),
         "source": source(program),
     }
@@ -85,25 +89,27 @@ def record(program: Program) -> dict[str, Any]:
 
 def source(program: Program) -> str:
     """The code of a program and of what it calls in its own file, in the order of the file."""
-    functions: dict[int, str] = {}
+    parts: dict[int, str] = {}
     for function in (program.function, program.gradients):
         if function is not None:
-            _collect(function, functions)
-    return "\n\n".join(functions[line] for line in sorted(functions))
+            _collect(function, parts)
+    return "\n\n".join(parts[line] for line in sorted(parts))
 
 
-def _collect(function: Callable[..., Any], functions: dict[int, str]) -> None:
-    # By its first line: each function once, although several may call it, and in the order of the file.
-    lines, first = inspect.getsourcelines(function)
-    if first in functions:
+def _collect(thing: Any, parts: dict[int, str]) -> None:
+    # By its first line: each function and class once, although several may call it, and in the order of the file.
+    lines, first = inspect.getsourcelines(thing)
+    if first in parts:
         return
     # Without the decorator, whose facts stand above the code.
-    functions[first] = "".join(itertools.dropwhile(lambda line: not line.startswith("def "), lines))
-    code: Any = function.__code__
-    for name in _names(code):
-        called = function.__globals__.get(name)
-        if isinstance(called, types.FunctionType) and called.__module__ == function.__module__:
-            _collect(called, functions)
+    parts[first] = "".join(itertools.dropwhile(lambda line: not line.startswith(("def ", "class ")), lines))
+    # A static method of a class is unwrapped to its function.
+    methods = map(inspect.unwrap, vars(thing).values()) if isinstance(thing, type) else (thing,)
+    for function in (x for x in methods if isinstance(x, types.FunctionType)):
+        for name in _names(function.__code__):
+            called = function.__globals__.get(name)
+            if isinstance(called, types.FunctionType | type) and called.__module__ == thing.__module__:
+                _collect(called, parts)
 
 
 def _names(code: types.CodeType) -> tuple[str, ...]:

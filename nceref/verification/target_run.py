@@ -84,7 +84,7 @@ def runner_of(request: Request, child: Any = None) -> Any:
     Parameters
     ----------
     request : Request
-    child : ChildRunner, optional
+    child : ChildRunner or RanksRunner, optional
 
     Returns
     -------
@@ -103,8 +103,10 @@ def runner_of(request: Request, child: Any = None) -> Any:
         "device": request.device,
     }
     if request.contracts:
-        from nceref.verification.ranks.runner import on_ranks
+        from nceref.verification.ranks.runner import on_ranks, on_same_ranks
 
+        if child is not None:
+            return on_same_ranks(child, request.thing, request.loss, **options)
         most = max(contract.world_size for contract in request.contracts)
         return on_ranks(request.thing, request.loss, most, timeout=request.timeout or 30.0, **options)
     if child is not None:
@@ -135,7 +137,7 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
             request = replace(request, unsought=unknown)
             try:
                 # It may still take the scalar elsewhere, or have it fixed.
-                same = run if issubclass(type(request.thing), str) and not request.contracts else None
+                same = run if issubclass(type(request.thing), str) else None
                 run = stack.enter_context(runner_of(request, same))
             except TargetError as error:
                 raise TargetError(unmeasured(request, unknown)) from error

@@ -69,7 +69,8 @@ def test_the_command_lists_shows_and_prints_json():
     (record,) = json.loads(run(command, ["nt-xent-own-logit-kept", "--json"]).output)
     assert (record["named"], record["losses"]) == (["self-contrast-kept"], ["nt_xent"])
     assert set(record) == {
-        "id", "sentence", "losses", "thread", "seen", "named", "also", "group", "settings", "dtypes", "source",
+        "id", "sentence", "losses", "thread", "seen", "named", "also", "group", "settings", "options", "dtypes",
+        "source",
     }  # fmt: skip
 
 
@@ -85,6 +86,6 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
         "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
     monkeypatch.setattr(
-        "nceref.verification.bugs.score.measure", lambda todo, suite: [scored(verdict="conforms", diagnoses=())]
+        "nceref.verification.bugs.score.measure", lambda todo, suite, ranks: [scored(verdict="conforms", diagnoses=())]
     )
     assert run(command, ["score", "nt-xent-own-logit-kept"]).exit_code == 1

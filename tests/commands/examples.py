@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -133,10 +134,12 @@ EXAMPLES = (
     ),
     Example("mutants"),
     Example("mutants nt-xent-own-logit-kept"),
+    # Refused without PyTorch.
+    Example("mutants --ranks 2", status=0 if find_spec("torch") else 2),
     Example(
         "mutants --json",
         json="-",
-        keys={"[]": "also, dtypes, group, id, losses, named, seen, sentence, settings, source, thread"},
+        keys={"[]": "also, dtypes, group, id, losses, named, options, seen, sentence, settings, source, thread"},
     ),
     Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
@@ -145,7 +148,7 @@ EXAMPLES = (
         json="-",
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
-            "by_dtype.float64": "all, held-out, independent, pairs, tuning",
+            "by_dtype.float64": "all, distributed, held-out, independent, pairs, tuning",
             "explained.float64": "confirmed, located, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
             "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, "

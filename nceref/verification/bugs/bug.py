@@ -102,6 +102,16 @@ class Program:
         """Whether it was written without a look at the search, as its file's name states; it is scored apart."""
         return self.function.__module__.rpartition(".")[2].startswith("held_out_")
 
+    @property
+    def distributed(self) -> bool:
+        """Whether it is what one of several ranks runs, in PyTorch."""
+        return ".distributed." in self.function.__module__
+
+    @property
+    def address(self) -> str:
+        """Where the function is, as a target: ``package.module:name``."""
+        return f"{self.function.__module__}:{self.function.__name__}"
+
 
 def bug(
     loss: str,

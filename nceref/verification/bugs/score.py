@@ -19,13 +19,21 @@ from typing import Any
 
 from nceref.errors import InputError
 from nceref.registry import choose
-from nceref.verification.bugs.bug import DTYPES, Program, bugs, correct_programs, independent_programs, target
+from nceref.verification.bugs.bug import (
+    DTYPES,
+    Program,
+    bugs,
+    correct_programs,
+    distributed_programs,
+    independent_programs,
+    target,
+)
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.records import Diagnosis
 from nceref.verification.report import Report
 
-GROUPS = ("tuning", "held-out", "pairs")
-"""Known bugs: those the search was built with, those it was not, and two at once."""
+GROUPS = ("tuning", "held-out", "pairs", "distributed")
+"""Known bugs: those the search was built with, those it was not, and two at once; and bugs of several ranks."""
 CORRECT = "correct"
 INDEPENDENT = "independent"
 """Bugs of the second catalogue."""
@@ -33,6 +41,7 @@ CATALOGUES: Mapping[str, Callable[[], Mapping[str, Program]]] = MappingProxyType
     {
         "known": lambda: {**bugs(), **correct_programs()},
         "independent": independent_programs,
+        "distributed": lambda: _distributed(),
     }
 )
 NAMED = 0.95
@@ -54,7 +63,7 @@ class ScoredProgram:
     id, loss, dtype : str
         What was judged, against which reference, in which format.
     group : str
-        ``tuning``, ``held-out``, ``pairs`` or ``correct``.
+        One of `GROUPS`, ``independent`` or ``correct``.
     expected : str
         The right diagnosis, ids joined by ``+``; empty for a correct program.
     verdict : str
@@ -191,6 +200,8 @@ def group(program: Program) -> str:
     """Which part of the score a program belongs to."""
     if not program.named:
         return CORRECT
+    if program.distributed:
+        return "distributed"
     if program.id in independent_programs():
         return INDEPENDENT
     return "pairs" if len(program.named) > 1 else "held-out" if program.held_out else "tuning"
@@ -206,6 +217,21 @@ def programs(catalogue: str = "known") -> Mapping[str, Program]:
     return CATALOGUES[catalogue]()
 
 
+def _distributed() -> Mapping[str, Program]:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        msg = "`ranks` runs programs in PyTorch, which is not installed: pip install torch"
+        raise InputError(msg)
+    return distributed_programs()
+
+
+def _program(name: str) -> Program:
+    """The program with this id, whose catalogue may need a package that others do not."""
+    known = {**programs(), **independent_programs()}
+    return known[name] if name in known else _distributed()[name]
+
+
 def chosen(ids: Sequence[str], catalogue: str = "known") -> list[Program]:
     """The programs with these ids, or all of a catalogue if none is given."""
     known = programs(catalogue)
@@ -217,7 +243,9 @@ def chosen(ids: Sequence[str], catalogue: str = "known") -> list[Program]:
     return choose("mutant", ids, known, "nceref mutants")
 
 
-def jobs(ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str = "known") -> tuple[Job, ...]:
+def jobs(
+    ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str = "known", ranks: int = 1
+) -> tuple[Job, ...]:
     """What there is to do: each program in each format in which it is wrong.
 
     Parameters
@@ -225,23 +253,25 @@ def jobs(ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str
     ids : sequence of str
         Of programs; all if empty.
     dtypes : sequence of str
-    catalogue : {"known", "independent"}
+    catalogue : {"known", "independent", "distributed"}
+    ranks : int
+        Programs whose shards are those of another number of ranks are left out.
 
     Raises
     ------
     InputError
         For an id that does not exist, or if none of the programs is wrong in these formats.
     """
-    wanted = tuple(
-        (program.id, dtype) for program in chosen(ids, catalogue) for dtype in dtypes if dtype in program.dtypes
-    )
+    runnable = [one for one in chosen(ids, catalogue) if len(one.options.get("shards", "").split(",")) in (1, ranks)]
+    wanted = tuple((program.id, dtype) for program in runnable for dtype in dtypes if dtype in program.dtypes)
     if not wanted:
-        msg = f"nothing to score: in {' and '.join(dtypes)} none of {', '.join(ids)} is wrong"
+        where = f" on {ranks} ranks" if ranks > 1 else ""
+        msg = f"nothing to score: in {' and '.join(dtypes)}{where} none of {', '.join(ids)} is wrong"
         raise InputError(msg)
     return wanted
 
 
-def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> Iterator[ScoredProgram]:
+def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
     """Verify the programs.
 
     Parameters
@@ -252,6 +282,8 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> It
         The corpus.
     processes : int
         How many work side by side; 0: as many as there are processors, 1: this one.
+    ranks : int
+        Of the programs of several ranks: how many.
 
     Yields
     ------
@@ -264,15 +296,15 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0) -> It
     from nceref.engine.settings import thread_count
 
     listed = list(todo)
-    workers = min(processes or thread_count(), len(listed))
+    workers = min(processes or max(thread_count() // ranks, 1), len(listed))
     # Several groups for each worker, so that all are done at about the same time.
     groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
     if workers == 1:
-        yield from (result for group in groups for result in _score_all(group, suite))
+        yield from (result for group in groups for result in _score_all(group, suite, ranks))
         return
     # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_score_all, group, suite) for group in groups]):
+        for done in as_completed([pool.submit(_score_all, group, suite, ranks) for group in groups]):
             yield from done.result()
 
 
@@ -286,10 +318,9 @@ def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
     most : int
         Of one group; a larger one is split.
     """
-    known = {**programs(), **independent_programs()}
     groups: dict[Job, list[Job]] = {}
     for name, dtype in todo:
-        groups.setdefault((known[name].loss, dtype), []).append((name, dtype))
+        groups.setdefault((_program(name).loss, dtype), []).append((name, dtype))
     parts = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
     return sorted(parts, key=len, reverse=True)
 
@@ -306,17 +337,32 @@ def in_order(results: Iterable[ScoredProgram], todo: Iterable[Job]) -> tuple[Sco
     return tuple(by_job[job] for job in todo)
 
 
-def _score_all(group: Sequence[Job], suite: str) -> list[ScoredProgram]:
-    return [score_program(job, suite) for job in group]
+def _score_all(group: Sequence[Job], suite: str, ranks: int) -> list[ScoredProgram]:
+    with _kept(group, ranks) as child:
+        return [score_program(job, suite, ranks, child) for job in group]
 
 
-def score_program(job: Job, suite: str) -> ScoredProgram:
+def _kept(group: Sequence[Job], ranks: int) -> Any:
+    """Processes that run all programs of a group of several ranks; none for others."""
+    from contextlib import nullcontext
+
+    if not any(_program(name).distributed for name, _ in group):
+        return nullcontext()
+    from nceref.verification.ranks.runner import kept_ranks
+
+    return kept_ranks(ranks)
+
+
+def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> ScoredProgram:
     """Verify one program, as a caller would who intends what its author did.
 
     Parameters
     ----------
     job : Job
     suite : {"quick", "standard", "full"}
+    ranks : int
+    child : RanksRunner, optional
+        Processes that have run another program of several ranks.
 
     Returns
     -------
@@ -324,11 +370,11 @@ def score_program(job: Job, suite: str) -> ScoredProgram:
         Its verdict is ``error`` where anything raised.
     """
     name, dtype = job
-    program, start = {**programs(), **independent_programs()}[name], time.perf_counter()
+    program, start = _program(name), time.perf_counter()
     # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     try:
-        report = _verified(program, dtype, suite)
+        report = _verified(program, dtype, suite, ranks, child)
         fits = [tuple(sorted(one.id.split("+"))) in right for one in report.diagnosis]
         apart = group(program) == INDEPENDENT and fits[:1] == [False]
         confirmed = apart and _confirmed(program, dtype, suite, report.diagnosis[0])
@@ -352,12 +398,15 @@ def score_program(job: Job, suite: str) -> ScoredProgram:
     )
 
 
-def _verified(program: Program, dtype: str, suite: str) -> Report:
+def _verified(program: Program, dtype: str, suite: str, ranks: int, child: Any) -> Report:
     from nceref.verification.verifier import verify_with
 
-    options = {"framework": "numpy", "dtype": dtype, "suite": suite, **intended(program)}
+    options = {"dtype": dtype, "suite": suite, **intended(program)}
     # No number of the score is about training.
-    return verify_with(target(program), program.loss, training=False, **options)
+    if program.distributed:
+        options |= {"framework": "torch", "ranks": ranks, **program.options}
+        return verify_with(program.address, program.loss, child=child, training=False, **options)
+    return verify_with(target(program), program.loss, training=False, framework="numpy", **options)
 
 
 def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:

@@ -39,7 +39,9 @@ class RanksRunner:
 
     target: ResolvedTarget
 
-    def __init__(self, request: LoadRequest, most: int, device: str, timeout: float, loading_timeout: float) -> None:
+    def __init__(
+        self, request: LoadRequest | None, most: int, device: str, timeout: float, loading_timeout: float
+    ) -> None:
         self._request, self._most = request, most
         self._limits = device, timeout, loading_timeout
         self.contract = ALONE
@@ -84,9 +86,10 @@ class RanksRunner:
 
     def start(self) -> None:
         """Start the first process and load the target; raises as `ChildRunner.start` does."""
+        assert self._request is not None
         first = self._child(0)
         try:
-            first.start()
+            first.reload()
             self.target = first.target
         except SignatureError:
             raise
@@ -100,6 +103,12 @@ class RanksRunner:
         if self.target.framework == "numpy":
             msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is one of NumPy"
             raise TargetError(msg)
+
+    def assign(self, request: LoadRequest) -> None:
+        """Say what is loaded at the next start, by the processes that are there."""
+        self._request, self._joined, self.contract = request, 0, ALONE
+        self._in_a_row.clear()
+        self.forms.clear()
 
     def stop(self) -> None:
         """End all processes, and remove the files through which they met."""
@@ -115,6 +124,7 @@ class RanksRunner:
 
     def _child(self, rank: int, meeting: Mapping[str, str] | None = None) -> ChildRunner:
         """The process of a rank, there or new, with what it will load."""
+        assert self._request is not None
         group = {"rank": rank, "world_size": self.contract.world_size, **(meeting or {})}
         while len(self._children) <= rank:
             child = ChildRunner(None, *self._limits, environment=_environment(max(self._most, 3)))
@@ -220,6 +230,35 @@ def _environment(count: int) -> dict[str, str]:
     """The environment of a process in which JAX has as many devices as there are ranks."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     return {"XLA_FLAGS": flags.strip()}
+
+
+@contextlib.contextmanager
+def kept_ranks(most: int, timeout: float = 30.0, loading_timeout: float = 120.0) -> Iterator[RanksRunner]:
+    """Processes for one target on ranks after another: what the targets import is imported once.
+
+    Parameters
+    ----------
+    most, timeout, loading_timeout
+        As for `on_ranks`.
+
+    Yields
+    ------
+    RanksRunner
+        For `on_same_ranks`.
+    """
+    run = RanksRunner(None, most, "cpu", timeout, loading_timeout)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+@contextlib.contextmanager
+def on_same_ranks(run: RanksRunner, text: str, loss: Loss, **options: Any) -> Iterator[RanksRunner]:
+    """Run another target in processes that are there; parameters and result as those of `on_ranks`."""
+    run.assign(LoadRequest(text, loss, {name: x for name, x in options.items() if name != "device"}))
+    run.start()
+    yield run
 
 
 @contextlib.contextmanager

@@ -9,9 +9,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from nceref.cli import mutants_page  # noqa: E402
+from nceref.errors import InputError  # noqa: E402
 from nceref.losses import get_loss  # noqa: E402
 from nceref.verification.bugs import distributed  # noqa: E402
 from nceref.verification.bugs.bug import bugs, correct_programs, distributed_programs  # noqa: E402
+from nceref.verification.bugs.score import CORRECT, Score, in_order, jobs, measure  # noqa: E402
 from nceref.verification.conventions import CONVENTIONS  # noqa: E402
 from nceref.verification.ranks.contract import Contract  # noqa: E402
 
@@ -39,7 +42,8 @@ def test_the_catalogue_has_the_size_that_was_promised():
     assert len(wrong) >= 24
     assert len(programs) - len(wrong) >= 10
     assert len(BETWEEN_RANKS) >= 12
-    assert {id for program in wrong for id in program.named} >= BETWEEN_RANKS
+    # A mix is that of two targets.
+    assert {id for program in wrong for id in program.named} >= BETWEEN_RANKS - {"mix-depends-on-ranks"}
     assert len({program.thread for program in wrong if program.thread}) >= 24
     assert not set(programs) & {*bugs(), *correct_programs()}
 
@@ -51,3 +55,23 @@ def test_programs_share_no_code_with_what_must_find_them():
         parts = {node.module for node in nodes if isinstance(node, ast.ImportFrom)} - {"typing"}
         collectives = f"{distributed.__name__}.collectives"
         assert whole | parts <= {"torch", "nceref.verification.bugs.bug", collectives}, path.name
+
+
+def test_a_sample_is_scored_in_processes_that_are_kept():
+    sample = jobs(["clip-joined-loss-of-constants", "clip-gather-of-torch"], ["float64"], "distributed", ranks=2)
+    score = Score(in_order(measure(sample, processes=1, ranks=2), sample))
+    assert [(r.group, r.verdict) for r in score.results] == [("distributed", "differs"), (CORRECT, "conforms")]
+    assert score.met, score.results
+
+
+def test_programs_of_other_shards_are_left_out():
+    uneven = [program.id for program in distributed_programs().values() if "shards" in program.options]
+    assert {name for name, _ in jobs((), ["float64"], "distributed", ranks=3)}.isdisjoint(uneven)
+    with pytest.raises(InputError, match="on 3 ranks"):
+        jobs(uneven, ["float64"], "distributed", ranks=3)
+
+
+def test_the_page_of_a_program_has_its_gather_and_its_options():
+    program = distributed_programs()["nt-xent-averaging-gather"]
+    assert "class _AveragingGather" in mutants_page.source(program)
+    assert "--shards 3,1" in mutants_page.page_of(distributed_programs()["moco-mean-over-uneven-shards"]).text()

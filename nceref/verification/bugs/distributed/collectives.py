@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 def constants(x: Any) -> list[Any]:
     """The rows of each rank, none with a gradient."""
-    shards = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    shards = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
     dist.all_gather(shards, x.detach().contiguous())
     return shards
 

@@ -35,6 +35,6 @@ def info_nce_joined_uneven_shards(queries, keys, *, temperature):
 @correct("moco")
 def moco_nothing_between_ranks(queries, keys, queue, *, temperature):
     """The queue is the same on all ranks, so that nothing is gathered."""
-    queries = unit(queries)
-    logits = torch.cat([(queries * unit(keys)).sum(1, keepdim=True), queries @ unit(queue).T], dim=1)
+    queries, keys, queue = unit(queries), unit(keys).detach(), unit(queue).detach()
+    logits = torch.cat([(queries * keys).sum(1, keepdim=True), queries @ queue.T], dim=1)
     return F.cross_entropy(logits / temperature, torch.zeros(len(queries), dtype=torch.int64))

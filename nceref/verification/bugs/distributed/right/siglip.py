@@ -20,7 +20,7 @@ def _block(image, text, scale, bias, places=None):
 def _passed(x, step):
     """What the rank that many places before has."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    out = torch.empty_like(x)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
     both = [
         dist.P2POp(dist.isend, x.contiguous(), (rank + step) % ranks),
         dist.P2POp(dist.irecv, out, (rank - step) % ranks),

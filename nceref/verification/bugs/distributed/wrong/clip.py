@@ -109,7 +109,12 @@ def clip_images_against_all_texts(image, text, *, logit_scale):
     return F.cross_entropy(logit_scale * image @ gathered(unit(text)).T, offset(image))
 
 
-@bug("clip", named="value-is-a-share", thread="google-research/simclr#202")
+@bug(
+    "clip",
+    named="gradient-divided-by-ranks+value-is-a-share",
+    thread="google-research/simclr#202",
+    also=("value-is-a-share",),
+)
 def clip_divided_by_the_number_of_ranks(image, text, *, logit_scale):
     """The mean over the own rows is divided by the number of ranks, as where gradients are summed."""
     image, text = unit(image), unit(text)

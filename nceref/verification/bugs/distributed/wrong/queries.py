@@ -34,7 +34,12 @@ def info_nce_keys_of_others_are_constants(queries, keys, *, temperature):
     return _against(unit(queries), put_back(unit(keys)), temperature)
 
 
-@bug("info_nce", named="value-times-ranks", thread="texttron/tevatron#143")
+@bug(
+    "info_nce",
+    named="value-times-ranks",
+    thread="texttron/tevatron#143",
+    also=("scalar-not-synchronized+value-times-ranks",),
+)
 def info_nce_joined_times_ranks(queries, keys, *, temperature):
     """The loss of the whole batch times the number of ranks: the gradient is right, and the value is not."""
     return dist.get_world_size() * _joined(put_back(unit(queries)), put_back(unit(keys)), temperature)
@@ -64,8 +69,8 @@ def info_nce_scale_that_multiplies(queries, keys, *, temperature):
 
 
 def _moco(queries, keys, negatives, temperature):
-    positive = (queries * keys).sum(1, keepdim=True)
-    logits = torch.cat([positive, queries @ negatives.T], dim=1) / temperature
+    positive = (queries * keys.detach()).sum(1, keepdim=True)
+    logits = torch.cat([positive, queries @ negatives.detach().T], dim=1) / temperature
     return -logits.log_softmax(1)[:, 0]
 
 
@@ -87,5 +92,5 @@ def moco_mean_over_uneven_shards(queries, keys, queue, *, temperature):
 def moco_keys_of_all_ranks_are_negatives(queries, keys, queue, *, temperature):
     """The keys of the other samples of all ranks are negatives too."""
     queries, keys = unit(queries), unit(keys)
-    logits = torch.cat([queries @ torch.cat(constants(keys)).T, queries @ unit(queue).T], dim=1)
+    logits = torch.cat([queries @ torch.cat(constants(keys)).T, queries @ unit(queue).detach().T], dim=1)
     return F.cross_entropy(logits / temperature, offset(queries))

@@ -49,7 +49,12 @@ def siglip_mean_over_pairs_of_all_ranks(image, text, *, logit_scale, logit_bias)
     return _block(image, text, logit_scale, logit_bias, offset(image)) / (len(image) * len(text))
 
 
-@bug("siglip", named="value-is-a-share", seen="re-implementations that divide by the global batch size")
+@bug(
+    "siglip",
+    named="gradient-divided-by-ranks+value-is-a-share",
+    seen="re-implementations that divide by the global batch size",
+    also=("value-is-a-share",),
+)
 def siglip_divided_by_the_whole_batch(image, text, *, logit_scale, logit_bias):
     """The sum over the own rows is divided by the number of all rows, and the trainer averages."""
     image, text = unit(image), gathered(unit(text))

@@ -117,7 +117,12 @@ def nt_xent_mean_where_gradients_are_summed(z1, z2, *, temperature):
     return _rows(z1, z2, gathered(z1), gathered(z2), temperature)
 
 
-@bug("nt_xent", named="value-times-ranks", thread="KevinMusgrave/pytorch-metric-learning#712")
+@bug(
+    "nt_xent",
+    named="value-times-ranks",
+    thread="KevinMusgrave/pytorch-metric-learning#712",
+    also=("scalar-not-synchronized+value-times-ranks",),
+)
 def nt_xent_joined_times_ranks(z1, z2, *, temperature):
     """The loss of the whole batch, where only the own rows have a gradient, times the number of ranks."""
     return dist.get_world_size() * two_views(put_back(unit(z1)), put_back(unit(z2)), temperature)
