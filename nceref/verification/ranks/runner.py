@@ -79,6 +79,7 @@ class RanksRunner:
         if self._on_devices:
             devices.check(contract)
         elif contract.axis:
+            assert self._request is not None
             other = f"{self._request.text} is a target of {self.target.framework}"
             msg = f"`axis` is that of the devices of JAX, but {other}; leave it out"
             raise InputError(msg)
