@@ -90,9 +90,11 @@ def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
     known: list[tuple[Option, ...]] = []
     for explanation in explained(seen, NO_CALLS).kept:
         options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id != "outer-factor-constant")
-        if options and options not in known:
-            known.append(options)
-            yield options
+        # On one number of ranks, their number is a factor as any other.
+        for some in (options, tuple(o for o in options if o.axis != "factor")):
+            if some and some not in known:
+                known.append(some)
+                yield some
 
 
 def _explanations(

@@ -102,7 +102,8 @@ class RanksRunner:
             self.target = self._children[0].target
         self._on_devices = self.target.framework == "jax"
         if self.target.framework == "numpy":
-            msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is one of NumPy"
+            msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is taken for one of NumPy;"
+            msg += " give --framework if it imports its own only when it is called"
             raise TargetError(msg)
 
     def assign(self, request: LoadRequest) -> None:
