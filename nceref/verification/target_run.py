@@ -132,6 +132,9 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
     """
     with ExitStack() as stack:
         run = stack.enter_context(runner_of(request, child))
+        # What cannot be is refused before anything is run; the first run comes first.
+        for contract in reversed(request.contracts):
+            run.use(contract)
         request, forms, unknown = measure_parameters(request, run)
         if unknown:
             request = replace(request, unsought=unknown)
