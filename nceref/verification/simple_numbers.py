@@ -45,18 +45,24 @@ def written(x: float) -> str:
     return digits if words == digits else f"{digits} = {words}"
 
 
-def candidates(x: Any) -> list[float]:
+def candidates(x: Any, within: float = 0.0) -> list[float]:
     """The simple number, then the measured one where it is another: a constant may be rounded to float32.
 
     Parameters
     ----------
     x : float
         As it was measured.
+    within : float
+        Relative distance at which other numbers were measured as well: short ones come between the two.
 
     Returns
     -------
     list of float
-        One or two.
+        One to five.
     """
+    x = float(x)
     value, _ = recognized(x)
-    return [value] if abs(value - float(x)) <= 1e-13 * abs(value) else [value, float(x)]
+    short = (float(f"{x:.{digits}g}") for digits in (1, 2, 3))
+    numbers = [s for s in (value, *(s for s in short if abs(s - x) <= within * abs(x))) if s != x]
+    # What differs by rounding only is no other number.
+    return list(dict.fromkeys(numbers if value != x and abs(value - x) <= 1e-13 * abs(value) else [*numbers, x]))

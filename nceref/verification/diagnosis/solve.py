@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
@@ -77,9 +77,9 @@ def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
         "temperature-clamped": lambda t: t,
     }
     known = [id for id in settings if id in analysis.form.conventions]
-    for root in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
+    for root, within in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
         for id in known:
-            yield from (Option(id, number) for number in candidates(settings[id](root)))
+            yield from (Option(id, number) for number in candidates(settings[id](root), within))
 
 
 def _ranges(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
@@ -92,9 +92,9 @@ def _ranges(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
         _roots(a, lambda t: Option("temperature-ignored", t), temperature(a.inputs, {}) * _GRID)
         for a in (by_scale[0], by_scale[-1])
     ]
-    for low, high in product(*ends):
-        if low > high:
-            yield from (Option("scale-clamped", pair) for pair in product(candidates(1 / low), candidates(1 / high)))
+    for pair in product(*ends):
+        if pair[0][0] > pair[1][0]:
+            yield from (Option("scale-clamped", p) for p in product(*(candidates(1 / t, within) for t, within in pair)))
 
 
 _SIZES = 10.0 ** np.linspace(-14, 0, 29)
@@ -120,8 +120,8 @@ def _settings(analysis: CaseAnalysis) -> Iterator[Option]:
     """Numbers that a convention leaves open, beyond the usual ones."""
     for id, setting, grid in _PLACES:
         if id in analysis.form.conventions:
-            for root in _roots(analysis, partial(_option, id, setting), grid):
-                yield from (Option(id, setting(number)) for number in candidates(root))
+            for root, within in _roots(analysis, partial(_option, id, setting), grid):
+                yield from (Option(id, setting(number)) for number in candidates(root, within))
 
 
 def _option(id: str, setting: Callable[[float], Any], number: float) -> Option:
@@ -136,20 +136,35 @@ def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:
     # Strictly inside, since an open end is no value, and denser near the ends.
     near = np.geomspace(1e-5, 2e-3, 30)
     shares = np.concatenate([near, (np.arange(200) + 0.5) / 200, 1 - near[::-1]])
-    roots = _roots(analysis, lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
+    found = _roots(analysis, lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
     default = [p.default] if isinstance(p.default, float) else []
-    return list(dict.fromkeys([*default, *ends, *(number for root in roots for number in candidates(root))]))
+    return list(dict.fromkeys([*default, *ends, *(number for root in found for number in candidates(*root))]))
 
 
-def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any) -> list[float]:
-    """Settings at which the variant has the target's value, one in each gap of a grid.
+_SHARES = (1e-5, 1e-4, 1e-3, 1e-2)
+"""How far beside a root the value is looked at."""
+
+
+def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any) -> list[tuple[float, float]]:
+    """Settings at which the variant has the target's value, one in each gap of a grid, and how well each is known.
 
     None where the value jumps over it, or does not change with the setting: any number would do as well.
+
+    Returns
+    -------
+    list of tuple
+        A setting, and the share of it by which another one may differ that the rounding of the value hides.
     """
     target, room = float(analysis.target[0]), float(analysis.bound[0])
 
     def off(x: float) -> float:
         return float(analysis.value((option(float(x)),))[0]) - target
 
+    def within(root: float) -> float:
+        hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)
+        return max(hidden, default=0.0)
+
     gaps = [off(x) for x in grid]
-    return [] if gaps.count(0.0) > 2 else list(roots(off, grid, gaps, 4 * room))
+    if gaps.count(0.0) > 2:
+        return []
+    return [(root, within(root)) for root in roots(off, grid, gaps, 4 * room)]

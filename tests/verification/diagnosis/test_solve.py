@@ -12,6 +12,8 @@ from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.diagnose import diagnose
 from nceref.verification.diagnosis.gaps import usable
 from nceref.verification.diagnosis.solve import solved
+from nceref.verification.roots import roots
+from nceref.verification.simple_numbers import candidates
 
 SWEEP = "a diagnosis of another number in the same place"
 
@@ -118,3 +120,17 @@ def test_a_number_is_read_off_the_value_of_two_cases(loss, name, value):
     options = solved([CaseAnalysis(o) for o in usable(answers)])
     numbers = [option.value[1] for option in options if option.id == "scalar-ignored" and option.value[0] == name]
     assert np.min(np.abs(np.subtract(numbers, value))) < 1e-9
+
+
+def test_a_root_is_as_exact_as_the_function():
+    """Not only as exact as the room, which is for rounding that may not be there."""
+    (root,) = roots(lambda x: math.exp(x) - math.exp(-2.5), (-3.0, -2.0), (math.exp(-3) - math.exp(-2.5), 0.05), 1e-3)
+    assert abs(root + 2.5) < 1e-14
+
+
+def test_a_number_that_is_known_roughly_may_be_a_short_one():
+    """The value hardly depends on a mask of -25, so that its neighbors give it as well."""
+    assert candidates(-25.000345, 1e-3) == [-25.0, -25.000345]
+    assert candidates(-25.000345) == [-25.000345]
+    assert candidates(1 / 3 + 1e-9, 1e-2) == [1 / 3, 0.333, 1 / 3 + 1e-9]
+    assert candidates(0.25) == [0.25]

@@ -16,6 +16,8 @@ _INTEGERS = tuple(range(1, 11))
 _LARGE = (16, 32, 64, 128)
 _SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3)
 _GRID = sorted(float(s * x) for x in _SHARES for s in (1, -1))
+_NEAR = 0.01
+"""The share of the room to which a constant is solved for: most are no expression."""
 _ENOUGH = 4
 """Calls from which on it is known whether a constant is any expression."""
 _ENTRIES = 2000
@@ -218,7 +220,7 @@ class _Solver:
     def roots(self, start: int = 0, stop: int | None = None) -> Iterator[float]:
         """Those between points of the grid."""
         grid = _GRID[start:stop]
-        return roots(self.gap, grid, [self.gap(x) for x in grid], self.room)
+        return roots(self.gap, grid, [self.gap(x) for x in grid], self.room, _NEAR)
 
     def nearest(self, c: float) -> float | None:
         """The same constant, or the root that is nearest."""
