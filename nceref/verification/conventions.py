@@ -541,15 +541,16 @@ _LISTED = (
                "Compare each chunk with all rows of the batch, or gather the rows first."),
     # What several ranks make of one batch.
     Convention("local-candidates-only", "ranks", "the candidates of the own rank only",
-               "Gather the rows of all ranks, with gradient (torch.distributed.nn.functional.all_gather), before the"
-               " similarities.",
+               "Gather the rows of all ranks before the similarities, by an autograd function whose backward"
+               " all-reduces and takes the rank's own rows.",
                threads=("Lightning-Universe/lightning-bolts#179", "vturrisi/solo-learn#229", "Spijkervet/SimCLR#13")),
     Convention("rank-offset-forgotten", "ranks", "the positives or the self mask of rank 0 on every rank",
                "Add the rank's offset, the number of rows on the ranks before it: labels = arange(n) + rank * n, and"
                " the same for the mask of the anchor itself.",
                threads=("vturrisi/solo-learn#206", "lightly-ai/lightly#1176")),
     Convention("shards-reordered", "ranks", "shards in another order than that of the ranks",
-               "Put the gathered shards in the order of the ranks, each view by itself; labels and masks count on it.",
+               "Give labels, masks and gathered shards one order: shards in that of the ranks, each view by itself,"
+               " and the rank's offset, rank * n, added to labels once.",
                threads=("Spijkervet/SimCLR#30", "KevinMusgrave/pytorch-metric-learning#639")),
     Convention("duplicated-rows", "ranks", "rows that a sampler repeated",
                "Drop the repeated rows after the gather, or drop the last incomplete batch (drop_last=True)."),
@@ -557,21 +558,25 @@ _LISTED = (
                "Divide each rank's sum of rows by the mean number of rows a rank, N / W, not by its own number.",
                threads=("google-research/simclr#202",)),
     Convention("value-times-ranks", "ranks-value", "the value times the number of ranks",
-               "Do not multiply the loss by the world size; gather with gradient instead.",
+               "Do not multiply the loss by the world size, nor divide by the rank's own number of rows where that of"
+               " all is meant; gather with gradient instead.",
                threads=("KevinMusgrave/pytorch-metric-learning#363",)),
     Convention("value-is-a-share", "ranks-value", "each rank's share of the value",
                "Divide a rank's sum of rows by its own number of rows, not by that of all ranks; or declare --value"
                " sum."),
     Convention("gradient-divided-by-ranks", "gather", "the gradient divided by the number of ranks",
-               "Gather with a gradient that is summed over the ranks (torch.distributed.nn.functional.all_gather), or"
-               " multiply the loss by the world size before backward.",
+               "Gather with a gradient that is summed over the ranks: an autograd function whose backward all-reduces"
+               " and takes the rank's own rows. A factor world size mends the rows alone, and makes that of a learned"
+               " scale W times too large.",
                threads=("KevinMusgrave/pytorch-metric-learning#363", "modelscope/ms-swift#10081",
                         "lightly-ai/lightly#1920", "mlfoundations/open_clip#616")),
     Convention("gradient-times-ranks", "gather", "the gradient times the number of ranks",
-               "Drop the factor world size: a gather with gradient needs none.",
+               "Drop the factor world size, or divide by the number of rows of all ranks: a gather with gradient needs"
+               " no other.",
                threads=("KevinMusgrave/pytorch-metric-learning#363",)),
     Convention("cross-rank-terms-missing", "gather", "no gradient between ranks",
-               "Gather with gradient (torch.distributed.nn.functional.all_gather), whose backward sums over the ranks.",
+               "Gather with a gradient that is summed over the ranks: an autograd function whose backward all-reduces"
+               " and takes the rank's own rows.",
                threads=("facebookresearch/vissl#123", "lightly-ai/lightly#1528", "mlfoundations/open_clip#616",
                         "facebookresearch/SLIP#31")),
     Convention("own-shard-detached", "gather", "no gradient to the rank's own rows as candidates",
@@ -579,7 +584,8 @@ _LISTED = (
                " gather with gradient.",
                threads=("mlfoundations/open_clip#616",)),
     Convention("scalar-not-synchronized", "ranks-scalar", "another factor or share in the gradient of a scalar",
-               "Let every rank leave the gradient of its own part of the loss, with the factor of the rows' gradient."),
+               "Let every rank leave the gradient of its own part of the loss, with the factor of the rows' gradient:"
+               " no detach, no all-reduce of the scalar and no factor world size on some ranks or terms only."),
     Convention("mix-depends-on-ranks", "ranks-scalar", "another weight of a loss that is added",
                "Give both losses the same contract: what one gathers or multiplies, the other must too."),
     # Where nothing on this list fits.

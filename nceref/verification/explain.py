@@ -70,6 +70,8 @@ def explain(
         diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
     elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
+    if failing.setup.several:
+        diagnoses = _on_ranks(request, run, failing, diagnoses)
     wanted = not failing.setup.several and (request.repro or any(d.id == "unexplained" for d in diagnoses))
     return ExplainedDifference(diagnoses, effect, _script(request, run, failing) if wanted else "")
 
@@ -126,6 +128,29 @@ def _between_ranks(
 
     diagnoses = diagnose_ranks(failing.observations, contract, observe)
     return (failing, diagnoses) if diagnoses else None
+
+
+def _on_ranks(
+    request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
+) -> tuple[Diagnosis, ...]:
+    """What explains the joined batch, with what is known of the ranks: one alone is right."""
+    from nceref.verification.ranks.diagnose import ranks_apart
+
+    contract = failing.setup.contract
+    if contract is None or not diagnoses:
+        return diagnoses
+    first, *rest = diagnoses
+    words = ["one rank alone is right"]
+    if first.predicts is not None and not contract.shards:
+        other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
+        holds = first.predicts(observed(request, replace(failing.setup, contract=other), run))
+        words.append(
+            f"with {other.world_size} ranks it is {'so too' if holds else 'not so: it depends on their number'}"
+        )
+    if first.id == "unexplained":
+        first = replace(first, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
+    words += [apart] if (apart := ranks_apart(failing.observations, contract)) else []
+    return replace(first, sentence="; ".join([first.sentence, *words])), *rest
 
 
 def _measured(

@@ -215,6 +215,9 @@ def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -
     if own.get("isolate"):
         msg = "`isolate` gives every process a network of its own, and ranks meet in one; leave out one of the two"
         raise InputError(msg)
+    if own.get("repro"):
+        msg = "`repro` writes a script of one process, and ranks are several; leave out one of the two"
+        raise InputError(msg)
     if settings.get("reduction") == "none":
         msg = "`reduction` must be mean or sum on ranks: the value of a rank is one number, got 'none'"
         raise InputError(msg)

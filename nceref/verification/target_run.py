@@ -234,7 +234,12 @@ def probes_of(
         own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
         how = (dtype, request.reduction, request.algorithm)
         probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
-    chosen = selected((p.id for p in probes), () if setup.brief else request.cases)
+    ids = [p.id for p in probes]
+    wanted_ids = request.cases
+    if setup.brief and wanted_ids:
+        # Beside several ranks, one rank may not have the case.
+        wanted_ids = tuple(id for id in wanted_ids if id in ids) or tuple(ids[:1])
+    chosen = selected(ids, wanted_ids)
     wanted = (p for p in probes if p.id in chosen and (contract is None or _shared(p, setup)))
     gather = request.intended.get(GATHER)
     between = (p if contract is None or gather is None else intended_gather(p, contract, gather) for p in wanted)

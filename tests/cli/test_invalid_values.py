@@ -55,6 +55,7 @@ FREE = {
     "quadrants --resume": (NOWHERE, "targets.py"),
     "quadrants --save": (NOWHERE,),
     "tables --out": (NOWHERE,),
+    "verify --axis": (EVIL,),
     "verify --call": ("f(", EVIL),
     "verify --case": ("nothing", EVIL),
     "verify --checkout": (),
@@ -73,9 +74,12 @@ FREE = {
     "verify --loss": ("nothing", EVIL),
     "verify --modes": ("nothing", EVIL),
     "verify --param": ("logits", "=weight", EVIL),
+    "verify --ranks": ("0", "a", EVIL),
     "verify --repro": (".",),
     "verify --set": ("factor", "=3", EVIL),
     "verify --shape": ("5", "5,0", "a,b", EVIL),
+    "verify --shards": ("0", "3,1", EVIL),
+    "verify --with": ("targets.py:loss", "targets.py:loss:0.5", EVIL),
 }
 NAMED_BY_FILE = {"--resume", "--out"}
 """Options whose message has the file alone."""

@@ -240,6 +240,13 @@ EXAMPLES = (
         keys=REPORT | {"scope.ranges": "classes, rows, temperature"},
     ),
     Example("verify targets.py:loss --loss cross_entropy --suite quick --shape 12,5"),
+    # NumPy has no ranks.
+    Example(
+        "verify targets.py:loss --loss cross_entropy --ranks 2 --sync sum --value sum --shards 3,1"
+        " --with targets.py:loss:0.5",
+        4,
+    ),
+    Example("verify targets.py:loss --loss cross_entropy --ranks 2 --duplicate --axis devices", 4),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",

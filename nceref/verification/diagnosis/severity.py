@@ -58,6 +58,8 @@ class Severity:
         ``value`` and ``gradient`` where these are within their bounds.
     not_finite : tuple of int
         On how many inputs at these temperatures the value is no number, and of how many; all else is of other inputs.
+    gradients_lost : int
+        On how many of these other inputs a gradient of the embeddings is no number.
     """
 
     calls: int
@@ -70,6 +72,7 @@ class Severity:
     at_optimum: float | None
     right: tuple[str, ...]
     not_finite: tuple[int, int] = (0, 0)
+    gradients_lost: int = 0
 
     @property
     def sentence(self) -> str:
@@ -90,7 +93,9 @@ class Severity:
         return f"the value is off by {_shares(self.value_error)}" if self.value_error else "the value is 0"
 
     def _gradient(self) -> Iterator[str]:
-        if "gradient" in self.right:
+        if self.gradients_lost:
+            yield f"the gradient is NaN or infinite on {self.gradients_lost} of them, which ends training"
+        elif "gradient" in self.right:
             yield "the gradient is right" + ("" if self.not_finite[0] else ", so that training is the same")
         elif self.angle is None or self.length is None:
             yield "there is no gradient to compare"
@@ -116,7 +121,12 @@ class Severity:
             yield f"a part of it along the rows, {_share(self.along_rows)} of the right gradient, changes lengths only"
 
     def _rest(self) -> Iterator[str]:
-        if self.at_optimum is None or "gradient" in self.right or (self.gradient_error or (0, 0))[1] < _UNSEEN:
+        if (
+            self.gradients_lost
+            or self.at_optimum is None
+            or "gradient" in self.right
+            or (self.gradient_error or (0, 0))[1] < _UNSEEN
+        ):
             return
         share = f"{_share(self.at_optimum)} of the gradient at the start of the descent remains"
         if self.at_optimum > _MOVES:
@@ -188,6 +198,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         _at_optimum(calls) if pairs else None,
         tuple(_right(seen, pairs)),
         (lost, len(tried)),
+        sum(any(not gap.finite for name, gap in gaps(o).items() if name in _arrays(o)) for o in seen),
     )
 
 
@@ -228,12 +239,16 @@ def _temperatures(seen: Sequence[Observation]) -> tuple[float, float] | None:
     return _ends([at_temperature(*scalar) for o in seen if (scalar := temperature_scalar(o.probe))])
 
 
+def _arrays(observation: Observation) -> dict[str, Array]:
+    return {p.name: p for p in observation.probe.loss.parameters if isinstance(p, Array) and not p.constant}
+
+
 def _gradients(observation: Observation) -> tuple[Any, Any, float, float] | None:
     """Both gradients of the embeddings as one vector each, and the bound of its length; None without one.
 
     Where the right gradient is orthogonal to each row, without the part along the rows, whose length is the last.
     """
-    arrays = {p.name: p for p in observation.probe.loss.parameters if isinstance(p, Array) and not p.constant}
+    arrays = _arrays(observation)
     both = [gap for name, gap in gaps(observation).items() if name in arrays and gap.finite]
     if not both:
         return None

@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 
 from nceref.verification.dense.forms import is_dense
-from nceref.verification.diagnosis.gaps import diagnosis, gaps, usable
+from nceref.verification.diagnosis.gaps import diagnosis, gaps, listed, usable
 from nceref.verification.diagnosis.options import Option
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.explanation import RankExplanation
-from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
+from nceref.verification.ranks.fits import ValueFit, fits_value, powers, shared_fit, value_fits
 from nceref.verification.ranks.parts import JOINED, RankCase
 from nceref.verification.ranks.words import sentence
 from nceref.verification.records import Diagnosis, Observation
@@ -66,6 +66,36 @@ def diagnose_ranks(
         if value_alone:
             return value_alone
     return ()
+
+
+def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
+    """Which ranks have a right value on all cases, where others have not; empty where that says nothing.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+    contract : Contract
+
+    Returns
+    -------
+    str
+        Such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
+    """
+    cases = [case for o in _answered(observations, contract) if (case := RankCase(o, contract, {})).count <= _ROWS]
+    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
+    if len(cases) < _CASES:
+        return ""
+    by_share = ([all(fits_value(c, k, JOINED, share, 0) for c in cases) for k in range(contract.world_size)]
+                for share in ("all", "own"))  # fmt: skip
+    right = max(by_share, key=sum)
+    if not any(right) or all(right):
+        return ""
+    good, bad = ([k for k, fine in enumerate(right) if fine == wanted] for wanted in (True, False))
+    return f"the value of {_named(good)} is right on all {len(cases)} cases, that of {_named(bad)} is not"
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {listed(map(str, ranks))}"
 
 
 def _answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:

@@ -39,7 +39,8 @@ def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
     if given.get("ranks") is None:
         if given:
             name, value = next(iter(given.items()))
-            msg = f"`{name}` is about ranks, but `ranks` is not given; add ranks, such as 2, got {name}={shown(value)}"
+            named = "`added` (--with)" if name == "added" else f"`{name}`"
+            msg = f"{named} is about ranks, but `ranks` is not given; add ranks, such as 2, got {name}={shown(value)}"
             raise InputError(msg)
         return ()
     sizes = _integers("ranks", given["ranks"], "2,3")
@@ -82,10 +83,10 @@ def added(given: Any) -> tuple[str, float]:
         target, weight = given.rsplit(":", 1) if isinstance(given, str) else given
         number = float(weight)
     except (TypeError, ValueError):
-        msg = f"`added` must be a target and its weight, such as file.py:name:0.5, got {shown(given)}"
+        msg = f"`added` (--with) must be a target and its weight, such as file.py:name:0.5, got {shown(given)}"
         raise InputError(msg) from None
     if not math.isfinite(number) or number == 0:
-        msg = f"`added` must have a weight that is finite and not 0, got {shown(weight)}"
+        msg = f"`added` (--with) must have a weight that is finite and not 0, got {shown(weight)}"
         raise InputError(msg)
     return target if isinstance(target, str) else importable(target), number
 

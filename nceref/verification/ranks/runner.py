@@ -19,6 +19,7 @@ from nceref.verification.ranks import devices
 from nceref.verification.ranks.contract import Contract, listed_ranks
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets.child import GIVE_UP, ChildRunner
+from nceref.verification.targets.frameworks import ROWS
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 ALONE = Contract(1)
@@ -160,7 +161,8 @@ class RanksRunner:
         """What all ranks answer, joined; after a rank has hung, nothing more is tried."""
         if self._in_a_row and (len(self._in_a_row) >= GIVE_UP or self._in_a_row[-1].trouble == "hangs"):
             last = self._in_a_row[-1]
-            return Outcome(trouble=last.trouble, sentence=f"is not tried: an earlier case {last.sentence}")
+            words = f"is not tried: an earlier case {last.sentence}"
+            return Outcome(trouble=last.trouble, sentence=words, ranks=last.ranks)
         if self._joined != self.contract.world_size:
             try:
                 self._join()
@@ -220,7 +222,9 @@ def _worst(outcomes: Sequence[Outcome]) -> tuple[str, str]:
         return first.trouble, first.sentence
     alike = [rank for rank, o in enumerate(outcomes) if (o.trouble, o.sentence) == (first.trouble, first.sentence)]
     rest = [f"rank {rank} {_doing(o)}" for rank, o in enumerate(outcomes) if rank not in alike]
-    sentence = "; ".join([f"{first.sentence} on {listed_ranks(alike, len(outcomes))}", *rest])
+    # Rows are no answer of a rank.
+    answer = first.sentence.replace(f"; {ROWS}", "")
+    sentence = "; ".join([f"{answer} on {listed_ranks(alike, len(outcomes))}", *rest])
     return "hangs" if first.trouble == "waits" else first.trouble, sentence
 
 

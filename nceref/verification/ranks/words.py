@@ -41,7 +41,9 @@ def sentence(main: RankExplanation, runs: Sequence[RankExplanation]) -> str:
     where = " and ".join(f"on all {cases} cases of {count} ranks" for count, cases in counts)
     parts = [value_words(main), *gradient_words(main)]
     measured = "; ".join(part for part in parts if part)
-    return f"with W ranks, {measured} ({where}); {_training(main)}"
+    # Beside a convention, what the factor of the gradient is one of is not the right gradient.
+    effect = f"; {_training(main)}" if not main.conventions else ""
+    return f"with W ranks, {measured} ({where}){effect}"
 
 
 def _training(main: RankExplanation) -> str:
@@ -53,6 +55,7 @@ def _training(main: RankExplanation) -> str:
 def value_words(main: RankExplanation) -> str:
     """What the value is."""
     fit, power = main.value, main.value.power
+    beside = listed([CONVENTIONS[o.id].phrase for o in main.conventions]) if main.conventions else ""
     kinds = {reading.kind for reading in fit.readings}
     times = f"{written_power(power)} times " if power else ""
     if "shard" in kinds:
@@ -73,10 +76,10 @@ def value_words(main: RankExplanation) -> str:
         return f"a rank's value is {times}the mean over its own rows, whose numbers differ"
     if power:
         of = {"all": "", "own": ", of its own rows"}[fit.share]
-        return f"a rank's value{of}{',' * bool(of)} is {written_power(power)} times what it should be"
+        what = f"that with {beside}" if beside else "what it should be"
+        return f"a rank's value{of}{',' * bool(of)} is {written_power(power)} times {what}"
     if fit.share == "own" and main.contract.value in ("rank0", "each"):
         return "a rank's value is that of its own rows"
-    beside = listed([CONVENTIONS[o.id].phrase for o in main.conventions]) if main.conventions else ""
     return f"the value is that with {beside}" if beside else "the value is right"
 
 
@@ -89,7 +92,7 @@ def _places(main: RankExplanation) -> str:
     if not any(r.place for r in main.value.readings):
         return f"the {what} of rank 0 on every rank"
     taken = [f"those of rank {r.place} on rank {k}" for k, r in enumerate(main.value.readings) if r.place != k]
-    return f"the {what} of other ranks, {listed(taken)}"
+    return f"the {what} of other ranks, of {main.contract.world_size} ranks {listed(taken)}"
 
 
 def gradient_words(main: RankExplanation) -> Iterator[str]:
@@ -101,7 +104,9 @@ def gradient_words(main: RankExplanation) -> Iterator[str]:
     for name, fit in main.shared.items():
         by_words.setdefault(_shared_words(fit).replace("is right", right), []).append(name)
     for words, names in by_words.items():
-        yield f"the gradient of {listed(names)} {words}"
+        # Beside a convention nothing is right.
+        like = words.replace("the right one", "that of the loss with this") if main.conventions else words
+        yield f"the gradient of {listed(names)} {like}"
 
 
 def _powers_words(each: Powers) -> str:

@@ -130,7 +130,8 @@ def test_the_catalogue_covers_every_loss_and_has_the_size_that_was_promised():
 
 
 def test_programs_share_no_code_with_what_must_find_them():
-    paths = [path for path in FOLDER.glob("*/*.py") if path.name != "__init__.py"]
+    # Those of several ranks are PyTorch's; their own test is with the peers.
+    paths = [p for p in FOLDER.glob("*/*.py") if p.name != "__init__.py" and p.parent.name != "distributed"]
     assert len(paths) > 10
     for path in paths:
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

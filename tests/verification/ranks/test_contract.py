@@ -76,7 +76,7 @@ def test_what_one_rank_does_differently_names_it(value, answers, remark):
         ({"ranks": "two"}, "got 'two'"),
         ({"sync": "sum"}, "`sync` is about ranks, but `ranks` is not given"),
         ({"ranks": 2, "value": "max"}, "`value` must be one of"),
-        ({"ranks": 2, "added": "loss.py:g"}, "`added` must be a target and its weight"),
+        ({"ranks": 2, "added": "loss.py:g"}, "`added` (--with) must be a target and its weight"),
         ({"ranks": 2, "added": ("loss.py:g", 0)}, "finite and not 0"),
         ({"ranks": 3, "shards": "3,1"}, "`shards` must have a share for each rank"),
         ({"ranks": 2, "shards": "3,1", "duplicate": True}, "exclude each other"),
@@ -92,6 +92,7 @@ def test_options_that_do_not_fit_are_refused(given, named):
     ("given", "named"),
     [
         ({"isolate": True}, "`isolate` gives every process a network of its own"),
+        ({"repro": True}, "`repro` writes a script of one process"),
         ({"reduction": "none"}, "`reduction` must be mean or sum on ranks"),
         ({"device": "cuda"}, "`device` must be cpu on ranks"),
     ],
