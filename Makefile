@@ -11,12 +11,12 @@ FROM := pyproject.toml constraints.txt
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Two processes run the tests and the scores, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-slow test-oldest test-newest score score-independent: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-oldest test-newest score score-independent score-distributed: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score score-independent mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make prove     run the evidence of every claim and derive the verdicts"
 	@echo "make score     measure the verifier on the catalogue of known bugs"
 	@echo "make score-independent  measure it on the second catalogue, which nobody who works on it has read"
+	@echo "make score-distributed  measure it on programs of several ranks, in PyTorch"
 	@echo "make environments  run every example of a command in every odd environment, and count the findings"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
@@ -54,6 +55,10 @@ prove: $(VENV)/installed
 
 score: $(VENV)/installed
 	$(BIN)/nceref mutants score
+
+# Of several ranks, in PyTorch.
+score-distributed: $(VENV)/installed-peers
+	$(BIN)/nceref mutants score --ranks 2 --dtype float64
 
 score-independent: $(VENV)/installed
 	$(BIN)/nceref mutants score --catalogue independent --dtype float64
