@@ -59,7 +59,8 @@ def explain(
     if between := _between_ranks(request, run, failed):
         failing, diagnoses = between
         # They say themselves which numbers of ranks they were seen with.
-        return ExplainedDifference(diagnoses, _training(request, _calls(request, run, failing), failing, diagnoses))
+        effect = _training(request, _calls(request, run, failing), failing, diagnoses) if training else {}
+        return ExplainedDifference(diagnoses, effect)
     failing = failed[0]
     looked_at = _finer(request, run, failing)
     calls = _calls(request, run, looked_at)
