@@ -16,7 +16,7 @@ test test-slow test-oldest test-newest score score-independent score-distributed
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-peers test-site fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make test-oldest  run both with the oldest dependencies that are declared"
 	@echo "make test-newest  run both with the newest ones that there are"
 	@echo "make test-peers  install released packages and judge their losses"
+	@echo "make test-site  open the pages in a browser, where there is one"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
 	@echo "make check     check every loss against its formula and declared properties"
@@ -106,6 +107,13 @@ test-newest:
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
 		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants
+
+# Needs Chromium on PATH; npm brings what looks for faults of accessibility.
+AXE := 4.14.1
+
+test-site: $(VENV)/installed-site
+	npm install --silent --no-save --prefix $(VENV) axe-core@$(AXE) || echo "npm is missing: accessibility is not tested"
+	$(BIN)/python -m pytest tests/site
 
 # What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes one of each loss.
 references-check: $(VENV)/installed-test
@@ -188,6 +196,10 @@ $(VENV)/installed-test: $(VENV)/installed
 $(VENV)/installed-peers: $(VENV)/installed-test
 	$(INSTALL) --no-build-isolation --editable ".[peers]"
 	$(INSTALL) --no-deps lightly open_clip_torch
+	touch $@
+
+$(VENV)/installed-site: $(VENV)/installed-test
+	$(INSTALL) --no-build-isolation --editable ".[site]"
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-test
