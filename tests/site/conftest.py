@@ -110,8 +110,8 @@ def accessibility_faults():
 
     def accessibility_faults(page):
         page.add_script_tag(path=script)
-        found = page.evaluate("async () => (await axe.run()).violations")
-        severe = [one for one in found if one["impact"] in ("serious", "critical")]
+        violations = page.evaluate("async () => (await axe.run()).violations")
+        severe = [one for one in violations if one["impact"] in ("serious", "critical")]
         return [f"{one['id']}: {node['html'][:200]}" for one in severe for node in one["nodes"]]
 
     return accessibility_faults
