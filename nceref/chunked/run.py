@@ -239,5 +239,6 @@ def _one_error(bound: ChunkedLoss) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise
         why = f"the cluster gave up on {bound.loss.name}: {reason(error)}"
-        msg = f"{why}; see the logs of its workers, or pass smaller chunks"
+        alone = getattr(error, "reason", "") == "scheduler-connection-lost"
+        msg = f"{why}; see {'the log of its scheduler' if alone else 'the logs of its workers, or pass smaller chunks'}"
         raise ClusterError(msg) from error

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from nceref import InputError, losses
 from nceref.errors import ClusterError
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed: pip install 'nceref[dask]'")
 
 pytestmark = pytest.mark.slow
@@ -140,3 +143,39 @@ def test_ctrl_c_gives_up_the_tasks_and_leaves_the_cluster(cluster, tmp_path):
         time.sleep(0.01)
     # The workers may sleep on; the next loss is computed as soon as one is free.
     assert len(client.scheduler_info()["workers"]) == 2
+
+
+@contextmanager
+def started(program, folder, *options):
+    """A process of Dask's command line; whoever joins it reads its address from a file."""
+    command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(folder / "scheduler.json")]
+    with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL, cwd=folder) as process:
+        yield process
+        process.kill()
+
+
+def test_a_lost_scheduler_is_one_error(tmp_path):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    quickly = {"distributed.comm.timeouts.connect": "1s", "distributed.client.heartbeat": "1s"}
+    with started("dask_scheduler", tmp_path, "--port", "0", "--no-dashboard") as scheduler:
+        while not (tmp_path / "scheduler.json").exists():
+            time.sleep(0.05)
+        with (
+            dask.config.set(quickly),
+            started("dask_worker", tmp_path, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+            distributed.Client(scheduler_file=tmp_path / "scheduler.json") as client,
+        ):
+            client.wait_for_workers(1)
+            rows = slowed(X, begun, seconds=30)
+
+            def kill():
+                while not list(begun.iterdir()):
+                    time.sleep(0.01)
+                scheduler.kill()
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            with pytest.raises(ClusterError, match=r"the cluster gave up on nt_xent: .* log of its scheduler"):
+                losses.nt_xent(rows, in_chunks(Y), temperature=0.1)
+            killer.join()
