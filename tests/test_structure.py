@@ -13,7 +13,7 @@ import nceref
 
 ROOT = Path(nceref.__file__).parent
 FLOORS = (
-    {"errors", "spec"},
+    {"errors", "spec", "system"},
     {"output"},
     {"importing"},
     {"engine", "registry"},

@@ -33,7 +33,7 @@ def experiment(
     than a minute or two, and prints the same on the same platform.
     """
     from nceref.cli import experiment_page
-    from nceref.engine.settings import thread_count
+    from nceref.engine.settings import process_count
     from nceref.experiments.experiment import FIRST_SEED, run
     from nceref.output import files
     from nceref.output.terminal import progress
@@ -50,7 +50,7 @@ def experiment(
     # `run` refuses a number of seeds below 1, but the bar is there before it.
     with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
-        results = run(chosen, seeds, on_progress, first=first, processes=thread_count())
+        results = run(chosen, seeds, on_progress, first=first, processes=process_count())
     if json_file == "-":
         echo_json(experiment_page.record(chosen, results))
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nceref.engine.arguments import integer
 from nceref.engine.namespaces import array_namespace, free_bytes, number_format, on_host
+from nceref.system import processes_available, threads_available
 
 LEAST_PAIRS = 1 << 20
 """Below this many logits, starting threads costs more than it saves."""
@@ -119,7 +120,14 @@ def cache_limit(like: Any) -> int:
 def thread_count() -> int:
     """Threads that share a large batch."""
     threads = chosen("threads")
-    return _default_threads(os.environ.get("NCEREF_THREADS")) if threads is None else threads
+    wanted = _default_threads(os.environ.get("NCEREF_THREADS")) if threads is None else threads
+    return wanted if wanted == 1 or threads_available() else 1
+
+
+def process_count() -> int:
+    """Processes that share independent work: as many as threads, and 1 where none can be started."""
+    wanted = thread_count()
+    return wanted if wanted == 1 or processes_available() else 1
 
 
 @cache

@@ -13,8 +13,11 @@ from uuid import uuid4
 from nceref.errors import FileError, InputError
 from nceref.output.text import harmless
 
-if sys.platform != "win32":
+try:
     import fcntl
+# On Windows, and in a browser.
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 PathLike = str | os.PathLike[str]
 LARGEST_TEXT = 2**24
@@ -136,7 +139,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 def _lock(descriptor: int, wait: bool = False) -> None:
     """Lock a file until it is closed; a lock that somebody else has is waited for, or raises."""
-    if sys.platform != "win32":
+    if fcntl is not None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 

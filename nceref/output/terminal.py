@@ -8,6 +8,7 @@ from typing import Any
 
 from nceref.output.pages import fitting
 from nceref.output.text import printable
+from nceref.system import threads_available
 
 
 def screen() -> dict[str, Any]:
@@ -33,7 +34,8 @@ def progress(total: int | None) -> Iterator[Callable[..., Any]]:
 
     Where `total` is not known before, it is passed with a result, as ``total=``.
     """
-    if not _is_terminal(sys.stderr) or _is_dumb():
+    # The bar has a thread of its own.
+    if not _is_terminal(sys.stderr) or _is_dumb() or not threads_available():
         yield lambda result, total=None: result
         return
     from rich.console import Console

@@ -11,16 +11,14 @@ Published numbers have verdicts of their own (see `verdicts`); the worst of all 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
 from itertools import chain
-from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
 
-from nceref.engine.settings import thread_count
+from nceref.engine.settings import process_count
 from nceref.errors import DeclarationError
 from nceref.registry import choose, discover
 from nceref.theory import derivation
@@ -296,7 +294,7 @@ def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:
 
 
 def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
-    """Run all evidence, that of one derivation together; in several processes where there is much of it.
+    """Run all evidence, that of one derivation together; in several processes where there is much of it, if possible.
 
     Parameters
     ----------
@@ -309,10 +307,14 @@ def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
     """
     todo = tasks(chosen)
     # A spawned process imports everything anew, which a few pieces of evidence do not repay.
-    processes = thread_count() if len(todo) > 12 else 1
+    processes = process_count() if len(todo) > 12 else 1
     if processes == 1:
         yield from chain.from_iterable(map(_run_group, _groups(todo)))
         return
+    # Missing where no process can be started.
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
         yield from chain.from_iterable(pool.map(_run_group, _groups(todo)))
 

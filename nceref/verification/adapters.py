@@ -19,9 +19,9 @@ from nceref.verification.request import Request
 from nceref.verification.target_run import setups_of
 from nceref.verification.targets.aliases import SCALARS
 from nceref.verification.targets.arguments import expected_names, given_parameters
-from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.frameworks import ROWS
 from nceref.verification.targets.global_state import ORDINARY
+from nceref.verification.targets.runner import child_runner
 
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""
@@ -73,7 +73,7 @@ def adapted(
     own = replace(request, suite="quick", cases=(), contracts=(), timeout=min(request.timeout or SHORT, SHORT))
     with contextlib.ExitStack() as stack:
         if child is None and issubclass(type(request.thing), str):
-            child = ChildRunner(None, request.device, SHORT, LOADING, request.isolate)
+            child = child_runner(None, request.device, SHORT, LOADING, request.isolate)
             stack.callback(child.stop)
 
         def attempt(call: str, framework: str = "") -> list[Observation]:

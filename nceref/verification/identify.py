@@ -13,6 +13,7 @@ from nceref.output.words import counted
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.runner import child_runner
 from nceref.verification.verifier import verify_with
 
 SHOWN = 5
@@ -125,7 +126,7 @@ def _process(target: Any, timeout: float | None, isolate: bool) -> Iterator[Chil
     if not isinstance(target, str):
         yield None
         return
-    child = ChildRunner(None, "cpu", timeout or 30.0, 120.0, isolate)
+    child = child_runner(None, "cpu", timeout or 30.0, 120.0, isolate)
     try:
         yield child
     finally:
@@ -135,7 +136,8 @@ def _process(target: Any, timeout: float | None, isolate: bool) -> Iterator[Chil
 def record(candidate: Candidate) -> dict[str, Any]:
     """One candidate as plain data."""
     report: Mapping[str, Any] = candidate.report.record()
-    isolated = {"isolation": name} if (name := report["environment"].get("isolation")) else {}
+    about = report["environment"]
+    isolated = {name: about[name] for name in ("isolation", "containment") if name in about}
     return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated
 
 
@@ -156,6 +158,8 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     page.print(f"{target}: {_answer(tried)}", style="bold")
     if name := tried[0].report.environment.get("isolation"):
         page.print(f"isolated by {name}", style="dim")
+    if words := tried[0].report.environment.get("containment"):
+        page.print(words, style="dim")
     shown = tried[:SHOWN]
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c)) for c in shown], label, styles=("bold", ""), indent=GAP)

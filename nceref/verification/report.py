@@ -122,6 +122,8 @@ def page_of(report: Report) -> Page:
     page = Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     page.print(", ".join(_circumstances(report)), style="dim")
+    if words := report.environment.get("containment"):
+        page.print(words, style="dim")
     page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)

@@ -15,6 +15,7 @@ from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
 from nceref.registry import choose, pick
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
+from nceref.system import processes_available
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.files import read_inputs
@@ -30,6 +31,11 @@ from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.ranks.options import added, contracts, importable
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
+
+NOT_CONTAINED = (
+    "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"
+    " crashes there is not judged, it ends the run"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,6 +421,9 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts["ranks"] = ", ".join(each.label for each in request.contracts)
         first = request.contracts[0]
         facts |= {"value": first.value, "sync": first.sync}
+    # An object runs in this process everywhere; to find out about others, none is started for it.
+    if not processes_available(attempt=issubclass(type(request.thing), str)):
+        facts["containment"] = NOT_CONTAINED
     if request.isolate:
         facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts

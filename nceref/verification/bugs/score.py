@@ -290,18 +290,19 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks
     ScoredProgram
         As they come; `in_order` puts them in that of the jobs.
     """
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    from nceref.engine.settings import thread_count
+    from nceref.engine.settings import process_count
 
     listed = list(todo)
-    workers = min(processes or max(thread_count() // ranks, 1), len(listed))
+    workers = min(processes or max(process_count() // ranks, 1), len(listed))
     # Several groups for each worker, so that all are done at about the same time.
     groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
     if workers == 1:
         yield from (result for group in groups for result in _score_all(group, suite, ranks))
         return
+    # Missing where no process can be started.
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
     # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for done in as_completed([pool.submit(_score_all, group, suite, ranks) for group in groups]):

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nceref.errors import InputError, SignatureError, TargetError
+from nceref.errors import InputError, SignatureError, TargetError, UnavailableError
 from nceref.output.words import counted
 from nceref.spec import Loss
+from nceref.system import processes_available
 from nceref.verification.ranks import devices
 from nceref.verification.ranks.contract import Contract, listed_ranks
 from nceref.verification.records import Outcome, Probe
@@ -43,6 +44,9 @@ class RanksRunner:
     def __init__(
         self, request: LoadRequest | None, most: int, device: str, timeout: float, loading_timeout: float
     ) -> None:
+        if not processes_available():
+            msg = "`ranks` are processes, and this system starts none; leave it out, or verify on another system"
+            raise UnavailableError(msg)
         self._request, self._most = request, most
         self._limits = device, timeout, loading_timeout
         self.contract = ALONE

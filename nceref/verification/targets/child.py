@@ -79,8 +79,9 @@ class ChildRunner:
         )
         self._isolate = isolate
         self.forms: dict[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._exchange: Exchange
+        self.running = False
+        self._process: subprocess.Popen[bytes]
+        self._exchange: Any
         self._in_a_row: list[Outcome] = []
         self.cut_short = False
 
@@ -117,6 +118,7 @@ class ChildRunner:
             # A process group of its own: Ctrl-C is for the parent, which ends the child.
             start_new_session=True,
         )
+        self.running = True
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._born = tree.birth(self._process.pid)
@@ -136,10 +138,10 @@ class ChildRunner:
     def reload(self) -> None:
         """Have the process load its target again, or start it; raises as `start` does."""
         self._in_a_row.clear()
-        if self._process is None:
-            self.start()
-        else:
+        if self.running:
             self._load()
+        else:
+            self.start()
 
     def _load(self) -> None:
         request = self._load_request
@@ -155,10 +157,10 @@ class ChildRunner:
 
     def stop(self) -> None:
         """End the process and what it has started; to be called on every way out, Ctrl-C included."""
-        if self._process is None:
+        if not self.running:
             return
-        process, self._process = self._process, None
-        _end(process, self._mark, self._born)
+        self.running = False
+        _end(self._process, self._mark, self._born)
         self._exchange.close()
         self._errors.close()
 
@@ -169,7 +171,7 @@ class ChildRunner:
             row = counted(GIVE_UP, "case")
             return Outcome(trouble=last.trouble, sentence=f"is not tried: {row} in a row: {last.sentence}")
         try:
-            if self._process is None:
+            if not self.running:
                 self.start()
         except TargetError as error:
             outcome = Outcome(trouble="dies", sentence=f"does not load again: {error}")
@@ -217,7 +219,6 @@ class ChildRunner:
 
     def _ended(self) -> bool:
         """Whether the process is gone; if not, its guard goes on, and what it prints does not fill the disk."""
-        assert self._process is not None
         if self.cut_short:
             raise TimeoutError
         _resume(self._process)
@@ -229,7 +230,6 @@ class ChildRunner:
         return gone
 
     def _death(self) -> Outcome:
-        assert self._process is not None
         _resume(self._process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             # The pipe may close before the exit code is there.

@@ -16,7 +16,7 @@ from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.process import messages
 from nceref.verification.targets.process.wire import Frame, Limits, packed, read_frame
 
-_ANY = Limits(1 << 62, 1 << 62)
+ANY = Limits(1 << 62, 1 << 62)
 """The parent may send what it likes."""
 
 
@@ -36,14 +36,24 @@ def main() -> None:
 
 
 def _serve(inbox: "queue.Queue[Frame]", replies: int) -> None:
-    own, answer = os.getpid(), _Answers()
+    own, answers = os.getpid(), Answers()
     while True:
         frame = inbox.get()
-        reply = answer(frame.content)
+        reply = _reply(answers, frame.content)
         # A copy that the target has made of this process has come back from the call as well.
         if os.getpid() != own:
             os._exit(0)
         _write(replies, packed(frame.number, reply))
+
+
+def _reply(answers: "Answers", message: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return answers(message)
+    # The user's Ctrl-C does not reach this process: the target has raised it.
+    except KeyboardInterrupt:
+        if "loss" in message:
+            return messages.error_message(TargetError("loading the target raises KeyboardInterrupt"))
+        return messages.outcome_message(Outcome(trouble="raises", sentence="raises KeyboardInterrupt"))
 
 
 def _fail() -> NoReturn:
@@ -55,22 +65,18 @@ def _fail() -> NoReturn:
         os._exit(1)
 
 
-class _Answers:
+class Answers:
     """The replies to requests, with the target that was loaded last."""
 
     def __init__(self) -> None:
         self._target: Any = None
 
     def __call__(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to a request, as plain data; Ctrl-C passes through."""
         try:
             return self._loaded(message) if "loss" in message else self._called(message)
         except NcerefError as error:
             return messages.error_message(error)
-        # The user's Ctrl-C does not reach this process: the target has raised it.
-        except KeyboardInterrupt:
-            if "loss" in message:
-                return messages.error_message(TargetError("loading the target raises KeyboardInterrupt"))
-            return messages.outcome_message(Outcome(trouble="raises", sentence="raises KeyboardInterrupt"))
 
     def _loaded(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The target of a request; a later one for the same text finds its packages imported already."""
@@ -110,7 +116,7 @@ def _listen(requests: int, replies: int, inbox: "queue.Queue[Frame]") -> None:
     read: Callable[[int], bytes] = lambda count: os.read(requests, count)  # noqa: E731
     try:
         while True:
-            frame = read_frame(read, _ANY)
+            frame = read_frame(read, ANY)
             if frame.content == messages.WHERE:
                 # In place of the answer that the target does not give: this process is ended after that.
                 _write(replies, packed(frame.number, messages.where_message(_where())))

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.spec import Loss
+from nceref.system import processes_available
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import attempt, attempt_answer
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.global_state import kept_surroundings
+from nceref.verification.targets.local import LocalRunner
 from nceref.verification.targets.reparametrized import by_inputs, reparametrized
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
@@ -62,6 +64,27 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
         yield Runner(thing, device)
 
 
+def child_runner(
+    request: LoadRequest | None, device: str, timeout: float, loading_timeout: float, isolate: bool
+) -> ChildRunner:
+    """What runs targets that are named by text: a process of its own, or this one where the system starts none.
+
+    Parameters
+    ----------
+    request : LoadRequest or None
+        The target; None where it is said later.
+    device, timeout, loading_timeout, isolate
+        As for `in_child`.
+
+    Returns
+    -------
+    ChildRunner
+        Not started.
+    """
+    kind = ChildRunner if processes_available() else LocalRunner
+    return kind(request, device, timeout, loading_timeout, isolate)
+
+
 @contextlib.contextmanager
 def in_child(
     text: str,
@@ -74,6 +97,8 @@ def in_child(
     **options: Any,
 ) -> Iterator[ChildRunner]:
     """Run a target in a process of its own, which is stopped when it hangs and started again when it dies.
+
+    Where the system starts no processes, it is run in this one: see `LocalRunner`.
 
     Parameters
     ----------
@@ -99,7 +124,7 @@ def in_child(
     UnavailableError
         If the process cannot be isolated.
     """
-    child = ChildRunner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
+    child = child_runner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
     try:
         child.start()
         yield child
