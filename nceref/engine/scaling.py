@@ -36,9 +36,12 @@ def product(*factors: Array) -> Array:
 
 def scaled_product(*factors: Array) -> tuple[Array, int]:
     """The product divided by a power of two, and its exponent: 0 unless the largest entry is tiny for the first one."""
-    mantissa, exponents = _split(factors)
-    xp = array_namespace(mantissa)
+    xp = array_namespace(*factors)
     least = -(exponent_of(number_format(xp, factors[0].dtype).largest) // 4)
+    # One array needs no joining: it is what it was, unless all of it is tiny.
+    if len(factors) == 1 and float(xp.max(xp.abs(factors[0]))) >= 2.0**least:
+        return factors[0], 0
+    mantissa, exponents = _split(factors)
     largest = float(xp.max(xp.where(mantissa == 0, -xp.inf, exponents)))
     exponent = int(largest) if -math.inf < largest < least else 0
     return _joined(mantissa, exponents - exponent), exponent

@@ -183,6 +183,8 @@ class Analysis:
         The arithmetic of the program that is judged.
     reduction : {"mean", "sum", "none"}
         With "none", gradients are those of the sum of the rows.
+    like : Analysis, optional
+        Of the same plan and reduction, in another arithmetic: what is exact in it is not computed again.
 
     Attributes
     ----------
@@ -198,8 +200,10 @@ class Analysis:
         After `finish`: bounds of value and gradients, magnitudes of the gradients, and what the first is made of.
     """
 
-    def __init__(self, plan: Plan, fmt: RoundingFormat, reduction: str = "mean") -> None:
-        self.plan, self.fmt, self.reduction = plan, fmt, reduction
+    def __init__(
+        self, plan: Plan, fmt: RoundingFormat, reduction: str = "mean", like: "Analysis | None" = None
+    ) -> None:
+        self.plan, self.fmt, self.reduction, self.like = plan, fmt, reduction, like
         self.stats: dict[str, Array] = {}
         self.errors: dict[str, Array] = {}
         self.grads: dict[str, Any] = {}
@@ -225,8 +229,11 @@ class Analysis:
     def apply_head(self) -> None:
         """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
         u, plan, stats = self.fmt.u, self.plan, self.stats
-        self.rows, self.slopes = self.head_at(stats)
-        self.weights = self.row_weights(stats, self.rows)
+        if self.like is None:
+            self.rows, self.slopes = self.head_at(stats)
+            self.weights = self.row_weights(stats, self.rows)
+        else:
+            self.rows, self.slopes, self.weights = self.like.rows, self.like.slopes, self.like.weights
         self.spread = {
             name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
         }

@@ -27,6 +27,7 @@ from nceref.tolerance.forward import (
     most_change,
     oriented,
     pattern,
+    products,
 )
 
 Array = Any
@@ -324,7 +325,7 @@ def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[fl
     """
     if isinstance(logits, Dot):
         (a, i), (b, j) = logits.anchors.balanced, logits.candidates.balanced
-        raw, size, exponent = a @ b.T, np.abs(a) @ np.abs(b).T, i + j
+        (raw, size), exponent = products(logits), i + j
         rows = float(np.max(entry_costs(logits.anchors, fmt)) + np.max(entry_costs(logits.candidates, fmt)))
         cost = fmt.gamma(fmt.ratio * (g.shape[1] + a.size) + 20 + rows)
         reach = 2 * a.shape[1] * max(1.0, float(np.max(np.abs(a))), float(np.max(np.abs(b))))

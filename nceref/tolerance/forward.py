@@ -7,6 +7,7 @@ bound on their error, entry by entry, `mask` and `weight` say where a statistic 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,13 @@ def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
     -------
     s, ds : array of shape (n, m)
     """
-    n, m = logits.shape
-    s = logits.block(slice(0, n), slice(0, m))
+    s = _dense_logits(logits)
     extra = fmt.count(1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
     if isinstance(logits, Dot):
         a, b = logits.anchors, logits.candidates
         # The product, its factor, and the factor's own rounding.
         cost = entry_costs(a, fmt) + entry_costs(b, fmt).T + fmt.ratio * a.values.shape[1] + (3 if fmt.textbook else 4)
-        return s, logits.scale * fmt.u * fmt.count(cost) * (np.abs(a.balanced[0]) @ np.abs(b.balanced[0]).T) + extra
+        return s, logits.scale * fmt.u * fmt.count(cost) * products(logits)[1] + extra
     if isinstance(logits, SquaredDistance):
         squares = np.sum(far_from(logits, fmt) ** 2, axis=1)
         cost = 2 * entry_costs(logits.points, fmt).max() + fmt.ratio * logits.points.values.shape[1] + 8
@@ -117,6 +117,29 @@ def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
         # What was subtracted from the input before may be subtracted later, or together with the offset.
         size = size + 2 * logits.factor.times_power(0) * np.abs(logits.source.parts[0].source).reshape(size.shape)
     return s, 4 * fmt.u * size + extra
+
+
+# Both analyses of a plan start from the same numbers.
+@lru_cache(maxsize=4)
+def _dense_logits(logits: Any) -> Array:
+    n, m = logits.shape
+    return logits.block(slice(0, n), slice(0, m))
+
+
+@lru_cache(maxsize=4)
+def products(logits: Dot) -> tuple[Array, Array]:
+    """Dot products of balanced rows, and what their terms add up to in magnitude.
+
+    Parameters
+    ----------
+    logits : Dot
+
+    Returns
+    -------
+    raw, size : array of shape (n, m)
+    """
+    a, b = logits.anchors.balanced[0], logits.candidates.balanced[0]
+    return a @ b.T, np.abs(a) @ np.abs(b).T
 
 
 def far_from(logits: Any, fmt: RoundingFormat) -> Array:
@@ -188,7 +211,18 @@ def pattern(term: Term, s: Array) -> tuple[Array, Array]:
     mask, weight : array
         The term's own rows first; the weight is 0 outside the mask.
     """
-    view = s if term.along == "rows" else s.T
+    view = oriented(term, s)
+    return _dense_pattern(term, view) if term.pattern.whole_rows else _fixed_pattern(term, view.shape)
+
+
+# Both analyses of a plan look at the patterns of its few terms, at every stage.
+@lru_cache(maxsize=8)
+def _fixed_pattern(term: Term, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """A pattern that is the same for all logits."""
+    return _dense_pattern(term, np.broadcast_to(0.0, shape))
+
+
+def _dense_pattern(term: Term, view: Array) -> tuple[Array, Array]:
     rows, columns = slice(0, view.shape[0]), slice(0, view.shape[1])
     mask = term.pattern.mask(rows, columns, view)
     # Patterns say None for all pairs and False for none.

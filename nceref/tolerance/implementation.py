@@ -112,7 +112,7 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     fmt = run.arithmetic(algorithm == "textbook")
     with np.errstate(all="ignore"):
         reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
-        analysis = Analysis(plan, fmt, reduction)
+        analysis = Analysis(plan, fmt, reduction, reference)
         shift = walk(analysis, bound.arguments)
         parts = _parts(analysis, shift, reference)
         grads = {name: grad + reference.grads[name] for name, grad in analysis.grads.items()}

@@ -7,6 +7,7 @@ them on the case as well, to its own accuracy: what holds by accident within a w
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,15 +82,9 @@ def _one_answer(invariance: Invariance, observation: Observation) -> Result | No
 
 
 def _two_answers(invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
-    probe, assertion = observation.probe, invariance.moved
-    assert assertion is not None
-    # A fixed seed, so that every run moves a probe in the same way.
-    inputs = assertion(probe, np.random.default_rng(len(probe.id)))
-    if inputs is None or probe.bounds is None:
-        return None
-    there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction, forms=probe.forms)
-    # An input on which the reference itself breaks the identity is no evidence.
-    if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
+    probe = observation.probe
+    there = _second(invariance, probe)
+    if there is None or there.bounds is None or probe.bounds is None:
         return None
     outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
     if outcome.trouble:
@@ -98,6 +93,22 @@ def _two_answers(invariance: Invariance, observation: Observation, run: Callable
     slack = _total(probe.bounds.value) + _total(there.bounds.value)
     gap = abs(_total(outcome.value) - _total(observation.outcome.value))
     return _result(invariance, probe, gap, slack, size=abs(_total(probe.value)))
+
+
+# The same for all targets of a loss.
+@lru_cache(maxsize=256)
+def _second(invariance: Invariance, probe: Probe) -> Probe | None:
+    """The second input of an identity with its reference, None where the question does not arise."""
+    assert invariance.moved is not None
+    # A fixed seed, so that every run moves a probe in the same way.
+    inputs = invariance.moved(probe, np.random.default_rng(len(probe.id)))
+    if inputs is None or probe.bounds is None:
+        return None
+    there = evaluate(probe.loss, inputs, probe.dtype, probe.reduction, forms=probe.forms)
+    # An input on which the reference itself breaks the identity is no evidence.
+    if there.bounds is None or abs(_total(there.value) - _total(probe.value)) > _accuracy(probe) + _accuracy(there):
+        return None
+    return there
 
 
 def _total(value: Any) -> float:

@@ -23,6 +23,7 @@ from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.diagnosis.solve import solved
 from nceref.verification.records import Observation
 
+Structure = tuple[Option, ...]
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
 MOST = 3
 """Explanations that are returned."""
@@ -101,7 +102,7 @@ def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
     # The case that says most comes first, then the others that depart.
     departing.sort(key=lambda a: -a.bits(a.usual))
     ordered = departing + [a for a in analyses if not a.departs]
-    for survivors in _candidate_sets(ordered):
+    for survivors in _candidate_sets(ordered, analyses[0]):
         kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
         if kept:
             return _distinct(kept)
@@ -124,13 +125,17 @@ def _sensible(option: Option, analysis: CaseAnalysis, whole: bool) -> bool:
     return option.id != ("mean-instead-of-sum" if whole else "sum-instead-of-mean")
 
 
-def _candidate_sets(analyses: list[CaseAnalysis]) -> Iterator[Sequence[tuple[Option, ...]]]:
-    """Candidates that fit the first case, by how many conventions they are; then those with a number of their own."""
+def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterator[Sequence[Structure]]:
+    """Candidates that fit the first case, by how many conventions they are; then those with a number of their own.
+
+    `same` is a case that other targets have too, see `_fitting`.
+    """
     first = analyses[0]
+    both = first, same
     structural, reductions = _conventions(first)
     factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
-    singles: list[tuple[Option, ...]] = [(o,) for o in structural]
-    yield _fitting(first, [*singles, *((o,) for o in reductions)], [()], factors)
+    singles: list[Structure] = [(o,) for o in structural]
+    yield _fitting(both, [*singles, *((o,) for o in reductions)], [()], factors)
     # A recognized factor goes before a constant that is fitted: the next set is tried only where this one fails.
     yield _fitted(analyses, [()])
     if any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP:
@@ -139,11 +144,11 @@ def _candidate_sets(analyses: list[CaseAnalysis]) -> Iterator[Sequence[tuple[Opt
         # Two conventions of one axis exclude each other.
         pairs = [(a, b) for a, b in combinations(_usual(structural), 2) if a.axis != b.axis]
         reduced = [(s, o) for s in structural for o in reductions]
-        plain: list[tuple[Option, ...]] = [*pairs, *reduced]
+        plain: list[Structure] = [*pairs, *reduced]
         outer = [*singles, *((o,) for o in reductions)]
-        yield _fitting(first, plain, outer, factors)
+        yield _fitting(both, plain, outer, factors)
         yield _fitted(analyses, [(o,) for o in structural])
-        yield _fitting(first, [], plain, factors)
+        yield _fitting(both, [], plain, factors)
     yield _lines(analyses)
     # Solving takes some hundred evaluations for each scalar, so it comes last.
     yield [(option,) for option in solved(analyses)]
@@ -161,25 +166,58 @@ def _usual(structural: list[Option], most: int = 4) -> list[Option]:
 
 
 def _fitting(
-    analysis: CaseAnalysis, plain: list[tuple[Option, ...]], outer: list[tuple[Option, ...]], factors: list[Option]
-) -> list[tuple[Option, ...]]:
-    """Those that fit one case: `plain` as they are, `outer` with a factor or an offset."""
-    fits = [s for s in plain if analysis.misfit(*analysis.answer(s)) <= 1]
-    # Without a mean, one direction has fewer rows than two.
-    outer = [s for s in outer if analysis.answer(s)[0].shape == analysis.target.shape]
+    cases: tuple[CaseAnalysis, CaseAnalysis],
+    plain: list[Structure],
+    outer: list[Structure],
+    factors: list[Option],
+) -> list[Structure]:
+    """Those that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset.
+
+    The second is the same for most targets, so that what the variants are there is known: those that do not fit it,
+    and would be dropped for that later, are not computed on the first.
+    """
+    first, same = cases
+    fits = [s for s in plain if _may_fit(same, s) and first.misfit(*first.answer(s)) <= 1]
     if not outer or not factors:
         return fits
-    answers = [analysis.answer(s) for s in outer]
+    kept = {s for s, _ in _scaled(same, [_sorted(s) for s in outer], factors, _ROOM)}
+    return fits + [(*s, option) for s, option in _scaled(first, [s for s in outer if _sorted(s) in kept], factors)]
+
+
+_ROOM = 3.0
+"""Times what is allowed of two conventions at most, either of which may be fitted, see `_verified`."""
+
+
+def _may_fit(analysis: CaseAnalysis, structure: Structure) -> bool:
+    """Whether a variant is no farther from the target than `_verified` admits."""
+    value, allowed = analysis.answer(_sorted(structure))
+    return analysis.misfit(value, _ROOM * allowed) <= 1
+
+
+def _sorted(options: Structure) -> Structure:
+    return tuple(sorted(options, key=lambda o: o.rank))
+
+
+def _scaled(
+    analysis: CaseAnalysis, structures: list[Structure], factors: list[Option], room: float = 1.0
+) -> list[tuple[Structure, Option]]:
+    """Structures that fit a case with a factor or an offset, which comes with each; the first factor's first."""
+    # Without a mean, one direction has fewer rows than two.
+    structures = [s for s in structures if analysis.answer(s)[0].shape == analysis.target.shape]
+    if not structures:
+        return []
+    answers = [analysis.answer(s) for s in structures]
     values, allowed = (np.stack([a[k] for a in answers]) for k in range(2))
+    fits = []
     for option in factors:
-        scaled, room = scaled_or_shifted(analysis, option, values, allowed)
+        scaled, most = scaled_or_shifted(analysis, option, values, allowed)
         with np.errstate(invalid="ignore"):
-            near = np.all(np.abs(scaled - analysis.target) <= room, axis=-1)
-        fits += [(*outer[k], option) for k in np.flatnonzero(near)]
+            near = np.all(np.abs(scaled - analysis.target) <= room * most, axis=-1)
+        fits += [(structures[k], option) for k in np.flatnonzero(near)]
     return fits
 
 
-def _fitted(analyses: list[CaseAnalysis], structures: list[tuple[Option, ...]]) -> list[tuple[Option, ...]]:
+def _fitted(analyses: list[CaseAnalysis], structures: list[Structure]) -> list[Structure]:
     """Those that fit with a constant factor or offset on three cases, read off the case that fixes it best."""
     if len(analyses) < FITTED:
         return []
@@ -195,7 +233,7 @@ def _fitted(analyses: list[CaseAnalysis], structures: list[tuple[Option, ...]]) 
     return fits
 
 
-def _constant(analysis: CaseAnalysis, structure: tuple[Option, ...], id: str) -> tuple[float, float]:
+def _constant(analysis: CaseAnalysis, structure: Structure, id: str) -> tuple[float, float]:
     """The constant that makes a case fit, and how far it may be off: NaN where none does, anything where all do."""
     value, allowed = analysis.answer(structure)
     largest = int(np.argmax(np.abs(value)))
@@ -210,7 +248,7 @@ def _constant(analysis: CaseAnalysis, structure: tuple[Option, ...], id: str) ->
     return factor, room * max(1.0, abs(factor)) / abs(v)
 
 
-def _lines(analyses: list[CaseAnalysis]) -> list[tuple[Option, ...]]:
+def _lines(analyses: list[CaseAnalysis]) -> list[Structure]:
     """A constant factor and a constant offset at once, through the two cases whose values are farthest apart."""
     whole = [a for a in analyses if a.target.size == 1]
     if len(whole) <= FITTED:
@@ -224,9 +262,9 @@ def _lines(analyses: list[CaseAnalysis]) -> list[tuple[Option, ...]]:
     return [(Option("outer-factor-constant", factor), Option("offset-constant", offset))]
 
 
-def _verified(chosen: tuple[Option, ...], analyses: list[CaseAnalysis]) -> Explanation | None:
+def _verified(chosen: Structure, analyses: list[CaseAnalysis]) -> Explanation | None:
     """The explanation, if it fits every case and that is no accident."""
-    chosen = tuple(sorted(chosen, key=lambda o: o.rank))
+    chosen = _sorted(chosen)
     fitted = sum(is_fitted(o) for o in chosen)
     worst, discriminating, bits = 0.0, 0, []
     for analysis in analyses:

@@ -71,6 +71,7 @@ class Callee:
     held: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    _bound: dict[tuple[tuple[str, ...], str], BoundCall] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def constructor(self) -> inspect.Signature:
@@ -127,7 +128,10 @@ class Callee:
 
     def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
         """Construct, if it is a class, and call."""
-        bound = self.bind(inputs, reduction)
+        key = tuple(inputs), reduction
+        if key not in self._bound:
+            self._bound[key] = self.bind(inputs, reduction)
+        bound = self._bound[key]
         words = {**inputs, "reduction": reduction}
         function = self._function(bound, words, placed)
         if not self.held:

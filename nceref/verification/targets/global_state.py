@@ -9,6 +9,7 @@ import gc
 import json
 import locale
 import math
+import operator
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from types import FunctionType
 from typing import Any
 
@@ -25,6 +27,8 @@ ORDINARY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore",
 """NumPy's own reaction to floating-point errors, whatever the caller or the target has set."""
 _MODULES = (builtins, sys, os, math, json, struct, threading, np, np.linalg)
 """Their names are put back, the built-in ones first: all else needs them."""
+_ALL, _MAP, _IS, _REPEAT = all, map, operator.is_, repeat
+"""Kept under names that a target does not replace."""
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGPIPE") if hasattr(signal, name)
 )
@@ -52,6 +56,8 @@ class KeptState:
     def __exit__(self, *error: Any) -> None:
         # Nothing built in is called before all of that is there again.
         for module, now, before in self._namespaces:
+            if _ALL(_MAP(_IS, before.values(), _MAP(now.get, before, _REPEAT(before)))):
+                continue
             for name, thing in before.items():
                 if name not in now or now[name] is not thing:
                     now[name] = thing
