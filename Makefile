@@ -156,6 +156,7 @@ generate: $(VENV)/installed latex
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
 	$(BIN)/nceref figures
 	$(BIN)/nceref tables conventions --format markdown --out docs
+	$(BIN)/python -m tools.notebook
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.
 bench: $(VENV)/installed

@@ -24,6 +24,7 @@ from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
+from nceref.output.markdown import typeset
 from nceref.output.text import printable, shown
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
@@ -55,6 +56,10 @@ class LossFunction:
 
     def __repr__(self) -> str:
         return f"<nceref loss {self.name}: {self.declaration.summary}>"
+
+    def _repr_mimebundle_(self, **types: Any) -> dict[str, str]:
+        """The formula, for a notebook."""
+        return typeset(repr(self), f"`{self.name}`: {self.declaration.summary}", self.latex)
 
     @property
     def name(self) -> str:

@@ -1,5 +1,6 @@
 """`nceref verify`: whether an implementation is right, and if not, what it is."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -84,6 +85,9 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     type=output_file,
     help="Print the report as JSON; with FILE, write it beside the page.",
 )
+@click.option(
+    "--html", "html_file", metavar="FILE", type=output_file, help="Write it as a page for a browser; - prints it."
+)
 @click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
 @click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
 @click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
@@ -107,14 +111,14 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     _check_files(target, given)
     if everything:
         context.exit(_audit(context, given))
-    context.exit(_list(target, given) if given["list_cases"] else _verify(target, given))
+    context.exit(_list(target, given) if given["list_cases"] else _verify(context, target, given))
 
 
 def _check_files(target: str | None, given: dict[str, Any]) -> None:
     """Refuse a file that cannot be written, or that is read, before anything runs."""
     from nceref.output.files import must_be_writable
 
-    outputs = {f"--{option}": given[f"{option}_file"] for option in ("json", "junit", "repro")}
+    outputs = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit", "repro")}
     file = (target or "").rpartition(":")[0]
     inputs = {"TARGET": file if file.endswith(".py") else None, "--expected-failures": given["expected_failures"]}
     must_be_writable({}, outputs, inputs)
@@ -150,31 +154,59 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 _WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added")
 
 
-def _verify(target: str | None, given: dict[str, Any]) -> int:
+_FILES = {"json_file", "html_file", "junit_file", "repro_file"}
+
+
+def _command(context: click.Context) -> str:
+    """The words of this call, but for the files that it writes."""
+    import shlex
+
+    words = context.command_path.split()
+    for option in context.command.params:
+        name = option.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _FILES:
+            continue
+        value = context.params[name]
+        if isinstance(option, click.Argument):
+            words.append(str(value))
+        elif isinstance(option, click.Option) and option.is_flag:
+            words.append(option.opts[0])
+        else:
+            for each in value if option.multiple else [value]:
+                words += [f"{option.opts[0]}={each}"] if str(each).startswith("-") else [option.opts[0], str(each)]
+    return shlex.join(words)
+
+
+def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -> int:
+    from dataclasses import replace
+
     from nceref.output.terminal import progress
     from nceref.verification.report import page_of
     from nceref.verification.verifier import verify_with
 
     with progress(None) as on_progress:
         report = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
+    report = replace(report, command=_command(context))
     # What took long to find is shown also if a file cannot be written.
+    files = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
     try:
-        _write(report, given)
+        _write(files, given)
     finally:
         if given["json_file"] == "-":
             echo_json(report.record())
         elif given["junit_file"] == "-":
             echo_xml(report.to_junit())
+        elif given["html_file"] == "-":
+            echo_xml(report.to_html())
         else:
             show(page_of(report))
     return report.exit_code
 
 
-def _write(report: Any, given: dict[str, Any]) -> None:
-    """The files of a report; each is named on standard error."""
+def _write(makers: Mapping[str, Callable[[], str]], given: dict[str, Any]) -> None:
+    """The files of a report, made by option; each is named on standard error."""
     from nceref.output.files import write_text
 
-    makers = {"json": report.to_json, "junit": report.to_junit, "repro": lambda: report.repro}
     for option, make in makers.items():
         path = given[f"{option}_file"]
         if path in (None, "-"):
@@ -194,7 +226,7 @@ def _list(target: str | None, given: dict[str, Any]) -> int:
     return 0
 
 
-_OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file"}
+_OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file", "html_file"}
 
 
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
@@ -202,10 +234,9 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     for option in context.command.params:
         name = option.name or ""
         if name not in _OF_AUDIT and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            msg = f"--all takes --suite, --dtype, --checkout and --json; leave out {option.opts[0]}"
+            msg = f"--all takes --suite, --dtype, --checkout, --json and --html; leave out {option.opts[0]}"
             raise click.UsageError(msg)
     from nceref.cli.options import pairs
-    from nceref.output.files import write_text
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.peers import audit, audit_page
@@ -217,11 +248,14 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
             checkouts=pairs("--checkout", given["checkout"]),
             on_progress=on_progress,
         )
-    if given["json_file"] == "-":
-        echo_json(audit.record(rows))
-    else:
-        show(audit_page.page_of(rows))
-    if given["json_file"] not in (None, "-"):
-        write_text(given["json_file"], json_text(audit.record(rows)), "--json")
-        wrote(given["json_file"])
+    makers = {"json": lambda: json_text(audit.record(rows)), "html": lambda: audit_page.html(rows)}
+    try:
+        _write(makers, given)
+    finally:
+        if given["json_file"] == "-":
+            echo_json(audit.record(rows))
+        elif given["html_file"] == "-":
+            echo_xml(audit_page.html(rows))
+        else:
+            show(audit_page.page_of(rows))
     return audit.exit_code(rows)

@@ -1,4 +1,4 @@
-"""Tables in GitHub Markdown."""
+"""Markdown: tables as on GitHub, and formulas in a notebook."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,6 +28,12 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: 
     sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
     lines = (header, sides, *rows)
     return "\n".join(f"| {' | '.join(map(_entry, line))} |" for line in lines)
+
+
+def typeset(plain: str, words: str, latex: str) -> dict[str, str]:
+    """What a notebook shows of a thing with a formula: plain text, Markdown and LaTeX, by type."""
+    formula = f"$$\n{latex}\n$$"
+    return {"text/plain": plain, "text/markdown": f"{words}\n\n{formula}", "text/latex": formula}
 
 
 def _entry(text: str) -> str:

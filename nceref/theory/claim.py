@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from nceref.output.markdown import typeset
 from nceref.theory.verdicts import Verdict
 
 LOGARITHMIC, NORMAL = "logarithmically", "normal"
@@ -135,6 +136,11 @@ class Claim:
     numeric: bool | str | Callable[[], bool] = False
     random: bool | str | Callable[[Any], bool] = False
     no_evidence: str = ""
+
+    def _repr_mimebundle_(self, **types: Any) -> dict[str, str]:
+        """The precise statement, for a notebook."""
+        about = f"{self.title} ({self.source}, {self.place}). As published: {self.expected}. Precisely:"
+        return typeset(f"{self.id}: {about} {self.latex}", f"**{self.id}** {about}", self.latex)
 
     def evidence(self) -> dict[str, Any]:
         """The kinds of evidence that there are, in order."""

@@ -14,6 +14,7 @@ verdict      which verdict the results amount to
 conventions  the closed list of what implementations differ in
 diagnosis    which of them explains a difference, or what else is true of it
 report       verdict, explanation and results; `page` lays out their parts
+html         reports as HTML documents
 repro        the smallest failing input, as a stand-alone script
 identify     tries a target as every loss
 peers        released packages, known differences, audit

@@ -65,12 +65,12 @@ def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) 
 def _print_side_by_side(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
     """A column for each dtype: how many fail or pass, and the largest error in units of the bound."""
     lines = [("quantity", *dtypes)]
-    for name, group in _by_quantity(results):
+    for name, group in by_quantity(results):
         own = [[r for r in group if r.id.startswith(f"{dtype}/")] for dtype in dtypes]
         lines.append((name, *map(_summary, own)))
     page.table(lines[1:], header=lines[:1])
     page.print("numbers: the largest error in units of its bound", style="dim")
-    for reason, names in _skips(results):
+    for reason, names in skips(results):
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
 
 
@@ -83,17 +83,26 @@ def _summary(group: Sequence[Result]) -> str:
 
 def _print_table(page: Page, results: Sequence[Result]) -> None:
     header: tuple[str, ...] = ("quantity", "passed", "failed", "expected", "skipped", "error / bound", "fewest bits")
-    lines = [header, *(_line(name, group) for name, group in _by_quantity(results))]
+    lines = [header, *(_line(name, group) for name, group in by_quantity(results))]
     if not any(r.status == "xfail" for r in results):
         lines = [(*line[:3], *line[4:]) for line in lines]
         header = lines[0]
     page.table(lines[1:], header=lines[:1], right=[False, *[True] * (len(header) - 1)])
-    for reason, names in _skips(results):
+    for reason, names in skips(results):
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
 
 
-def _by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
+def by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
+    """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own.
+
+    Parameters
+    ----------
+    results : iterable of Result
+
+    Yields
+    ------
+    (str, list of Result)
+    """
     # Reversed, so that the first place of a quantity is the one that stays.
     order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
     for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
@@ -115,8 +124,17 @@ def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
     return name, str(passed), *counts, *measured
 
 
-def _skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
-    """Reasons for skipping with the cases, or with the quantity where all cases share it."""
+def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
+    """Reasons for skipping with the cases, or with the quantity where all cases share it.
+
+    Parameters
+    ----------
+    results : iterable of Result
+
+    Yields
+    ------
+    (str, list of str)
+    """
     by_reason: dict[str, dict[str, None]] = {}
     for r in results:
         # What is not finite stands among the failures.

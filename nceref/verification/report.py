@@ -1,7 +1,7 @@
-"""What a verification returns: verdict, explanation and every judged quantity; as text, as JSON and as JUnit XML."""
+"""What a verification returns: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from nceref.errors import NcerefError
@@ -9,8 +9,7 @@ from nceref.output.json_text import json_text
 from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.verification import page as layout
-from nceref.verification.records import Diagnosis, Result
-from nceref.verification.scope import Scope
+from nceref.verification.report_data import ReportData
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
 """Exit codes of `nceref verify`."""
@@ -21,7 +20,7 @@ class VerificationError(NcerefError):
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(ReportData):
     """The outcome of verifying one target.
 
     Attributes
@@ -52,21 +51,11 @@ class Report:
         What was looked at: a verdict is about that.
     training : mapping
         What a difference does to training: a sentence and its numbers; empty where nothing differs.
+    self_test : tuple of mapping
+        What became of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
+    command : str
+        What repeats the run: a command line, or a call in Python; empty where it is not known.
     """
-
-    target: str
-    loss: str
-    verdict: str
-    exit_code: int
-    reason: str
-    diagnosis: tuple[Diagnosis, ...] = ()
-    results: tuple[Result, ...] = ()
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    repro: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    scope: Scope = field(default_factory=Scope)
-    training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -88,6 +77,8 @@ class Report:
             "diagnosis": [d.record() for d in self.diagnosis],
             "results": [_plain(asdict(r)) for r in self.results],
             "environment": _plain(self.environment),
+            "self_test": [dict(trial) for trial in self.self_test],
+            "command": self.command,
             "scope": _plain(self.scope.record()),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
             **({"training": _plain(self.training)} if self.training else {}),
@@ -100,6 +91,22 @@ class Report:
     def to_junit(self) -> str:
         """The report as JUnit XML: one test case for every judged quantity."""
         return _junit(self)
+
+    def to_html(self) -> str:
+        """The report as one HTML document of less than 1 MB that loads nothing."""
+        from nceref.verification.html.document import html_of
+
+        return html_of([self])
+
+    def _repr_html_(self) -> str:
+        """The outcome in a few lines, for a notebook."""
+        from nceref.verification.html.document import short_html
+
+        return short_html(self)
+
+    def _repr_mimebundle_(self, **types: Any) -> dict[str, str]:
+        """The same beside the page of text, which stands in for a representation that would have every result."""
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def raise_for_status(self) -> None:
         """Raise `VerificationError` with the whole page unless the exit code is 0."""

@@ -72,6 +72,18 @@ class SelfTestTrial:
     case: str
     why: str = ""
 
+    def record(self, run: str) -> dict[str, str]:
+        """As plain data, with the name of its run."""
+        wrong = self.wrong_answer
+        return {
+            "wrong_answer": wrong.name,
+            "sentence": wrong.sentence,
+            "result": self.result,
+            "case": self.case,
+            "run": run,
+            "why": self.why,
+        }
+
 
 def run_self_test(
     observations: Iterable[Observation],

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import SignatureError, TargetError
+from nceref.output.text import printable, shown
 from nceref.spec import Loss
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
@@ -127,7 +128,17 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     UnavailableError
         With `isolate`, where the system has no means for it.
     """
-    return verify_with(target, loss, **options)
+    report = verify_with(target, loss, **options)
+    return replace(report, command=_call(target, loss, options))
+
+
+def _call(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> str:
+    """The call of `verify`, as it may be repeated; an object is named as it calls itself."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    first = [shown(name) if isinstance(target, str) else printable(name)]
+    given = {**({"loss": loss} if loss is not None else {}), **options}
+    words = {key: x.name if isinstance(x, Loss) else x for key, x in given.items()}
+    return f"nceref.verify({', '.join([*first, *(f'{key}={shown(x)}' for key, x in words.items())])})"
 
 
 def verify_with(
@@ -235,6 +246,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         _terms(request, runs) if request.explain else {},
         _scope(request, results, runs),
         training=explained.training,
+        self_test=tuple(trial.record(each.label) for each in runs for trial in each.trials),
     )
 
 

@@ -69,6 +69,7 @@ FREE = {
     "verify --expected-failures": (NOWHERE, "targets.py", EVIL),
     "verify --init": ("factor", "=3", EVIL),
     "verify --json": (".",),
+    "verify --html": (".", NOWHERE),
     "verify --junit": (".",),
     "verify --inputs": (NOWHERE, "targets.py", EVIL),
     "verify --loss": ("nothing", EVIL),

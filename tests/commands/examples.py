@@ -60,7 +60,9 @@ _SLOW += ("scale",)
 
 
 REPORT = {
-    "": "diagnosis, environment, exit_code, loss, reason, results, scope, settings, target, verdict",
+    "": "command, diagnosis, environment, exit_code, loss, reason, results, scope, self_test, settings, target, "
+    "verdict",
+    "self_test[]": "case, result, run, sentence, why, wrong_answer",
     "scope": "cases, dtypes, modes, not_judged, ranges",
     "results[]": "bits, bound, case, error, id, quantity, status, why",
     "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
@@ -224,7 +226,7 @@ EXAMPLES = (
     Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --set factor=outer-factor-2 --suite quick"),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --json made.json"
-        " --junit made.xml --repro made.py",
+        " --html made.html --junit made.xml --repro made.py",
         1,
         json="made.json",
         keys=REPORT | {"": f"{REPORT['']}, training", "diagnosis[]": "fix, formula, id, reference, sentence, threads"},
@@ -247,7 +249,7 @@ EXAMPLES = (
         4,
     ),
     Example("verify targets.py:loss --loss cross_entropy --ranks 2 --duplicate --axis devices", 4),
-    Example("verify --all --suite quick --dtype float64 --checkout supcontrast=."),
+    Example("verify --all --suite quick --dtype float64 --checkout supcontrast=. --html made.html"),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",
         json="made.json",

@@ -1,7 +1,7 @@
 """Every built-in target that is installed, judged: which agree, which differ as it is known, and what is new."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nceref.verification.peers.known import Difference, known
@@ -27,6 +27,8 @@ class AuditRow:
         Cases that were judged, and those among them in which something fails.
     why : tuple of str
         What is known, new or stale, or how to get what is missing.
+    report : Report or None
+        All that was judged; None for what is missing.
     """
 
     target: str
@@ -40,6 +42,7 @@ class AuditRow:
     cases: int = 0
     failed: int = 0
     why: tuple[str, ...] = ()
+    report: Any = field(default=None, compare=False, repr=False)
 
 
 def audit(
@@ -147,6 +150,7 @@ def row(
         cases=len({r.case for r in report.results if r.case and r.status != "skip"}),
         failed=len({r.case for r in failing}),
         why=why or tuple(entry.reason for entry in entries if failing),
+        report=report,
     )
 
 
@@ -162,4 +166,5 @@ def exit_code(rows: Iterable[AuditRow]) -> int:
 def record(rows: Iterable[AuditRow]) -> dict[str, Any]:
     """The audit as plain data, for JSON."""
     rows = list(rows)
-    return {"exit_code": exit_code(rows), "rows": [asdict(row) for row in rows]}
+    plain = [{name: x for name, x in vars(row).items() if name != "report"} for row in rows]
+    return {"exit_code": exit_code(rows), "rows": plain}

@@ -53,6 +53,21 @@ def tally(rows: Iterable[AuditRow]) -> str:
     return ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)
 
 
+def html(rows: Iterable[AuditRow]) -> str:
+    """The audit as one HTML document: an overview, and below it the report of each target in each dtype.
+
+    Parameters
+    ----------
+    rows : iterable of AuditRow
+    """
+    from nceref.verification.html.document import html_of
+
+    rows = list(rows)
+    judged = [row for row in rows if row.report is not None]
+    notes = [f"{row.peer} {row.version}, {row.status}{': ' * bool(row.why)}{'; '.join(row.why)}" for row in judged]
+    return html_of([row.report for row in judged], f"Released losses: {tally(rows)}", notes)
+
+
 _ABOUT = """# Audit of released losses
 
 Losses as they are released, against the reference: values and gradients on the {suite} suite, within bounds that are

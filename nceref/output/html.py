@@ -1,0 +1,158 @@
+"""HTML: elements whose text is escaped by its type, and a document in one file that loads nothing."""
+
+import html
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nceref.output.text import harmless
+
+LONGEST = 2000
+"""Characters of a text that are shown; what was cut is counted."""
+_VOID = frozenset({"br", "meta"})
+_THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
+
+
+class Markup(str):
+    """Text that is HTML already; all other text is escaped where it is put into an element.
+
+    >>> element("p", "a < b ", element("b", "c"), class_="note")
+    '<p class="note">a &lt; b <b>c</b></p>'
+    """
+
+    __slots__ = ()
+
+
+def element(name: str, /, *content: Any, **attributes: Any) -> Markup:
+    """An element.
+
+    Parameters
+    ----------
+    name : str
+        Of the tag.
+    *content : object
+        `Markup` stands as it is; None is nothing; lists and iterators are their entries; all else is text.
+    **attributes
+        ``_`` in a name is ``-``, one at its end is left out; None and False: no attribute, True: one without a value.
+
+    Returns
+    -------
+    Markup
+    """
+    named = "".join(
+        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    )
+    return Markup(f"<{name}{named}>" if name in _VOID else f"<{name}{named}>{join(content)}</{name}>")
+
+
+def _attribute(key: str, value: Any) -> str:
+    written = key.removesuffix("_").replace("_", "-")
+    return f" {written}" if value is True else f' {written}="{value if isinstance(value, Markup) else escape(value)}"'
+
+
+def join(content: Iterable[Any], between: str = "") -> Markup:
+    """One piece of HTML after the other; see `element`."""
+    return Markup(between.join(filter(None, map(_markup, content))))
+
+
+def _markup(thing: Any) -> str:
+    if thing is None or isinstance(thing, Markup):
+        return thing or ""
+    if isinstance(thing, str):
+        return escape(thing)
+    return join(thing) if isinstance(thing, Iterable) else escape(thing)
+
+
+def escape(text: object, limit: int = LONGEST) -> Markup:
+    r"""Text of anybody as HTML; what is not printable stands as Python writes it.
+
+    >>> escape("<b>\x1b[31m"), escape("a" * 3000, 5)
+    ('&lt;b&gt;\\x1b[31m', 'aaaaa [2,995 more characters are cut]')
+    """
+    return Markup(html.escape(harmless(shortened(str(text), limit))))
+
+
+def shortened(text: str, limit: int = LONGEST) -> str:
+    """The beginning of a text, and how much of it was cut."""
+    return text if len(text) <= limit else f"{text[:limit]} [{len(text) - limit:,} more characters are cut]"
+
+
+class Anchors:
+    """Ids of one document: each is given once, and reads like what it names."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def new(self, name: str) -> str:
+        """An id for a name; a number follows where it is taken.
+
+        >>> anchors = Anchors()
+        >>> anchors.new("aligned-0.3/value"), anchors.new("a b"), anchors.new("a b")
+        ('aligned-0.3/value', 'a_b', 'a_b-2')
+        """
+        plain = anchor = re.sub(r"[^\w./+-]", "_", name[:120], flags=re.ASCII) or "_"
+        number = 2
+        while anchor in self._given:
+            anchor, number = f"{plain}-{number}", number + 1
+        self._given.add(anchor)
+        return anchor
+
+
+def link(anchor: str, *content: Any, **attributes: Any) -> Markup:
+    """A link to an id of the same document."""
+    return element("a", *content, href=f"#{quote(anchor)}", **attributes)
+
+
+def thread(name: str) -> Markup:
+    """A thread of GitHub, ``owner/name#1``, as a link; any other text as it is."""
+    match = _THREAD.match(name)
+    return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}") if match else escape(name)
+
+
+def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None) -> Markup:
+    """A table that scrolls by itself where it is wider than the page; `rows` are ``tr`` or ``tbody``."""
+    heads = element("tr", [element("th", each, scope="col") for each in header])
+    named = element("caption", caption) if caption else None
+    inner = element("table", named, element("thead", heads), list(rows))
+    return element("div", inner, class_="scroll", tabindex="0")
+
+
+def row(first: Any, *cells: Any, **attributes: Any) -> Markup:
+    """A row of a table with its header."""
+    return element("tr", element("th", first, scope="row"), [element("td", each) for each in cells], **attributes)
+
+
+def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str:
+    """A whole document in one file, with the style of the package: light and dark, on a screen and on paper.
+
+    Parameters
+    ----------
+    title : str
+    body : Markup
+        What stands in ``main``.
+    navigation : iterable of Markup
+        Links to its sections.
+
+    Returns
+    -------
+    str
+    """
+    style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Markup(style)),
+    )
+    page = (
+        link("main", "Skip to the report", class_="skip"),
+        element("header", element("p", "nceref", class_="brand"), element("nav", *navigation, aria_label="Sections")),
+        element("main", body, id="main", tabindex="-1"),
+        element("script", Markup(script)),
+    )
+    return f"<!doctype html>\n{element('html', head, element('body', *page), lang='en')}\n"

@@ -1,0 +1,154 @@
+"""A strip plot as inline SVG: errors in units of their bounds, on a logarithmic axis, with the bound as a line."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nceref.output.html import Markup, element, join, link
+
+WIDTH, HEIGHT = 245, 128
+_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 240, 24, 108
+_LANE = 9
+"""Where marks of what is not finite stand."""
+LETTERS = 9
+LEAST = 1e-3
+"""Smaller errors stand at the foot of the plot: none of them matters."""
+_SPREAD, _APART = 14.0, 4.0
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One result: its temperature or its number, error over bound (None: not finite), and what it links to."""
+
+    x: float
+    y: float | None
+    passes: bool
+    name: str
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The same for all plots of a document, so that they can be compared; `low` and `high` are ends of `x`."""
+
+    low: float
+    high: float
+    top: float
+    logarithmic: bool = True
+
+    def x(self, value: float) -> float:
+        """Where a temperature stands."""
+        ends = [math.log(each) if self.logarithmic else each for each in (self.low, self.high, value)]
+        share = (ends[2] - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
+        return _LEFT + 10 + share * (_RIGHT - _LEFT - 20)
+
+    def y(self, ratio: float | None) -> float:
+        """Where an error stands."""
+        if ratio is None:
+            return _LANE
+        share = math.log(min(max(ratio, LEAST), self.top) / LEAST) / math.log(self.top / LEAST)
+        return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+def axes_of(marks: Sequence[Mark], logarithmic: bool = True) -> Axes:
+    """Axes on which all marks have a place."""
+    finite = [mark.y for mark in marks if mark.y is not None and math.isfinite(mark.y)]
+    top = 10.0 ** max(math.ceil(math.log10(max([10.0, *finite]))), 1)
+    places = [mark.x for mark in marks] or [1.0]
+    return Axes(min(places), max(places), top, logarithmic)
+
+
+def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
+    """The picture; readers who cannot see it are served by the words beside it, so it is hidden from them.
+
+    Parameters
+    ----------
+    marks : sequence of Mark
+    axes : Axes
+
+    Returns
+    -------
+    Markup
+        An ``svg`` whose marks are links.
+    """
+    bound = axes.y(1.0)
+    size = {"width": _RIGHT - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}
+    paper = [
+        element("rect", x=_LEFT, y=f"{bound:.1f}", **size, class_="within", fill="#0072B2", fill_opacity="0.1"),
+        _line(bound, "bound", "#767676"),
+        _line(_BOTTOM, "axis", "#767676"),
+        _label(_LEFT - 4, bound + 3, "bound", "end"),
+        _label(_LEFT - 4, _TOP + 4, power(axes.top), "end"),
+    ]
+    # The labels of a wide axis would stand on one another.
+    if _BOTTOM - bound > 2 * LETTERS:
+        paper.append(_label(_LEFT - 4, _BOTTOM + 1, power(LEAST), "end"))
+    if any(mark.y is None for mark in marks):
+        paper.append(_label(_LEFT - 4, _LANE + 3, "NaN", "end"))
+    places = spread(marks, axes)
+    shapes = [_shape(mark, x, axes.y(mark.y)) for mark, x in zip(marks, places, strict=True)]
+    ticks = [_label(axes.x(t), HEIGHT - 6, f"{t:g}", "middle") for t in _ticks(axes)]
+    view = Markup(f"0 0 {WIDTH} {HEIGHT}")
+    return element(
+        "svg", paper, ticks, shapes, viewBox=view, width=WIDTH, height=HEIGHT, aria_hidden="true", focusable="false"
+    )
+
+
+def _ticks(axes: Axes) -> list[float]:
+    if not axes.logarithmic or axes.high <= axes.low:
+        return [axes.low] if axes.logarithmic else []
+    decades = range(math.ceil(math.log10(axes.low) - 1e-9), math.floor(math.log10(axes.high) + 1e-9) + 1)
+    return [10.0**k for k in decades]
+
+
+def spread(marks: Sequence[Mark], axes: Axes) -> list[float]:
+    """Where marks stand from left to right: those of one temperature beside one another."""
+    together = defaultdict(list)
+    for number, mark in enumerate(marks):
+        together[mark.x].append(number)
+    places = [axes.x(mark.x) for mark in marks]
+    for numbers in together.values():
+        step = min(_APART, _SPREAD / len(numbers))
+        for place, number in enumerate(numbers):
+            places[number] += step * (place - (len(numbers) - 1) / 2)
+    return places
+
+
+def _line(y: float, kind: str, color: str) -> Markup:
+    return element("line", x1=_LEFT, x2=_RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_=kind, stroke=color)
+
+
+def _label(x: float, y: float, words: str, anchor: str) -> Markup:
+    return element("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, font_size=LETTERS)
+
+
+def _shape(mark: Mark, x: float, y: float) -> Markup:
+    """A circle passes, a cross fails, a triangle is not finite: the shape says it, and the color again."""
+    if mark.passes:
+        shape = element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.8", class_="pass", fill="#0072B2")
+    elif mark.y is None:
+        path = Markup(f"M{x:.1f} {y - 4.2:.1f}l4.2 7.4h-8.4z")
+        shape = element("path", d=path, class_="nan", fill="#B3400C")
+    else:
+        path = Markup(f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6")
+        shape = element("path", d=path, class_="fail", stroke="#B3400C", stroke_width="1.7")
+    named = join([element("title", mark.name), shape])
+    return link(mark.anchor, named, tabindex="-1") if mark.anchor else element("g", named)
+
+
+def power(number: float) -> str:
+    """A number of two digits, with a power of ten where it is far from 1.
+
+    >>> power(4.4e14), power(1e-3), power(0.25), power(7.0), power(float("inf"))
+    ('4.4×10¹⁴', '10⁻³', '0.25', '7', '∞')
+    """
+    if not math.isfinite(number):
+        return "∞"
+    plain = f"{number:.2g}"
+    if number == 0 or 1e-2 <= abs(number) < 1e4:
+        return f"{float(plain):g}"
+    digits, _, exponent = f"{number:.1e}".partition("e")
+    raised = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return raised if digits == "1.0" else f"{float(digits):g}×{raised}"

@@ -1,0 +1,128 @@
+"""Reports as one HTML file: the whole of one report, or an overview and below it each of several; and a short form."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
+from nceref.verification.html import cases, circumstances
+from nceref.verification.html.findings import VERDICTS, capital, explanation, first_screen, further_findings
+from nceref.verification.html.view import Detail, ReportView
+from nceref.verification.report_data import ReportData
+
+MANY = 2000
+"""With more results than these, what passes is summed by clause."""
+LARGEST = 1_000_000
+"""Bytes that a document stays below."""
+DETAILS = ((2000, 600), (150, 300), (30, 200), (5, 120), (1, 60))
+"""Rows of each table, and characters of each sentence: the first that fits; of many results, from the second on."""
+
+
+def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str] = ()) -> str:
+    """One self-contained document of less than `LARGEST` bytes, readable without JavaScript.
+
+    Parameters
+    ----------
+    reports : sequence of ReportData
+        One, or several, which get an overview.
+    title : str
+        Of the document; default: verdict and target of the first report.
+    notes : iterable of str
+        A sentence for each report, shown in the overview.
+
+    Returns
+    -------
+    str
+        All text of targets is escaped in it.
+    """
+    notes = list(notes) or [""] * len(reports)
+    passes = sum(len(report.results) for report in reports) <= MANY
+    text = ""
+    for rows, letters in DETAILS[not passes :]:
+        text = _document(reports, title, notes, Detail(rows, letters, passes))
+        if len(text.encode()) < LARGEST:
+            break
+    return text
+
+
+def _document(reports: Sequence[ReportData], title: str, notes: Sequence[str], detail: Detail) -> str:
+    anchors = Anchors()
+    anchors.new("main")
+    if len(reports) == 1:
+        report = reports[0]
+        named = title or f"{report.verdict.upper()}: {report.target} against {report.loss}"
+        body = list(_parts(ReportView(report, anchors, detail)))
+        links = [link(anchor, words) for anchor, words in SECTIONS if any(f'id="{anchor}"' in part for part in body)]
+        return document(named, join(body), links)
+    return document(title or "Reports", join(_several(reports, title, notes, anchors, detail)))
+
+
+SECTIONS = (
+    ("summary", "Results"),
+    ("cases", "Cases"),
+    ("not-judged", "Not judged"),
+    ("self-test", "Self-test"),
+    ("environment", "Environment"),
+    ("script", "Script"),
+)
+
+
+def _parts(view: ReportView) -> Iterator[Markup]:
+    yield first_screen(view)
+    yield from further_findings(view)
+    yield from circumstances.summary(view)
+    clauses = [*cases.compared(view), *cases.alone(view)]
+    if clauses:
+        legend = element("p", _LEGEND) if any("<svg" in clause for clause in clauses) else None
+        yield view.section("cases", "Cases, by what they test", legend, *clauses)
+    yield from circumstances.not_judged(view)
+    yield from circumstances.self_test(view)
+    yield from circumstances.environment(view)
+    yield from circumstances.script(view)
+
+
+_LEGEND = Markup(
+    'Each mark is a case: <span class="pass">● within its bound</span>, <span class="fail">✕ beyond it</span>,'
+    ' <span class="fail">▲ not a finite number</span>. Across: the temperature. Up: error over bound, on a logarithmic'
+    " axis; the line is the bound. A mark links to its row."
+)
+
+
+def _several(
+    reports: Sequence[ReportData], title: str, notes: Sequence[str], anchors: Anchors, detail: Detail
+) -> Iterator[Markup]:
+    """An overview, and below it each report."""
+    rows, articles = [], []
+    for report, note in zip(reports, notes, strict=True):
+        prefix = f"{report.target}/{report.environment.get('dtype', '')}/"
+        view = ReportView(report, anchors, detail, prefix, level=2)
+        articles.append(element("article", *_parts(view)))
+        kind, mark, _ = VERDICTS[report.verdict]
+        named = link(view.verdict, report.target)
+        verdict = element("span", f"{mark} {report.verdict}", class_=kind)
+        first = " or ".join(d.id for d in report.diagnosis)
+        rows.append(row(named, element("code", report.loss), report.environment.get("dtype", ""), verdict, first, note))
+    yield element("h1", title or "Reports", id=anchors.new("overview"))
+    yield table(("target", "reference", "format", "verdict", "first explanation", "note"), rows)
+    yield from articles
+
+
+def short_html(report: ReportData) -> str:
+    """The outcome in a few lines, for a notebook.
+
+    Parameters
+    ----------
+    report : ReportData
+
+    Returns
+    -------
+    str
+    """
+    view = ReportView(report, Anchors(), Detail(40, 300))
+    _, mark, _ = VERDICTS[report.verdict]
+    first = element("p", element("strong", f"{mark} {report.verdict.upper()}"), f": {report.reason}")
+    explained = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
+             for d in report.diagnosis[:1]]  # fmt: skip
+    training = str(report.training.get("sentence", ""))
+    effect = element("p", element("strong", "In training: "), capital(training), ".") if training else None
+    many = element("summary", f"{len(report.results)} results")
+    more = element("details", many, circumstances.quantities(view)) if report.results else None
+    return element("div", first, *explained, effect, more, class_="nceref")

@@ -1,0 +1,150 @@
+"""What a reader sees first: the verdict, what is wrong, what to change, and how to repeat the run."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from nceref.losses import all_losses
+from nceref.output.html import Markup, element, escape, join, thread
+from nceref.output.strip_plot import power
+from nceref.verification.html.view import FAILING, ReportView, largest
+from nceref.verification.records import Diagnosis
+
+VERDICTS = {
+    "conforms": ("pass", "✓", "to"),
+    "value-only": ("pass", "✓", "against"),
+    "differs": ("fail", "✕", "from"),
+    "inconclusive": ("held", "?", "against"),
+    "error": ("fail", "!", "against"),
+}
+"""Of each verdict: the kind of color, a mark, and the word before the name of the loss."""
+_EVIDENCE = re.compile(r",? (?=\(?on (?:all )?\d)")
+"""Where a sentence goes on with the cases that it holds on."""
+_RIGHT = re.compile(r"\bis right\b|^right when")
+
+
+def verdict_heading(view: ReportView, anchor: str) -> Markup:
+    """The verdict, in a mark and in words."""
+    report = view.report
+    kind, mark, word = VERDICTS[report.verdict]
+    badge = element("span", element("span", mark, aria_hidden="true"), f" {report.verdict}", class_=f"badge {kind}")
+    named = (word, " ", element("code", report.loss)) if report.loss else report.target
+    return view.heading(0, badge, " ", element("span", named), id=anchor, class_="verdict")
+
+
+def first_screen(view: ReportView) -> Markup:
+    """Verdict, first explanation, what to change, the command; beside it what was compared."""
+    report, anchor = view.report, view.verdict
+    subject = element("p", element("code", report.target), class_="subject")
+    main = (subject, verdict_heading(view, anchor), element("p", capital(report.reason), class_="reason"))
+    columns = element("div", element("div", *_finding(view), class_="finding"), _facts(view), class_="columns")
+    return element("section", main, columns, aria_labelledby=anchor, class_="first")
+
+
+def _finding(view: ReportView) -> Iterator[Markup]:
+    report = view.report
+    if report.diagnosis:
+        first = report.diagnosis[0]
+        yield view.section("diagnosis", "What is wrong", *explanation(first))
+        if first.fix:
+            yield view.section("fix", "What to change", element("p", first.fix, class_="fix"))
+    elif report.verdict in ("conforms", "value-only"):
+        yield view.section("looked-at", "What was looked at", *_looked_at(view))
+    yield from _repeat(view)
+
+
+def _looked_at(view: ReportView) -> Iterator[Markup]:
+    for line in view.report.scope.lines():
+        yield element("p", f"{capital(line)}.")
+    judged = [r for r in view.report.results if r.status == "pass" and not r.quantity.startswith("identity.")]
+    if (ratio := largest(judged)) is not None:
+        yield element(
+            "p",
+            "The largest error is ",
+            element("strong", power(ratio)),
+            " of its bound. A right program stays below 1.",
+        )
+
+
+def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
+    """The sentence of an explanation, part by part; its formula beside that of the reference, and where it was seen."""
+    parts = diagnosis.sentence.split("; ")
+    # What is right goes before, in a sentence; here what is wrong does.
+    first = next((part for part in parts if not _RIGHT.search(part)), parts[0])
+    others = [part for part in parts if part is not first]
+    lead, *evidence = _EVIDENCE.split(first, maxsplit=1)
+    beside = element("span", f", {evidence[0]}", class_="dim") if evidence else None
+    yield element("p", element("strong", capital(lead)), beside, ".", class_="lead")
+    if others:
+        yield element("ul", [element("li", f"{capital(each)}.") for each in others])
+    if diagnosis.formula:
+        pairs = (("yours", diagnosis.formula), ("reference", diagnosis.reference))
+        terms = [(element("dt", name), element("dd", element("code", _marked(text)))) for name, text in pairs if text]
+        yield element("dl", terms, class_="formulas")
+    named = [element("code", diagnosis.id)]
+    if diagnosis.threads:
+        named += [Markup(" seen in "), join(map(thread, diagnosis.threads), ", ")]
+    yield element("p", *named, class_="dim small")
+
+
+def _marked(formula: str) -> Markup:
+    """A formula whose ``<<...>>`` are what differs."""
+    parts = re.split("<<(.*?)>>", formula)
+    return join(element("mark", part) if place % 2 else escape(part) for place, part in enumerate(parts))
+
+
+def _repeat(view: ReportView) -> Iterator[Markup]:
+    command = view.report.command
+    if not command:
+        return
+    lines = [element("pre", element("code", command), class_="command")]
+    case = next((r.case.rpartition("/")[2] for r in view.report.results if r.status in FAILING and "-" in r.case), "")
+    if case and " --case " not in command and not command.endswith(")"):
+        alone = f"{command} --case {shlex.quote(case)}"
+        lines += [
+            element("p", "One failing case alone:", class_="dim"),
+            element("pre", element("code", alone), class_="command"),
+        ]
+    yield view.section("repeat", "Run it again", *lines)
+
+
+def _facts(view: ReportView) -> Markup:
+    """What was compared with what, and how."""
+    report, about = view.report, view.report.environment
+    declared = all_losses().get(report.loss)
+    settings = ", ".join(f"{name}={'given' if x is ... else x}" for name, x in report.settings.items())
+    ranks = f", value={about['value']}, sync={about['sync']} over ranks" if about.get("ranks") else ""
+    how = ", ".join(str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    facts = {
+        "Target": element("code", report.target),
+        "Reference": join([element("code", report.loss), f": {declared.declaration.summary}" if declared else ""]),
+        "Formula": element("code", declared.declaration.text) if declared else None,
+        "Held to": settings,
+        "Arguments": about.get("arguments"),
+        "Run": f"{how}{ranks}",
+        "Ranks": about.get("ranks"),
+        "Cases": f"{report.scope.cases} judged, suite {about.get('suite', '')}" if report.scope.cases else None,
+        "Isolated by": about.get("isolation"),
+    }
+    terms = [(element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+    anchor = view.anchor("compared")
+    return element(
+        "aside", view.heading(1, "What was compared", id=anchor), element("dl", terms), aria_labelledby=anchor
+    )
+
+
+def further_findings(view: ReportView) -> Iterator[Markup]:
+    """What it does to training, and the other explanations."""
+    if view.report.training:
+        sentence = str(view.report.training.get("sentence", ""))
+        yield view.section("training", "In training", element("p", f"{capital(sentence)}."))
+    if others := view.report.diagnosis[1:]:
+        parts = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
+                 for d in others]  # fmt: skip
+        articles = [element("div", *part, class_="card") for part in parts]
+        yield view.section("also", "Also measured, or another explanation", *articles)
+
+
+def capital(sentence: str) -> str:
+    """A sentence that begins with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]

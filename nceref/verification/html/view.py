@@ -1,0 +1,117 @@
+"""What all parts of a document share: ids, levels of headings, words of results, and how much is shown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from nceref.output.html import Anchors, Markup, element, shortened
+from nceref.verification.judge import of_bound
+from nceref.verification.records import Result
+from nceref.verification.report_data import ReportData
+
+FAILING = frozenset({"fail", "error", "xpass"})
+STATUS = {
+    "pass": ("pass", "✓", "passes"),
+    "fail": ("fail", "✕", "fails"),
+    "error": ("fail", "!", "could not be run"),
+    "xpass": ("fail", "✕", "passes, though it was expected to fail"),
+    "xfail": ("held", "○", "fails as expected"),
+    "skip": ("skip", "–", "not judged"),
+    "inconclusive": ("skip", "?", "says nothing"),
+}
+"""Of each status: the kind of color, a mark, and a word; the color alone says nothing."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is shown: rows of each table, characters of each sentence, and whether what passes has rows."""
+
+    rows: int
+    letters: int
+    passes: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ReportView:
+    """One report as a part of a document.
+
+    Attributes
+    ----------
+    report : ReportData
+    anchors : Anchors
+        Of the whole document.
+    detail : Detail
+    prefix : str
+        What stands before the ids of this report, where there are several.
+    level : int
+        Of its heading.
+    """
+
+    report: ReportData
+    anchors: Anchors
+    detail: Detail
+    prefix: str = ""
+    level: int = 1
+    _made: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """What stands before the ids of the results of each run; one empty word where there is one run."""
+        labels = dict.fromkeys(r.case.partition("/")[0] for r in self.report.results if "/" in r.case)
+        return tuple(labels) or ("",)
+
+    def run_of(self, result: Result) -> str:
+        """The run that a result is of."""
+        label = result.id.partition("/")[0]
+        return label if label in self.runs else ""
+
+    @cached_property
+    def verdict(self) -> str:
+        """The id of its first heading."""
+        return self.anchor("verdict")
+
+    def anchor(self, name: str) -> str:
+        """A new id of this report."""
+        return self.anchors.new(f"{self.prefix}{name}")
+
+    def result_anchor(self, result: Result) -> str:
+        """The id of a result: its own, so that a link can be written by hand."""
+        name = result.id if "/" in result.id else f"result/{result.id}"
+        made = self._made[result.id] = self.anchor(name)
+        return made
+
+    def shown_anchor(self, result: Result) -> str:
+        """The id of a result that has been shown, or nothing."""
+        return self._made.get(result.id, "")
+
+    def heading(self, below: int, *content: Any, **attributes: Any) -> Markup:
+        """A heading, so many levels below that of the report."""
+        return element(f"h{min(self.level + below, 6)}", *content, **attributes)
+
+    def section(self, name: str, title: str, *content: Any, below: int = 1) -> Markup:
+        """A section with its heading and an id."""
+        anchor = self.anchor(name)
+        return element("section", self.heading(below, title, id=anchor), *content, aria_labelledby=anchor)
+
+    def cut(self, text: str) -> str:
+        """The beginning of a sentence, as long as there is room."""
+        return shortened(text, self.detail.letters)
+
+
+def status(result: Result, words: str = "") -> Markup:
+    """The mark of a result, its color, and words in place of the usual ones."""
+    kind, mark, usual = STATUS[result.status]
+    return element("span", f"{mark} {words or usual}", class_=kind)
+
+
+def counted_failures(results: Iterable[Result]) -> tuple[int, int, int]:
+    """How many results fail, pass, and were not judged."""
+    kinds = [r.status for r in results]
+    failed, passed = sum(k in FAILING for k in kinds), sum(k in ("pass", "xfail") for k in kinds)
+    return failed, passed, len(kinds) - failed - passed
+
+
+def largest(results: Sequence[Result]) -> float | None:
+    """The largest error in units of its bound; None where nothing was measured."""
+    return max((ratio for r in results if (ratio := of_bound(r)) is not None), default=None)

@@ -1,0 +1,29 @@
+"""What a report holds; `nceref.verification.report` has what is made of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nceref.verification.records import Diagnosis, Result
+from nceref.verification.scope import Scope
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """The fields of a `Report`, which describes them."""
+
+    target: str
+    loss: str
+    verdict: str
+    exit_code: int
+    reason: str
+    diagnosis: tuple[Diagnosis, ...] = ()
+    results: tuple[Result, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    repro: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    self_test: tuple[Mapping[str, str], ...] = ()
+    command: str = ""

@@ -1,0 +1,191 @@
+"""A report as an HTML document: well-formed, complete, self-contained, escaped and small, whatever is in it."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+from targets import plain
+
+import nceref
+from nceref.verification.corpus.clauses import CLAUSES, clause_of
+from nceref.verification.corpus.geometries import PLACES, SUITES
+from nceref.verification.html.document import LARGEST, MANY, html_of
+from nceref.verification.records import Diagnosis, Result
+from nceref.verification.report import Report
+
+QUICK = {"loss": "info_nce", "suite": "quick"}
+EVIL = "<script>alert(1)</script><img src=x onerror=y> \"'&amp; \x1b[31mred\x00\u202e\udcff ]]> {{x}}"
+VOID = {"meta", "br"}
+LOADS = {"src", "srcset", "data", "poster", "background", "action", "formaction", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """What a document holds: ids, links, elements, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.loads, self.text = [], [], [], Counter(), [], ""
+        self.headings = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags[tag] += 1
+        assert not [name for name in given if name.startswith("on")]
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if "href" in given else []
+        self.loads += [given[name] for name in given if name in LOADS] + (["link"] if tag == "link" else [])
+        self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text += text
+
+
+def results(number, status="fail", why="yours 2, reference 1", run=""):
+    """Results of as many cases, with a value and one gradient each."""
+    for n in range(number // 2):
+        case = f"{run}{list(PLACES)[n % len(PLACES)]}-{n + 1}"
+        for quantity in ("value", "grad.z1"):
+            error = 2.0 if status == "fail" else 0.25
+            yield Result(f"{case}/{quantity}", case, quantity, status, error, 1.0, 3.0, why)
+
+
+def made(given, **more):
+    """A report of these results."""
+    fields = {"target": "t.py:f", "loss": "nt_xent", "verdict": "differs", "exit_code": 1, "reason": "the value fails"}
+    return Report(**(fields | more), results=tuple(given))
+
+
+@pytest.fixture(scope="module")
+def doubled():
+    return nceref.verify(plain.doubled, **QUICK)
+
+
+def test_a_report_says_what_is_wrong_what_to_change_and_what_was_judged(doubled):
+    text = replace(doubled, repro="print('yours', 2)\n").to_html()
+    page = Page(text)
+    # Every result is a link, none twice, and every link leads somewhere.
+    assert {r.id for r in doubled.results} <= set(page.ids)
+    assert max(Counter(page.ids).values()) == 1
+    local = [unquote(link[1:]) for link in page.links if link.startswith("#")]
+    assert set(local) <= set(page.ids)
+    assert sum(r in set(local) for r in {r.id for r in doubled.results}) > 10
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(low <= high + 1 for high, low in zip(page.headings, page.headings[1:], strict=False))
+    first = doubled.diagnosis[0]
+    for words in (
+        "differs",
+        first.fix,
+        first.id,
+        "nceref.verify(doubled",
+        "value and gradients doubled",
+        "caught",
+        "print(",
+    ):
+        assert words in page.text
+    assert first.sentence.split("; ")[0].split(", on ")[0][1:] in page.text
+    for r in doubled.results:
+        if r.status == "fail" and r.quantity == "value":
+            assert r.why in page.text
+    assert all(clause.title in page.text for clause in CLAUSES if clause.name not in ("own", "labels"))
+
+
+def test_nothing_is_loaded(doubled):
+    text = doubled.to_html()
+    page = Page(text)
+    assert page.loads == []
+    assert all(link.startswith(("#", "https://github.com/")) for link in page.links)
+    style = "".join(re.findall("<style>(.*?)</style>", text, re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "prefers-color-scheme: dark" in style
+
+
+def test_text_of_others_is_text():
+    given = [Result(EVIL, EVIL, EVIL, "fail", None, None, None, EVIL),
+             Result(f"{EVIL}/value", EVIL, "value", "fail", 1.0, 0.5, 1.0, EVIL),
+             Result("designed-0.3/grad.z1", "designed-0.3", "grad.z1", "skip", None, None, None, EVIL)]  # fmt: skip
+    report = made(
+        given, target=EVIL, loss=EVIL, reason=EVIL, diagnosis=(Diagnosis(EVIL, EVIL, (EVIL,), EVIL, EVIL, EVIL),) * 2,
+        environment={"framework": EVIL, EVIL: EVIL, "arguments": EVIL}, settings={EVIL: EVIL}, repro=EVIL, command=EVIL,
+        training={"sentence": EVIL}, terms={EVIL: {EVIL: 1.0}},
+        self_test=({"wrong_answer": EVIL, "sentence": EVIL, "result": EVIL, "case": EVIL, "run": EVIL, "why": EVIL},),
+    )  # fmt: skip
+    for text in (report.to_html(), report._repr_html_()):
+        assert text.replace("\n", "").isprintable()
+        page = Page(text)
+        assert page.tags["img"] == 0
+        assert page.tags["script"] == text.startswith("<!doctype")
+        assert page.text.count("<script>alert(1)</script>") >= 4
+        assert r"\x1b[31mred\x00\u202e\udcff" in page.text
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (made(results(10_000, "pass"), verdict="conforms"), "more without a failure are summed up above"),
+        (made(results(10_000, why="<&\x1b" * 200)), "more do not fit in; --json FILE has all"),
+        (made(results(60, why="x" * 10**7)), "[9,999,400 more characters are cut]"),
+        (made([], reason="y" * 10**7, target="z" * 10**7, repro="p" * 10**7), "[9,998,000 more characters are cut]"),
+        (made([replace(r, case="", why=f"{n}" * 99) for n, r in enumerate(results(9000))]), "more do not fit in"),
+    ],
+    ids=["passes", "failures", "messages", "texts", "no case"],
+)  # fmt: skip
+def test_whatever_is_in_it_a_document_stays_below_a_megabyte(report, words):
+    text = html_of([report])
+    assert len(text.encode()) < LARGEST
+    page = Page(text)
+    assert words in page.text
+    assert max(Counter(page.ids).values()) == 1
+    assert {unquote(link[1:]) for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+def test_beyond_many_results_passes_are_summed_and_failures_have_rows():
+    passes, failures = list(results(MANY, "pass")), list(results(20, run="float32/"))
+    below, beyond = Page(html_of([made(passes)])), Page(html_of([made(passes + failures)]))
+    assert {r.id for r in passes} <= set(below.ids)
+    assert not {r.id for r in passes} & set(beyond.ids)
+    assert {r.id for r in failures} <= set(beyond.ids)
+
+
+def test_several_formats_and_several_reports_stand_side_by_side(doubled):
+    both = nceref.verify(plain.with_gradients, dtype=["float64", "float32"], **QUICK)
+    page = Page(both.to_html())
+    assert {r.id for r in both.results} <= set(page.ids)
+    assert page.text.count("float32") > 10
+    page = Page(html_of([both, doubled], "Two", ["the first", "the second"]))
+    assert max(Counter(page.ids).values()) == 1
+    assert page.headings[:2] == [1, 2]
+    assert page.headings.count(1) == 1
+    assert {unquote(link[1:]) for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert "the second" in page.text
+
+
+def test_every_case_of_the_corpus_has_a_clause():
+    assert {geometry for clause in CLAUSES for geometry in clause.geometries} == {*PLACES, "given"}
+    for geometry, temperatures in SUITES["full"]:
+        for temperature in temperatures:
+            clause, name, number = clause_of(f"{geometry}-{temperature:g}")
+            assert (geometry in clause.geometries, name, number) == (True, geometry, temperature)
+    assert clause_of("one-class")[1:] == ("one-class", None)
+    assert clause_of("designed-1e-05")[1:] == ("designed", 1e-5)
+
+
+def test_in_a_notebook_it_is_short(doubled):
+    text = doubled._repr_html_()
+    page = Page(text)
+    assert len(text) < 6000
+    assert page.ids == []
+    assert doubled.diagnosis[0].fix in page.text
