@@ -28,7 +28,7 @@ const minus = op("−");
 export const catalogue = {
   info_nce: {
     title: "InfoNCE",
-    summary: "Each filled point must pick its own outlined partner among all outlined points.",
+    summary: "Each anchor must pick its own partner among all candidates.",
     formula: math(minus + log + frac(exp(over(i + i)), sum(j) + exp(over(i + j)))),
     arrays: PAIRS, anchors: "q", candidates: "k", controls: ["temperature"],
     shows: "Softmax over the candidates",
@@ -37,6 +37,7 @@ export const catalogue = {
     title: "NT-Xent (SimCLR)",
     summary: "Every point must pick its partner among all other points.",
     formula: math(minus + log + frac(exp(over(i + p)), sum(no(j, i)) + exp(over(i + j)))),
+    members: ["first view", "second view"],
     arrays: VIEWS, anchors: "qk", candidates: "qk", controls: ["temperature"],
     shows: "Softmax over all other points",
   },
@@ -60,7 +61,8 @@ export const catalogue = {
   dcl: {
     title: "DCL (decoupled)",
     summary: "NT-Xent without the partner in the sum: its pull is 1/τ however near it is.",
-    formula: math(minus + frac(s(i + p), "<mi>τ</mi>") + op("+") + log + sum(`${j}<mo>∉</mo><mo>{</mo>${i}<mo>,</mo>${p}<mo>}</mo>`) + exp(over(i + j))),
+    formula: math(minus + frac(s(i + p), "<mi>τ</mi>") + op("+") + log + sum(`${j}<mo>∉</mo><mo stretchy="false">{</mo>${i}<mo>,</mo>${p}<mo stretchy="false">}</mo>`) + exp(over(i + j))),
+    members: ["first view", "second view"],
     arrays: VIEWS, anchors: "qk", candidates: "qk", controls: ["temperature"],
     shows: "Softmax over the negatives",
   },
@@ -91,7 +93,8 @@ export const catalogue = {
   siglip: {
     title: "SigLIP",
     summary: "Every pair is a question by itself: do they match? No candidate competes with another.",
-    formula: math(minus + sum(j) + log + "<mi>σ</mi><mo>(</mo><mo>±</mo><mo>(</mo>" + over(i + j) + "<mo>+</mo><mi>b</mi><mo>)</mo><mo>)</mo>"),
+    formula: math(minus + sum(j) + log + `<mi>σ</mi><mo stretchy="false">(</mo><mo>±</mo><mo stretchy="false">(</mo>${over(i + j)}<mo>+</mo><mi>b</mi><mo stretchy="false">)</mo><mo stretchy="false">)</mo>`),
+    members: ["image", "text"],
     arrays: { image: "q", text: "k" }, anchors: "q", candidates: "k", controls: ["temperature", "bias"],
     shows: "Sigmoid of every pair",
   },

@@ -37,7 +37,7 @@ export function circle(element, { moved, chosen }) {
       class: `point label-${point.label} role-${point.role}`,
       role: "slider", "aria-valuemin": -180, "aria-valuemax": 180, "aria-label": named(point),
     });
-    group.append(svg("circle", { r: few ? 15 : 5, class: "touch" }), svg("circle", { r: few ? 13 : 7, class: "halo" }));
+    group.append(svg("circle", { r: few ? 18 : 5, class: "touch" }), svg("circle", { r: few ? 13 : 7, class: "halo" }));
     group.append(...glyph(point, count <= 12 ? 7 : few ? 5.5 : 2.8));
     group.addEventListener("pointerdown", (event) => {
       if (event.button > 0) return;

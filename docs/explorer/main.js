@@ -2,7 +2,7 @@
 
 import { catalogue } from "./catalogue.js";
 import { circle } from "./circle.js";
-import { evaluate, stepped } from "./model.js";
+import { evaluate, stepped, valueAt } from "./model.js";
 import * as panels from "./panels.js";
 import { presets } from "./presets.js";
 import { html, icon } from "./shapes.js";
@@ -16,7 +16,7 @@ const SETTLED = 1e-9;
 let state = opened("start");
 let model = null;
 let run = { playing: false, steps: 0, origin: null };
-let curve = { key: "", data: [], drawn: 0 };
+let curve = { key: "", data: [] }, job = null;
 
 const draw = circle(find("circle"), { moved: move, chosen: choose });
 
@@ -53,12 +53,13 @@ function choosesLoss(loss) {
 
 function step(count = 1) {
   run.origin ??= { points: state.points, length: state.length };
-  let taken = 0;
+  let taken = 0, now = model;
   while (taken < count) {
-    const { forces, byLength } = evaluate(state);
+    const { forces, byLength } = now;
     const largest = Math.max(...forces.map(Math.abs), state.loss === "paco" ? Math.abs(byLength) : 0);
     if (largest < SETTLED) break;
-    state = stepped(state, { forces, byLength });
+    state = stepped(state, now);
+    now = evaluate(state);
     taken += 1;
   }
   run.steps += taken;
@@ -66,7 +67,7 @@ function step(count = 1) {
     run.playing = false;
     say(run.steps === 0 ? "No force: nothing moves." : `Settled after ${run.steps} steps.`);
   }
-  show();
+  show(now);
 }
 
 function play() {
@@ -93,8 +94,8 @@ function reset() {
 
 // What is shown.
 
-function show() {
-  model = evaluate(state);
+function show(evaluated = evaluate(state)) {
+  model = evaluated;
   draw(state, model);
   panels.key(find("key"), state);
   find("value").textContent = panels.shown(model.value);
@@ -118,7 +119,9 @@ function showPreset() {
   const { title, look, source } = presets[name];
   for (const button of find("presets").children) button.setAttribute("aria-pressed", String(button.dataset.preset === name));
   find("preset-title").textContent = title;
-  find("look").textContent = look;
+  const { loss } = presets[name];
+  find("look").textContent = state.loss === loss || name === "start" ? look : `Its points, under ${catalogue[state.loss].title}.`;
+  find("unit").textContent = state.loss === "simple" ? "" : "nats";
   find("source").textContent = source ?? "";
   const { summary, formula } = catalogue[state.loss];
   find("loss").value = state.loss;
@@ -141,13 +144,28 @@ function showControls() {
   for (const input of document.querySelectorAll("[name=view]")) input.checked = input.value === state.view;
 }
 
-/** The curve is computed when its loss or points have changed, and not at every frame where there are many points. */
+/** The curve is computed when its loss or points have changed: at once, or of many points between frames. */
 function showCurve() {
   const { temperature, at, view, rate, preset, ...rest } = state;
   const key = JSON.stringify(rest);
-  const many = run.playing && state.points.length > 40 && performance.now() - curve.drawn < 250;
-  if (key !== curve.key && !many) curve = { key, data: panels.curveData(state), drawn: performance.now() };
+  if (key !== curve.key && !job) {
+    job = { key, state, data: [], left: panels.temperatures(state) };
+    if (state.points.length > 40 && curve.data.length) setTimeout(work);
+    else work(Infinity);
+  }
   panels.curve(find("curve"), state, model, curve.data);
+}
+
+/** Some temperatures of the curve. What has changed in the meantime waits until this one is drawn. */
+function work(most = 2) {
+  for (const temperature of job.left.splice(0, most)) job.data.push([temperature, valueAt(job.state, temperature)]);
+  if (job.left.length) {
+    setTimeout(work, 4);
+    return;
+  }
+  curve = job;
+  job = null;
+  showCurve();
 }
 
 /** Redraw a panel; the button in it that had the focus has it again. */
@@ -246,7 +264,7 @@ function build() {
   }
   find("curve").addEventListener("pointerdown", (event) => find("curve").setPointerCapture(event.pointerId));
   for (const kind of ["pointerdown", "pointermove"]) find("curve").addEventListener(kind, drawnTo);
-  still.addEventListener("change", show);
+  still.addEventListener("change", () => show());
   addEventListener("hashchange", () => location.hash !== `#${encode(state)}` && follow());
 }
 

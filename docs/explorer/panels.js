@@ -10,21 +10,16 @@ import { html, icon, named, svg } from "./shapes.js";
 export function shown(x) {
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size < 1e-3 || size >= 1e5) {
-    const [digits, power] = x.toExponential(2).split("e");
-    return minus(`${digits}×10`) + raised(Number(power));
-  }
+  if (size < 1e-3 || size >= 1e5) return minus(x.toExponential(2).replace("e+", "e"));
   return minus(size >= 100 ? x.toFixed(1) : size >= 10 ? x.toFixed(3) : x.toFixed(4));
 }
-
-const raised = (power) => String(power).replace(/[-\d]/g, (sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign]));
 
 const minus = (text) => text.replaceAll("-", "−");
 
 /** The same in a cell of the matrix, with two digits. */
 function brief(p) {
   if (p === 0) return "0";
-  if (p < 0.005) return `10${raised(Math.floor(Math.log10(p)))}`;
+  if (p < 0.005) return minus(`e${Math.floor(Math.log10(p))}`);
   return p > 0.995 ? "1.0" : p.toFixed(2).replace(/^0/, "");
 }
 
@@ -104,10 +99,8 @@ const grid = (count) => Array.from({ length: count }, (_, i) => 10 ** (COLD + ((
 /** Temperature at a place of the picture, within its range. */
 export const temperatureAt = (x) => 10 ** Math.min(HOT, Math.max(COLD, COLD + ((x - LEFT) / (RIGHT - LEFT)) * (HOT - COLD)));
 
-/** Values over the temperatures; computed anew only when points or parameters have changed. */
-export function curveData(state) {
-  return grid(state.points.length > 40 ? 33 : 121).map((temperature) => [temperature, valueAt(state, temperature)]);
-}
+/** Temperatures of the curve. Of many points there are fewer: each takes milliseconds. */
+export const temperatures = (state) => grid(state.points.length > 40 ? 33 : 121);
 
 /** The loss, or temperature times loss, against the temperature, with both limits and their proven bands. */
 export function curve(element, state, model, data) {
@@ -186,7 +179,8 @@ export function limitsInWords(element, { limits }, { view }) {
 
 /** Which mark is what, as far as the preset has it. */
 export function key(element, { points, loss }) {
-  const words = { q: "anchor", k: "its partner", s: "sample", n: "negative", c: loss === "paco" ? "center" : "class weight" };
+  const [q, k] = catalogue[loss].members ?? ["anchor", "its partner"];
+  const words = { q, k, s: "sample", n: "negative", c: loss === "paco" ? "center" : "class weight" };
   const roles = Object.keys(words).filter((role) => points.some((point) => point.role === role));
   const first = (role) => points.find((point) => point.role === role);
   element.replaceChildren(...roles.map((role) => html("span", {}, icon(first(role)), words[role])));
@@ -198,9 +192,10 @@ export function key(element, { points, loss }) {
 export function published(element, state, model, { setTemperature, open }) {
   const [name] = state.preset.split(".");
   const preset = presets[name];
-  const rows = preset.published ? printedRows(state, preset, setTemperature)
+  const rows = state.loss !== preset.loss ? null
+    : preset.published ? printedRows(state, preset, setTemperature)
     : preset.variants ? variantRows(state)
-    : preset.optimum && state.loss === "paco" ? optimumRows(state, model) : null;
+    : preset.optimum ? optimumRows(state, model) : null;
   element.hidden = rows === null;
   if (rows === null) return;
   const head = html("tr", {}, ...rows[0].map((title) => html("th", { scope: "col" }, title)));

@@ -63,8 +63,8 @@ export function decode(text) {
   if (points) state.points = points;
   if (loss) state.loss = loss;
   if (!suits(state.points, state.loss)) {
-    unread.push("points");
-    Object.assign(state, { points: suited(state.points, state.loss) });
+    if (points) unread.push("points");
+    state.points = suited(state.points, state.loss);
   }
   state.at = take("at", (text) => whole(text, state.points.length)) ?? 0;
   state.view = take("view", (name) => (["loss", "scaled"].includes(name) ? name : undefined)) ?? "loss";
