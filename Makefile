@@ -16,7 +16,10 @@ test test-slow test-oldest test-newest score score-independent score-distributed
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers test-site fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+KATEX := 0.16.22
+AXE := 4.14.1
+
+.PHONY: help tables test test-slow test-oldest test-newest test-peers site test-site fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +30,7 @@ help:
 	@echo "make test-oldest  run both with the oldest dependencies that are declared"
 	@echo "make test-newest  run both with the newest ones that there are"
 	@echo "make test-peers  install released packages and judge their losses"
+	@echo "make site      build the documentation into site/; needs node with npm"
 	@echo "make test-site  open the pages in a browser, where there is one"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
@@ -39,7 +43,7 @@ help:
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
-	@echo "make generate  rewrite what is generated: losses.pyi, the table in README.md, docs/conventions.md, figures"
+	@echo "make generate  rewrite what is generated: losses.pyi, docs/conventions.md, the table in docs/losses.md, figures"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
@@ -108,11 +112,20 @@ test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
 		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants
 
-# Needs Chromium on PATH; npm brings what looks for faults of accessibility.
-AXE := 4.14.1
+# Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
+site: export NCEREF_NODE := $(VENV)
+site: $(VENV)/installed-site
+	@command -v node > /dev/null && command -v npm > /dev/null || \
+		{ echo "make site needs node with npm, which set the formulas: they are not on PATH" >&2; exit 1; }
+	npm install --silent --no-save --prefix $(VENV) katex@$(KATEX) axe-core@$(AXE)
+	rm -rf site
+	$(BIN)/python -m tools.site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky --keep-going -d $(VENV)/doctrees docs site
+	$(BIN)/python -m tools.site site
 
+# Needs Chromium on PATH; npm brings what looks for faults of accessibility.
 test-site: $(VENV)/installed-site
-	npm install --silent --no-save --prefix $(VENV) axe-core@$(AXE) || echo "npm is missing: accessibility is not tested"
+	npm install --silent --no-save --prefix $(VENV) katex@$(KATEX) axe-core@$(AXE) || echo "npm is missing: accessibility is not tested"
 	$(BIN)/python -m pytest tests/site
 
 # What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes one of each loss.
@@ -144,16 +157,15 @@ types: $(VENV)/installed-dev
 	$(BIN)/python -m pytest tests/test_stubs.py
 
 # A TeX engine on the path compiles whole documents, text and all; KaTeX compiles the formulas.
-KATEX := 0.16.22
 
 latex: $(VENV)/installed-test
 	command -v pdflatex || command -v xelatex || command -v lualatex || \
-		npm install --silent --no-save --prefix $(VENV) katex@$(KATEX)
+		npm install --silent --no-save --prefix $(VENV) katex@$(KATEX) axe-core@$(AXE)
 	REQUIRE_LATEX=1 $(BIN)/python -m pytest tests/theory/test_latex.py
 
 generate: $(VENV)/installed latex
 	$(BIN)/python -m tools.stubs
-	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_readme('README.md')"
+	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_table('docs/losses.md')"
 	$(BIN)/nceref figures
 	$(BIN)/nceref tables conventions --format markdown --out docs
 	$(BIN)/python -m tools.notebook
@@ -172,7 +184,7 @@ peers: $(VENV)/installed
 	$(BIN)/python -m pip install $(PINNED) --no-build-isolation --editable ".[torch]"
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf site docs/generated $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache
 	find nceref tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The installation is editable: a changed source takes effect at once. It is repeated when the metadata change.

@@ -1,4 +1,4 @@
-"""The pages of `nceref losses`, its records, and the table of losses in the README."""
+"""The pages of `nceref losses`, its records, and the table of losses in docs/losses.md."""
 
 import inspect
 import os
@@ -120,7 +120,7 @@ def _input(p: Parameter) -> dict[str, Any]:
     return out if default is inspect.Parameter.empty else {**out, "default": default}
 
 
-def readme_table() -> str:
+def losses_table() -> str:
     """Table of all losses in GitHub Markdown, without the markers around it."""
     rows = [
         (
@@ -133,7 +133,7 @@ def readme_table() -> str:
     return markdown_table(("Loss", "What it compares", "Read in"), rows)
 
 
-def update_readme(path: str | os.PathLike[str]) -> bool:
+def update_table(path: str | os.PathLike[str]) -> bool:
     """Write the table of losses between its markers in the file at `path`.
 
     Parameters
@@ -157,7 +157,7 @@ def update_readme(path: str | os.PathLike[str]) -> bool:
     if parts[1::2] != [BEGIN, END]:
         msg = f"{path} must hold {BEGIN} and after it {END}, once each; add these lines where the table belongs"
         raise InputError(msg)
-    new = f"{parts[0]}{BEGIN}\n{readme_table()}\n{END}{parts[4]}"
+    new = f"{parts[0]}{BEGIN}\n{losses_table()}\n{END}{parts[4]}"
     if new != old:
         files.write_text(path, new)
     return new != old

@@ -1,5 +1,6 @@
-"""Markdown: tables as on GitHub, and formulas in a notebook."""
+"""Markdown: tables and plain words as on GitHub, and formulas in a notebook."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from nceref.output.text import harmless
@@ -38,3 +39,21 @@ def typeset(plain: str, words: str, latex: str) -> dict[str, str]:
 
 def _entry(text: str) -> str:
     return harmless(" ".join(text.splitlines())).replace("|", "\\|")
+
+
+def escaped(text: str) -> str:
+    r"""Words that no reader of Markdown takes for markup; what stands between backticks is code, and stays.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    >>> print(escaped("s_ij < 1, see `a_b`"))
+    s\_ij \< 1, see `a_b`
+    """
+    parts = re.split("(`[^`]+`)", text)
+    return "".join(part if i % 2 else re.sub(r"[\\`*_{}\[\]<>#$~]", r"\\\g<0>", part) for i, part in enumerate(parts))

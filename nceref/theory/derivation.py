@@ -7,6 +7,7 @@ from textwrap import indent, wrap
 from typing import Any
 
 from nceref.errors import DeclarationError, InputError
+from nceref.output.markdown import escaped
 from nceref.output.pages import WIDTH, fitting
 from nceref.registry import discover, pick
 from nceref.theory.chain import BrokenError, Chain, Name, Step, equal, index_ranges
@@ -14,6 +15,8 @@ from nceref.theory.proofs import prove
 from nceref.theory.relations import interval
 
 _MARGIN = "    "
+_WIDE = 160
+"""Letters of LaTeX; commands are letters too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +75,12 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     Parameters
     ----------
     derivation : Derivation
-    form : {"text", "ascii", "latex"}
+    form : {"text", "ascii", "latex", "markdown"}
         Text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
-        LaTeX is a fragment that needs amsmath. Any other word raises `InputError`.
+        LaTeX is a fragment that needs amsmath; Markdown has formulas between dollar signs. Any other word raises
+        `InputError`.
     width : int
-        Columns of the text, at least 40; LaTeX has lines of any length.
+        Columns of the text, at least 40; LaTeX and Markdown have lines of any length.
 
     Returns
     -------
@@ -93,6 +97,7 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
         "text": partial(_text, unicode=True),
         "ascii": partial(_text, unicode=False),
         "latex": _latex,
+        "markdown": _markdown,
     }
     if form not in writers:
         msg = f"`form` must be one of {', '.join(map(repr, writers))}, got {form!r}"
@@ -234,6 +239,22 @@ def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int)
         left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
         sign = step.sign.replace("≤", "\\le")
         yield f"% {note}\n\\begin{{align*}}\n  {left} &{sign} {right}\n\\end{{align*}}"
+
+
+def _markdown(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int) -> Iterator[str]:
+    yield f"# {escaped(derivation.title)}\n\nSources: {escaped('; '.join(derivation.sources))}.\n"
+    for name in chain.names:
+        meant = _relation(name) if _printed(name) else name.symbol
+        yield f"- ${_tex(meant)}$: {escaped(name.meaning)}"
+    yield f"\n{_given(chain, _dollars, escaped)}\n\n{_evaluated(chain, _dollars)}"
+    for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
+        left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
+        # A relation that is wider than a page has its right side on a line of its own.
+        wide = "\\\\\n&" if len(left) + len(right) > _WIDE else "&"
+        sign = step.sign.replace("≤", "\\le")
+        yield f"\n**{number}.** {escaped(step.rule)}\n"
+        yield f"$$\n\\begin{{aligned}}\n{left} {wide}{sign} {right}\n\\end{{aligned}}\n$$\n"
+        yield f"*Checked by: {escaped(note)}*"
 
 
 def _dollars(expression: Any) -> str:

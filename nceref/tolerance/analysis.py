@@ -64,7 +64,7 @@ def close(actual: Any, expected: Any, *, scale: float | None = None, ulps: float
     scale : float, optional
         Magnitude of what was added up on the way; default: that of the expected value, entry by entry.
     ulps : float
-        Roundings allowed, of size eps * max(|expected|, scale).
+        Roundings allowed, of size ``eps * max(|expected|, scale)``.
     dtype : dtype
         The format in which the computation was done.
 
@@ -264,7 +264,7 @@ class Analysis:
         return _apart(rows, self.rows), {name: _apart(slopes[name], slope) for name, slope in self.slopes.items()}
 
     def moved_by_exponents(self) -> tuple[Array, dict[str, Array]]:
-        """How far rows and slopes are from those of a program that rounds its exponents: by a u |log d| for d^a."""
+        """How far rows and slopes are from those of a program that rounds its exponents: by ``a u |log d|`` for d^a."""
         near = self.plan.near(self.fmt.u) if self.plan.near else ()
         moved = [self.head_at(self.stats, head) for head in near]
         slopes = {name: _farthest([other[name] for _, other in moved], slope) for name, slope in self.slopes.items()}

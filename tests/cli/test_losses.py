@@ -1,4 +1,4 @@
-"""`nceref losses`: its pages, its records, and the table of the README, for every loss."""
+"""`nceref losses`: its pages, its records, and the table of docs, for every loss."""
 
 import json
 
@@ -96,13 +96,13 @@ def test_color_adds_nothing_but_color():
     assert "\x1b" not in losses_page.page_of(loss).text()
 
 
-def test_readme_table_is_replaced_between_its_markers_and_only_once(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# title\n\n{losses_page.BEGIN}\nold\n{losses_page.END}\n\nrest\n", encoding="utf-8")
-    assert losses_page.update_readme(readme)
-    text = readme.read_text(encoding="utf-8")
-    assert text == f"# title\n\n{losses_page.BEGIN}\n{losses_page.readme_table()}\n{losses_page.END}\n\nrest\n"
-    assert not losses_page.update_readme(readme)
+def test_losses_table_is_replaced_between_its_markers_and_only_once(tmp_path):
+    page = tmp_path / "losses.md"
+    page.write_text(f"# title\n\n{losses_page.BEGIN}\nold\n{losses_page.END}\n\nrest\n", encoding="utf-8")
+    assert losses_page.update_table(page)
+    text = page.read_text(encoding="utf-8")
+    assert text == f"# title\n\n{losses_page.BEGIN}\n{losses_page.losses_table()}\n{losses_page.END}\n\nrest\n"
+    assert not losses_page.update_table(page)
     for name in all_losses():
         assert f"| `{name}(" in text
 
@@ -111,14 +111,14 @@ def test_readme_table_is_replaced_between_its_markers_and_only_once(tmp_path):
     "text",
     ["", losses_page.BEGIN, f"{losses_page.END} {losses_page.BEGIN}", f"{losses_page.BEGIN}{losses_page.END}" * 2],
 )
-def test_readme_without_its_markers_is_refused_and_left_alone(tmp_path, text):
-    readme = tmp_path / "README.md"
-    readme.write_text(text, encoding="utf-8")
+def test_a_page_without_its_markers_is_refused_and_left_alone(tmp_path, text):
+    page = tmp_path / "losses.md"
+    page.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="once each"):
-        losses_page.update_readme(readme)
-    assert readme.read_text(encoding="utf-8") == text
+        losses_page.update_table(page)
+    assert page.read_text(encoding="utf-8") == text
 
 
-def test_every_line_of_the_readme_table_has_three_columns():
-    for line in losses_page.readme_table().splitlines():
+def test_every_line_of_the_table_has_three_columns():
+    for line in losses_page.losses_table().splitlines():
         assert line.replace("\\|", "").count("|") == 4

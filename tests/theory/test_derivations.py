@@ -68,7 +68,7 @@ def test_no_line_of_the_text_is_wider_than_the_page(name, width):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", ["text", "ascii", "latex"])
+@pytest.mark.parametrize("form", ["text", "ascii", "latex", "markdown"])
 def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(name, form):
     derivation, (chain, notes) = get(name), stated(get(name))
     text = page(name, form)

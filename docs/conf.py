@@ -1,0 +1,118 @@
+"""The documentation site: `make site` writes the generated pages and then runs Sphinx with this file."""
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinxcontrib import katex
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import nceref  # noqa: E402 - of this clone
+from nceref.theory import prove  # noqa: E402
+from tools.site.links import relinked  # noqa: E402
+from tools.site.pages import KATEX, places  # noqa: E402
+
+project, author, copyright = "nceref", "the nceref authors", "the nceref authors"
+version = release = nceref.__version__
+extensions = [
+    "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.katex",
+]  # fmt: skip
+exclude_patterns = ["explorer", "browser", "generated/static"]
+nitpicky = True
+suppress_warnings = ["myst.header"]
+default_role = "code"
+smartquotes = False
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "deflist", "dollarmath", "html_image"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Its style and letters are served from the site itself.
+katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
+katex_prerender = True
+katex_js_path = str(KATEX / "katex.min.js")
+katex_css_path = "katex/katex.min.css"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nceref"
+html_static_path = ["_static", "generated/assets"]
+html_extra_path = ["generated/static"]
+html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
+# Else the theme reports an error on the console.
+html_context = {"default_mode": "auto"}
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "nceref"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_nav_level": 1,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+CHILDREN = {
+    "index": (
+        "tutorials/index", "guide", "losses", "Theory </claims>", "Reference </generated/api/index>",
+    ),
+    "tutorials/index": (
+        "generated/start", "tutorials/pytorch", "tutorials/ci", "tutorials/another-language", "tutorials/mathematics",
+    ),
+    "guide": (
+        "verify", "commands", "ranks", "own-loss", "library", "beyond-one-machine", "training", "experiments/README",
+        "audit", "conventions", "performance", "reliability", "generated/contributing", "generated/changelog",
+    ),
+    "losses": ("generated/losses/*",),
+    "claims": (
+        "generated/claims/index", *(f"generated/claims/{chapter.name}" for chapter in prove.chapters()),
+        "generated/derivations/index", "generated/tables", "generated/figures",
+    ),
+    "generated/derivations/index": ("generated/derivations/*",),
+    "generated/api/index": ("generated/api/*",),
+}  # fmt: skip
+"""The pages below a page. They stand here, as on a code host a table of contents would be a block of code."""
+PLACES = places()
+
+
+def prepare(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give a page its children, its links as they are on the site, and the table of losses its pages."""
+    path = PurePosixPath("docs") / f"{name}.md"
+    text = relinked(source[0], path, path, PLACES)
+    text = text.replace("<!-- {.readers} -->", "{.readers}")
+    if name == "losses":
+        text = re.sub(r"^\| (`(\w+)\([^|]*`) \|", r"| [\1](generated/losses/\2.md) |", text, flags=re.MULTILINE)
+    if name in CHILDREN:
+        entries = "\n".join(entry if "<" in entry else f"/{entry}" for entry in CHILDREN[name])
+        text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{entries}\n```\n"
+    source[0] = text
+
+
+def compile_formulas(app: Sphinx, doctree: nodes.document) -> None:
+    """End the build at the first formula that KaTeX refuses, with the page that has it."""
+    for kind, display in ((nodes.math, False), (nodes.math_block, True)):
+        for node in doctree.findall(kind):
+            try:
+                katex.render_latex(node.astext(), {"displayMode": display})
+            except katex.KaTeXError as error:
+                msg = f"{app.env.docname}: a formula does not compile: {node.astext()}: {error}"
+                raise ExtensionError(msg) from error
+
+
+def setup(app: Sphinx) -> None:
+    """Connect both."""
+    app.connect("source-read", prepare)
+    app.connect("doctree-read", compile_formulas)

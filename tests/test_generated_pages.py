@@ -1,0 +1,77 @@
+"""Pages of the site that are made from declarations: which there are, and what they say; Sphinx is not needed."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from nceref import all_losses
+from nceref.theory import derivation, prove
+from tools.site import links
+from tools.site.pages import ROOT, pages, places
+
+PAGES = pages()
+
+
+def test_every_loss_claim_and_derivation_has_a_page():
+    assert {f"losses/{name}" for name in all_losses()} == {name for name in PAGES if name.startswith("losses/")}
+    assert {f"derivations/{name}" for name in derivation.topics()} < PAGES.keys()
+    rows = [line for line in PAGES["claims/index"]().splitlines() if line.startswith("| [")]
+    claims = [(chapter.name, claim) for chapter in prove.chapters() for claim in chapter.claims]
+    for (chapter, claim), row in zip(claims, rows, strict=True):
+        assert row.startswith(f"| [{claim.id}]({chapter}.md#{claim.id.lower()}) | ")
+        assert f" | [{claim.expected.value}]{{.verdict " in row
+
+
+@pytest.mark.parametrize("name", all_losses())
+def test_a_page_has_all_that_is_declared(name):
+    loss, text = all_losses()[name], PAGES[f"losses/{name}"]()
+    declared = loss.declaration
+    assert f"$$\n{loss.latex}\n$$" in text
+    assert f"$ nceref verify my_losses.py:my_loss --loss {name}\n" in text
+    assert all(f"| `{p.name}` |" in text for p in loss.parameters)
+    assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
+    assert all(f"| {each.situation} |" in text for each in declared.expectations)
+    assert "## Known bugs" in text
+
+
+def test_a_chapter_states_published_and_computed_numbers():
+    text = PAGES["claims/source_004_extra"]()
+    assert "(pc-11)=\n## PC-11: " in text
+    assert "[wrong]{.verdict .wrong} (it needs" in text
+    assert "$ nceref prove PC-11\n" in text
+    assert "| number | published | computed | verdict |" in text
+
+
+MOVED = {
+    "[a](verify.md#bounds)": "[a](../verify.md#bounds)",
+    "[a](../figures/README.md)": "[a](figures.md)",
+    "[a](../nceref/theory/claims)": "[a](claims/index.md)",
+    '<img src="../figures/quadrants.svg">': '<img src="../../figures/quadrants.svg">',
+    "[a](https://example.org/a.md)": "[a](https://example.org/a.md)",
+    "[a](#bounds)": "[a](#bounds)",
+}
+
+
+@pytest.mark.parametrize("link", MOVED)
+def test_links_of_a_page_that_moves_lead_where_they_led(link):
+    origin, page = PurePosixPath("docs/claims.md"), PurePosixPath("docs/generated/claims.md")
+    assert links.relinked(link, origin, page, places()) == MOVED[link]
+    assert (
+        links.relinked("[a](verify.md) [b](../LICENSE)", origin, origin, places()) == "[a](verify.md) [b](../LICENSE)"
+    )
+
+
+def test_what_is_shown_elsewhere_is_there():
+    generated = {f"docs/generated/{name}.md" for name in PAGES}
+    assert all((ROOT / origin).exists() and page in generated for origin, page in places().items())
+
+
+def test_broken_links_of_a_site_are_named(tmp_path):
+    (tmp_path / "one.html").write_text(
+        '<a href="two.html#here">a</a><a href="two.html#gone">b</a><img src="gone.png"><a href="https://x.org/y">c</a>'
+    )
+    (tmp_path / "two.html").write_text('<p id="here"><a href="#">d</a><a href="one.html">e</a>')
+    assert list(links.broken(tmp_path)) == [
+        "one.html: gone.png leads nowhere",
+        "one.html: two.html#gone leads nowhere",
+    ]

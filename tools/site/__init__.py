@@ -1,0 +1,1 @@
+"""Pages of the site that are made from declarations, as Markdown; `python -m tools.site` writes them."""

@@ -1,0 +1,82 @@
+"""Links: those of a page that is shown in another place, and those of the finished site that lead nowhere."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+_LINK = re.compile(r'(\]\(|src=")([^)"#:\s]+)(?=[)"#])')
+
+
+def relinked(text: str, origin: PurePosixPath, page: PurePosixPath, places: Mapping[str, str]) -> str:
+    """A page in Markdown with its relative links as they must be where it is shown.
+
+    Parameters
+    ----------
+    text : str
+    origin, page : PurePosixPath
+        Where the page lies and where it is shown, from the root of the clone.
+    places : mapping
+        What is shown elsewhere: its path, and where, from the root of the clone.
+
+    Returns
+    -------
+    str
+    """
+
+    def moved(link: re.Match[str]) -> str:
+        target = posixpath.normpath(str(origin.parent / link[2]))
+        if origin == page and target not in places:
+            return link[0]
+        return link[1] + posixpath.relpath(places.get(target, target), str(page.parent))
+
+    return _LINK.sub(moved, text)
+
+
+class _Page(HTMLParser):
+    """The addresses that a page refers to, and the names of places in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: set[str] = set()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect both of one element."""
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.addresses.add(value)
+            elif name == "id" and value:
+                self.names.add(value)
+
+
+def broken(site: Path) -> Iterator[str]:
+    """The links of a finished site that lead nowhere within it.
+
+    Parameters
+    ----------
+    site : Path
+        A folder of HTML files.
+
+    Yields
+    ------
+    str
+        Page and link.
+    """
+    # What begins with an underscore belongs to Sphinx and its theme.
+    paths = (path for path in sorted(site.rglob("*.html")) if not path.relative_to(site).parts[0].startswith("_"))
+    read = {path: _Page() for path in paths}
+    for path, page in read.items():
+        page.feed(path.read_text(encoding="utf-8"))
+    for path, page in read.items():
+        for address in sorted(page.addresses):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
+            target = target / "index.html" if target.is_dir() else target
+            names = read[target].names | {"", "top"} if target in read else None
+            if not target.is_file() or (names is not None and unquote(parts.fragment) not in names):
+                yield f"{path.relative_to(site)}: {address} leads nowhere"

@@ -1,0 +1,171 @@
+"""The page of a loss, from its declaration and from what the rest of the package says of it."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from nceref.checks.expect import COUNTS, ExpectedReadings, Reading, expected_readings, option
+from nceref.checks.properties import PROPERTIES
+from nceref.checks.situations import Sizes
+from nceref.cli.losses_page import call
+from nceref.cli.mutants_page import source
+from nceref.losses import LossFunction, describe
+from nceref.output.markdown import escaped, markdown_table
+from nceref.output.pages import with_spaces
+from nceref.spec import Array, Scalar
+from nceref.theory.tables import conventions
+from nceref.verification.bugs.bug import Program, bugs
+from nceref.verification.peers import known
+from nceref.verification.peers.peer import peers
+from tools.site.claims import linked
+
+Rows = Sequence[tuple[str, ...]]
+
+
+def page(loss: LossFunction) -> str:
+    """All that is known about one loss."""
+    declared = loss.declaration
+    sections = {
+        "": f"{escaped(declared.summary)}\n\n$$\n{declared.latex}\n$$\n\n{escaped(declared.notes)}",
+        "Check your implementation": _check(loss),
+        "Call": f"```python\n{_call(loss)}\n```\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
+        "Value": _value(loss),
+        "Gradient": f"```text\n{_lines(declared.gradient)}\n```\n\n{_kinks(loss)}",
+        "What it reads": _readings(loss),
+        "Properties": _list((with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)),
+        "Relations": _list((f"[{r.other}]({r.other}.md)", r.statement) for r in declared.relations),
+        "What implementations do differently": _conventions(loss),
+        "Released implementations": _released(loss),
+        "Known bugs": _bugs(loss),
+        "Sources": _list(("", " ".join(str(each).split())) for each in loss.sources),
+    }
+    parts = [f"## {title}\n\n{text}" if title else text for title, text in sections.items() if text.strip()]
+    return "\n\n".join([f"# {loss.name}", *parts]) + "\n"
+
+
+def _lines(formula: str) -> str:
+    """One line for each part of a formula: two spaces stand between them."""
+    return re.sub(r"(?<=[,;]) {2,}", "\n", formula)
+
+
+def _list(entries: Iterable[tuple[str, str]]) -> str:
+    """Names, which may be links, with what is said of them."""
+    lines = ((f"**{name}**: " if name else "") + linked(escaped(text)) for name, text in entries)
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(header: Sequence[str], rows: Rows) -> str:
+    return markdown_table(header, rows) if rows else ""
+
+
+def _check(loss: LossFunction) -> str:
+    return (
+        f"```console\n$ nceref verify my_losses.py:my_loss --loss {loss.name}\n```\n\n"
+        "compares value and gradients of a function of your own, in NumPy, PyTorch or JAX, with this page, and names "
+        "what is different. [Judging an implementation](../../verify.md) has what a target may be."
+    )
+
+
+def _call(loss: LossFunction) -> str:
+    return "\n".join(textwrap.wrap(f"losses.{call(loss)}", 72, subsequent_indent="    ", break_on_hyphens=False))
+
+
+def _inputs(loss: LossFunction) -> Rows:
+    return [(f"`{p.name}`", escaped(describe(p)), escaped(p.meaning)) for p in loss.parameters]
+
+
+def _value(loss: LossFunction) -> str:
+    declared = loss.declaration
+    rows = f"The rows of `reduction='none'` are {escaped(declared.rows)}." if declared.rows else "It has no rows."
+    unit = f"in {declared.unit}" if declared.unit else "a plain number"
+    return f"{escaped(declared.sign)}, {unit}. {rows}"
+
+
+def _kinks(loss: LossFunction) -> str:
+    return _list((k.name, f"no gradient where {k.where}; taken there: {k.subgradient}") for k in loss.declaration.kinks)
+
+
+def _readings(loss: LossFunction) -> str:
+    """What is declared of chance, collapse, optimum and bounds, at sizes of an example."""
+    if not loss.declaration.expectations:
+        return ""
+    expected = expected_readings(loss.name, _example(loss))
+    shown = [
+        (r.situation, _number(r), f"`{r.formula}`" if r.formula else "", linked(escaped(r.because)))
+        for r in expected.readings
+    ]
+    return (
+        f"For {_settings(expected)}; {expected.conventions}.\n\n"
+        f"{_table(('situation', 'reads', 'formula', 'why'), shown)}\n\n"
+        f"```console\n$ {_command(loss, expected)}\n```\n\nprints this for the sizes of your run, and says with "
+        "`--value` what a number that you see means."
+    )
+
+
+def _example(loss: LossFunction) -> Mapping[str, float]:
+    """Sizes and scalars that the readings depend on: of an ordinary batch."""
+    scalars = {p.name: p for p in loss.parameters if isinstance(p, Scalar)}
+    usual: dict[str, float] = {name: example for name, (_, _, example) in COUNTS.items()}
+    usual |= {name: p.typical[0] if p.default is ... else p.default for name, p in scalars.items()}
+    sizes = Sizes(usual, scaled="logit_scale" in scalars)
+    for expectation in loss.declaration.expectations:
+        expectation.at(sizes)
+    embeds = any(isinstance(p, Array) and p.embedding for p in loss.parameters)
+    read = {*sizes.read, *(("n", "dim") if embeds else ())} - {"positives"}
+    return {name: usual[name] for name in usual if name in read}
+
+
+def _settings(expected: ExpectedReadings) -> str:
+    settings = [f"{name} = {value}" for name, value in expected.settings.items() if value is not None]
+    return ", ".join(f"`{text}`" for text in settings) or "every size"
+
+
+def _command(loss: LossFunction, expected: ExpectedReadings) -> str:
+    given = {k: v for k, v in expected.settings.items() if v is not None and k not in expected.defaults}
+    return " ".join([f"nceref expect --loss {loss.name}", *(option(name, value) for name, value in given.items())])
+
+
+def _number(reading: Reading) -> str:
+    if reading.value is None:
+        return "no value"
+    return f"{reading.value:.7g}" if reading.exact else f"{reading.value:.4g} ± {reading.error:.1g}"
+
+
+def _conventions(loss: LossFunction) -> str:
+    """The rows of the table of conventions that name this loss."""
+    # NT-Xent and "SupCon L_out and L_in" are the names nt_xent and supcon_in.
+    name = re.compile(r"\b" + loss.name.replace("_", r".{0,40}?(?:\bL_)?") + r"\b", re.IGNORECASE)
+    rows = [row for row in conventions.rows() if name.search(row["loss"])]
+    columns = [column for column in conventions.COLUMNS if column != "loss"]
+    table = _table(columns, [tuple(escaped(str(row[column])) for column in columns) for row in rows])
+    return f"{table}\n\n[All of them](../../conventions.md), with what the columns mean." if rows else ""
+
+
+def _released(loss: LossFunction) -> str:
+    """Targets of released packages, how to judge them, and the differences that are known."""
+    targets = [(p, t) for p in peers().values() for t in p.targets if t.loss == loss.name]
+    said: dict[str, list[str]] = {t.name: [] for _, t in targets}
+    for entry in known.known():
+        if entry.target in said and entry.ranks is None and entry.reason not in said[entry.target]:
+            said[entry.target].append(entry.reason)
+    rows = [
+        (f"[{peer.name}]({peer.link})", f"`nceref verify {t.name}`", escaped(" ".join(said[t.name])) or "none")
+        for peer, t in targets
+    ]
+    table = _table(("package", "judged by", "known differences"), rows)
+    return f"{table}\n\n[The audit](../../audit.md) has the releases and the verdicts." if rows else ""
+
+
+def _bugs(loss: LossFunction) -> str:
+    """Every wrong program of the catalogue, with its code folded away."""
+    return "\n\n".join(_bug(program) for program in bugs().values() if program.loss == loss.name)
+
+
+def _bug(program: Program) -> str:
+    repository, _, number = program.thread.partition("#")
+    link = f"[{program.thread}](https://github.com/{repository}/issues/{number})" if number else escaped(program.seen)
+    seen = f" Seen in {link}." if link else ""
+    return (
+        f"**{program.id}.** {escaped(program.sentence)}{seen}\n\n"
+        f"<details><summary>Code of {program.id}</summary>\n\n```python\n{source(program).strip()}\n```\n\n</details>"
+    )

@@ -1,0 +1,30 @@
+"""The pages of derivations and of published tables."""
+
+from nceref.output.markdown import escaped
+from nceref.registry import discover
+from nceref.theory import derivation, table_formats
+from nceref.theory.derivation import Derivation
+from nceref.theory.table import Table
+
+
+def derivations() -> str:
+    """The list of topics."""
+    topics = (f"- [{escaped(one.title)}]({name}.md)" for name, one in derivation.topics().items())
+    return (
+        "# Derivations\n\nEvery step is proved before it is printed, for every number of candidates; formulas of "
+        "losses are compared at small sizes. `nceref derive TOPIC` prints one as text or LaTeX.\n\n"
+        + "\n".join(topics)
+        + "\n"
+    )
+
+
+def derived(topic: Derivation) -> str:
+    """One derivation; raises for a step that does not follow."""
+    return f"{derivation.render(topic, 'markdown')}\n```console\n$ nceref derive {topic.name}\n```\n"
+
+
+def tables() -> str:
+    """The published tables beside recomputed numbers; those without a published number are elsewhere."""
+    every = discover("nceref.theory.tables", "TABLE", Table).values()
+    shown = [table_formats.render(table, "markdown") for table in every if table.name not in ("conventions", "losses")]
+    return "# Published tables, computed again\n\n`nceref tables` prints them.\n\n" + "\n".join(shown)
