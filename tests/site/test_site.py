@@ -70,10 +70,10 @@ def test_claims_are_filtered_and_the_address_keeps_the_choice(open_page, address
     assert again.locator("tbody tr:visible td:first-child").all_inner_texts() == ["WL-13"]
 
 
-FOUND = {"supcon_in": "supcon_in", "segmentation fault": "A loss in another language"}
+SEARCHES = {"supcon_in": "supcon_in", "segmentation fault": "A loss in another language"}
 
 
-@pytest.mark.parametrize(("words", "title"), FOUND.items())
+@pytest.mark.parametrize(("words", "title"), SEARCHES.items())
 def test_the_search_finds(open_page, address, words, title):
     page = open_page(f"{address}/search.html?q={words.replace(' ', '+')}")
     page.locator("#search-results li a").first.wait_for()
