@@ -544,6 +544,16 @@ _LISTED = (
                "Gather the rows of all ranks before the similarities, by an autograd function whose backward"
                " all-reduces and takes the rank's own rows.",
                threads=("Lightning-Universe/lightning-bolts#179", "vturrisi/solo-learn#229", "Spijkervet/SimCLR#13")),
+    Convention("one-input-not-gathered", "ranks", "candidates of the own rank only, of one of the inputs",
+               "Gather both inputs before the similarities, by an autograd function whose backward all-reduces and"
+               " takes the rank's own rows."),
+    Convention("one-shard-missing", "ranks", "the candidates of all ranks but one",
+               "Exchange W - 1 times: a ring of W ranks brings each shard to every rank after range(world_size - 1)"
+               " steps, beside the own shard."),
+    Convention("own-labels-repeated", "ranks", "the rank's own labels repeated for the rows of all ranks",
+               "Gather the labels as the embeddings are; they need no gradient."),
+    Convention("weights-of-own-shard", "ranks", "weights that are normalized over the rows of the own rank",
+               "Gather the similarities of the positive pairs, and take the softmax of the weights over all of them."),
     Convention("rank-offset-forgotten", "ranks", "the positives or the self mask of rank 0 on every rank",
                "Add the rank's offset, the number of rows on the ranks before it: labels = arange(n) + rank * n, and"
                " the same for the mask of the anchor itself.",
@@ -586,6 +596,9 @@ _LISTED = (
     Convention("scalar-not-synchronized", "ranks-scalar", "another factor or share in the gradient of a scalar",
                "Let every rank leave the gradient of its own part of the loss, with the factor of the rows' gradient:"
                " no detach, no all-reduce of the scalar and no factor world size on some ranks or terms only."),
+    Convention("one-rank-apart", "ranks-value", "something else on one rank alone",
+               "Look for what depends on the rank: a branch such as `if rank == 0`, a slice by rank, a parameter or a"
+               " buffer that one rank alone has."),
     Convention("mix-depends-on-ranks", "ranks-scalar", "another weight of a loss that is added",
                "Give both losses the same contract: what one gathers or multiplies, the other must too."),
     # Where nothing on this list fits.

@@ -1,7 +1,8 @@
 """The explanation of a difference: what it is, what it does to training, and a script of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from nceref.output.words import out_of
@@ -12,7 +13,7 @@ from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.mix import mix_diagnoses
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
-from nceref.verification.target_run import TargetRun, observed, probes_of, run_target
+from nceref.verification.target_run import RunSetup, TargetRun, observed, probes_of, run_target
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ def explain(
     ExplainedDifference
     """
     failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or list(runs)
-    if between := _between_ranks(request, run, failed):
-        failing, diagnoses = between
+    failing = next((each for each in failed if each.setup.several), failed[0])
+    other = _other_ranks(request, run, runs, failing.setup)
+    if diagnoses := _between_ranks(request, runs, failing, other):
         # They say themselves which numbers of ranks they were seen with.
         effect = _training(request, _calls(request, run, failing), failing, diagnoses) if training else {}
         return ExplainedDifference(diagnoses, effect)
@@ -72,7 +74,7 @@ def explain(
     elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
     if failing.setup.several:
-        diagnoses = _on_ranks(request, run, failing, diagnoses)
+        diagnoses = _on_ranks(failing, diagnoses, other)
     wanted = not failing.setup.several and (request.repro or any(d.id == "unexplained" for d in diagnoses))
     return ExplainedDifference(diagnoses, effect, _script(request, run, failing) if wanted else "")
 
@@ -109,30 +111,46 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     return diagnose(unaltered, identities, calls)
 
 
+Observed = tuple[Sequence[Observation], Contract]
+
+
+def _other_ranks(
+    request: Request, run: Any, runs: Sequence[TargetRun], setup: RunSetup
+) -> Callable[[], Observed | None]:
+    """What the target answers on another number of ranks: of a run that is there, or called once; None for shards."""
+    contract = setup.contract
+
+    @cache
+    def observe() -> Observed | None:
+        if contract is None or contract.shards:
+            return None
+        others = (each for each in runs if each.setup.several and each.dtype == setup.dtype)
+        for each in others:
+            if each.setup.contract is not None and each.setup.contract.world_size != contract.world_size:
+                return each.observations, each.setup.contract
+        other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
+        return observed(request, replace(setup, contract=other), run), other
+
+    return observe
+
+
 def _between_ranks(
-    request: Request, run: Any, failed: Sequence[TargetRun]
-) -> tuple[TargetRun, tuple[Diagnosis, ...]] | None:
-    """What is wrong between ranks, with the run that shows it; None where one process has all of it."""
-    failing = next((each for each in failed if each.setup.several), None)
-    if failing is None or request.intended or mode_diagnoses(failing.results):
-        return None
+    request: Request, runs: Sequence[TargetRun], failing: TargetRun, other: Callable[[], Observed | None]
+) -> tuple[Diagnosis, ...]:
+    """What is wrong between ranks; nothing where one process has all of it."""
+    contract = failing.setup.contract
+    if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
+        return ()
+    from nceref.verification.diagnosis.gaps import gaps, usable
     from nceref.verification.ranks.diagnose import diagnose_ranks
 
-    contract = failing.setup.contract
-    assert contract is not None
-
-    def observe(world_size: int) -> tuple[Sequence[Observation], Contract] | None:
-        if contract.shards:
-            return None
-        other = replace(contract, world_size=world_size)
-        return observed(request, replace(failing.setup, contract=other), run), other
-
-    diagnoses = diagnose_ranks(failing.observations, contract, observe)
-    return (failing, diagnoses) if diagnoses else None
+    alone = (each for each in runs if not each.setup.several and each.dtype == failing.dtype)
+    wrong = (o for each in alone for o in usable(each.observations) if not all(gap.right for gap in gaps(o).values()))
+    return diagnose_ranks(failing.observations, contract, other, frozenset(o.probe.id for o in wrong))
 
 
 def _on_ranks(
-    request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
+    failing: TargetRun, diagnoses: tuple[Diagnosis, ...], other: Callable[[], Observed | None]
 ) -> tuple[Diagnosis, ...]:
     """What explains the joined batch, with what is known of the ranks: one alone is right."""
     from nceref.verification.ranks.diagnose import ranks_apart
@@ -142,12 +160,9 @@ def _on_ranks(
         return diagnoses
     first, *rest = diagnoses
     words = ["one rank alone is right"]
-    if first.predicts is not None and not contract.shards:
-        other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
-        holds = first.predicts(observed(request, replace(failing.setup, contract=other), run))
-        words.append(
-            f"with {other.world_size} ranks it is {'so too' if holds else 'not so: it depends on their number'}"
-        )
+    if first.predicts is not None and (again := other()) is not None:
+        holds = "so too" if first.predicts(again[0]) else "not so: it depends on their number"
+        words.append(f"with {again[1].world_size} ranks it is {holds}")
     if first.id == "unexplained":
         first = replace(first, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
     words += [apart] if (apart := ranks_apart(failing.observations, contract)) else []

@@ -120,14 +120,16 @@ class DenseForm:
         ``rows(arranged, deviations)``: the `DenseRows`.
     conventions : tuple of str
         Ids of the conventions that mean something for this loss.
-    gradient : callable or None
-        ``gradient(inputs, deviations, name, reduction, outer)``, where the rows cannot be complex.
+    gradient, slopes : callable or None
+        ``gradient(inputs, deviations, name, reduction, outer)``, and ``slopes(inputs, deviations, name)``, of the
+        rows, with a last axis of rows: where the rows cannot be complex.
     """
 
     arrange: Callable[[Mapping[str, Any], Deviations], Any]
     rows: Callable[[Any, Deviations], DenseRows]
     conventions: tuple[str, ...]
     gradient: Callable[..., Any] | None = None
+    slopes: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)

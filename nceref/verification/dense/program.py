@@ -44,7 +44,9 @@ def program_form(loss: Loss) -> DenseForm:
         *(id for id in temperatures if names & INVERSE_TEMPERATURES.keys() and id != "temperature-after-softmax"),
         *(_NORMALIZE if any(isinstance(p, Choice) and p.name == "normalize" for p in loss.parameters) else ()),
     )
-    return DenseForm(partial(_arrange, loss), partial(_rows, loss), conventions, partial(_gradient, loss))
+    return DenseForm(
+        partial(_arrange, loss), partial(_rows, loss), conventions, partial(_gradient, loss), partial(_slopes, loss)
+    )
 
 
 def _arrange(loss: Loss, inputs: Mapping[str, Any], deviations: Deviations) -> dict[str, Any]:
@@ -106,6 +108,20 @@ def _samples(loss: Loss, given: Mapping[str, Any]) -> int:
 def _divisor(loss: Loss, evaluation: Evaluation) -> int | None:
     # The weights of a mean that is no mean over rows are divided already.
     return evaluation.plan.divisor if loss.has_rows else 1
+
+
+def _slopes(loss: Loss, inputs: Mapping[str, Any], deviations: Deviations, name: str) -> Any:
+    """Derivatives of the rows by one input, one row at a time."""
+    x = np.asarray(inputs[name], dtype=np.float64)
+    evaluation = _evaluated(loss, _arrange(loss, inputs, deviations), keep=True)
+    if evaluation is None:
+        return np.full((*x.shape, 1), np.nan)
+    weights = np.ravel(evaluation.weights)
+    with np.errstate(all="ignore"):
+        units = (np.where(weights != 0, unit / weights, 0.0) for unit in np.eye(weights.size))
+        each = [evaluation.gradients(unit.reshape(evaluation.rows.shape)).get(name, np.zeros_like(x)) for unit in units]
+    moved = _moved_scale(name, {**inputs, name: x + 1j * STEP}, deviations) if name == _scale(loss) else 1j * STEP
+    return np.moveaxis(np.array(each).reshape(-1, *x.shape), 0, -1) * (np.imag(moved) / STEP)
 
 
 def _gradient(

@@ -1,21 +1,28 @@
 """What is wrong between ranks: an explanation that predicts what every rank answers, for two numbers of ranks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from nceref.output.words import out_of
 from nceref.verification.dense.forms import is_dense
+from nceref.verification.diagnosis.case import FACTORS
 from nceref.verification.diagnosis.gaps import diagnosis, gaps, listed, usable
 from nceref.verification.diagnosis.options import Option
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.explanation import RankExplanation
-from nceref.verification.ranks.fits import ValueFit, fits_value, powers, shared_fit, value_fits
+from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
+from nceref.verification.ranks.one_rank import one_rank_apart, wrong_values
 from nceref.verification.ranks.parts import JOINED, RankCase
 from nceref.verification.ranks.words import sentence
 from nceref.verification.records import Diagnosis, Observation
 
 Observed = tuple[Sequence[Observation], Contract]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ROWS = 300
 """Of a batch that is looked at."""
 _CASES = 3
@@ -25,7 +32,10 @@ _OUTSIDE = frozenset({"offset", "gradient-factor"})
 
 
 def diagnose_ranks(
-    observations: Sequence[Observation], contract: Contract, observe: Callable[[int], Observed | None]
+    observations: Sequence[Observation],
+    contract: Contract,
+    other: Callable[[], Observed | None],
+    wrong_alone: frozenset[str] = frozenset(),
 ) -> tuple[Diagnosis, ...]:
     """Explain what is wrong between ranks.
 
@@ -34,8 +44,10 @@ def diagnose_ranks(
     observations : sequence of Observation
         Of joined batches, whose outcomes have `ranks`.
     contract : Contract
-    observe : callable
-        ``observe(world_size)``: the same of another number of ranks, or None where that cannot be.
+    other : callable
+        The same of another number of ranks, or None where that cannot be.
+    wrong_alone : frozenset of str
+        Ids of cases that one rank alone has wrong; they are left out where nothing explains them all.
 
     Returns
     -------
@@ -43,21 +55,35 @@ def diagnose_ranks(
         Empty where nothing between ranks predicts all cases.
     """
     seen = _answered(observations, contract)
+    if result := _first_explained(seen, contract, other):
+        return result
+    kept = [o for o in seen if o.probe.id not in wrong_alone]
+    left = sorted({o.probe.id for o in seen} & wrong_alone)
+    without = partial(_without, other, wrong_alone)
+    if left and len(kept) >= len(left) and (result := _first_explained(kept, contract, without)):
+        what = f"; left out: {out_of(len(left), len(seen), 'case')} that one rank alone has wrong, {listed(left)}"
+        return tuple(replace(d, sentence=d.sentence + what, predicts=None) for d in result)
+    return one_rank_apart(_cases(kept, contract), lambda: _cases_of(without()))
+
+
+def _without(other: Callable[[], Observed | None], ids: frozenset[str]) -> Observed | None:
+    """The other run, but for some cases."""
+    run = other()
+    return run and ([o for o in run[0] if o.probe.id not in ids], run[1])
+
+
+def _first_explained(
+    seen: Sequence[Observation], contract: Contract, other: Callable[[], Observed | None]
+) -> tuple[Diagnosis, ...]:
+    """The first explanation of values and gradients on all cases; else that of the values."""
     if len(seen) < _CASES or all(gap.right for o in seen for gap in gaps(o).values()):
         return ()
-    other: list[Observed | None] = []
-
-    def second() -> Observed | None:
-        # Another run is made at most once.
-        other.extend([observe(2 if contract.world_size > 2 else 3)] if not other else [])
-        return other[0]
-
     value_alone: tuple[Diagnosis, ...] = ()
     for conventions in _conventions(seen):
         for explanation in _explanations(seen, contract, conventions):
             if not _between_ranks(explanation):
                 continue
-            if (confirmed := _confirmed(explanation, second())) is None:
+            if (confirmed := _confirmed(explanation, other())) is None:
                 continue
             result = (_diagnosis(confirmed),)
             if explanation.gradients is not None:
@@ -81,17 +107,24 @@ def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
     str
         Such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
     """
-    cases = [case for o in _answered(observations, contract) if (case := RankCase(o, contract, {})).count <= _ROWS]
-    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
-    if len(cases) < _CASES:
-        return ""
-    by_share = ([all(fits_value(c, k, JOINED, share, 0) for c in cases) for k in range(contract.world_size)]
-                for share in ("all", "own"))  # fmt: skip
-    right = max(by_share, key=sum)
+    cases = _cases(_answered(observations, contract), contract)
+    right = [not any(each) for each in wrong_values(cases)]
     if not any(right) or all(right):
         return ""
     good, bad = ([k for k, fine in enumerate(right) if fine == wanted] for wanted in (True, False))
     return f"the value of {_named(good)} is right on all {len(cases)} cases, that of {_named(bad)} is not"
+
+
+def _cases(seen: Sequence[Observation], contract: Contract, deviations: Mapping[str, Any] = NOTHING) -> list[RankCase]:
+    """Those that can be predicted; none where they are too few."""
+    cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
+    # Where the dense form has no number, nothing can be predicted.
+    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
+    return cases if len(cases) >= _CASES else []
+
+
+def _cases_of(other: Observed | None) -> list[RankCase]:
+    return _cases(_answered(*other), other[1]) if other is not None else []
 
 
 def _named(ranks: Sequence[int]) -> str:
@@ -99,12 +132,11 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def _answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:
-    """Those in which every rank gave numbers, of losses with a dense form."""
+    """Those in which every rank gave numbers."""
     return [
         o
         for o in usable(observations)
         if len(o.outcome.ranks) == contract.world_size > 1
-        and is_dense(o.probe.loss)
         and o.probe.reduction != "none"
         and contract.fits(o.probe)
         and all(np.all(np.isfinite(x)) for a in o.outcome.ranks for x in (a.value, *a.grads.values()))
@@ -118,8 +150,10 @@ def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
     from nceref.verification.diagnosis.refute import explained
 
     known: list[tuple[Option, ...]] = []
+    # A loss by its own program has no factor that the complex step goes through.
+    without = {"outer-factor-constant"} if is_dense(seen[0].probe.loss) else {"outer-factor-constant", *FACTORS}
     for explanation in explained(seen, NO_CALLS).kept:
-        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id != "outer-factor-constant")
+        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id not in without)
         # On one number of ranks, their number is a factor as any other.
         for some in (options, tuple(o for o in options if o.axis != "factor")):
             if some and some not in known:
@@ -134,11 +168,8 @@ def _explanations(
     like: ValueFit | None = None,
 ) -> Iterator[RankExplanation]:
     """What predicts the values of every rank on all cases, as another did; where its gradients too, with these."""
-    deviations = {o.id: o.value for o in conventions}
-    cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
-    # Where the dense form has no number, nothing can be predicted.
-    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
-    if len(cases) < _CASES:
+    cases = _cases(seen, contract, {o.id: o.value for o in conventions})
+    if not cases:
         return
     small = [case for case in cases if not case.probe.is_large and case.probe.grads]
     names = [n for n in small[0].probe.grads if all(n in a.grads for c in small for a in c.answers)] if small else []
@@ -172,7 +203,7 @@ def _confirmed(
     if other is None or not seen:
         return explanation, None
     for again in _explanations(seen, other[1], explanation.conventions, explanation.value):
-        if again.signature == explanation.signature:
+        if again.agrees(explanation):
             return explanation, again
     return None
 
@@ -189,4 +220,4 @@ def _predicts(explanation: RankExplanation, observations: Sequence[Observation])
     """Whether other cases of as many ranks are as it says."""
     seen = _answered(observations, explanation.contract)
     again = _explanations(seen, explanation.contract, explanation.conventions, explanation.value) if seen else ()
-    return any(each.signature == explanation.signature for each in again)
+    return any(each.agrees(explanation) for each in again)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.verification.diagnosis.options import Option
@@ -38,11 +37,17 @@ class RankExplanation:
     cases: int
     itself: bool
 
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        """What is the same whatever the number of ranks is."""
-        shared = {name: fit.signature for name, fit in self.shared.items()}
-        return self.value.signature, self.gradients, shared
+    def agrees(self, other: "RankExplanation") -> bool:
+        """Whether it says the same on another number of ranks, on which other parts may be seen."""
+        shared, again = ({n: fit.signature for n, fit in each.shared.items()} for each in (self, other))
+        if self.value.signature != other.value.signature or shared != again:
+            return False
+        if self.gradients is None or other.gradients is None:
+            return self.gradients is other.gradients
+        both = ((self.gradients[n], other.gradients.get(n, ())) for n in self.gradients)
+        return self.gradients.keys() == other.gradients.keys() and all(
+            mine == theirs or UNSEEN in (mine, theirs) for a, b in both for mine, theirs in zip(a, b, strict=True)
+        )
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -69,6 +74,12 @@ def _reading_ids(explanation: RankExplanation) -> Iterator[str]:
     kinds = {reading.kind for reading in fit.readings}
     if "shard" in kinds:
         yield "local-candidates-only"
+    if "without" in kinds:
+        yield "one-shard-missing" if fit.readings[0].masks in ("next", "previous") else "one-input-not-gathered"
+    if "labels" in kinds:
+        yield "own-labels-repeated"
+    if "weights" in kinds:
+        yield "weights-of-own-shard"
     if kinds & {"views", "first"}:
         yield "shards-reordered"
     if "place" in kinds:

@@ -123,7 +123,8 @@ def _possible(case: RankCase, reading: RankReading, every: tuple[str, ...]) -> t
     # An input of which each rank has all rows in an order of its own is that of a loss of all rows.
     if reading.kind == "first":
         return ("all",) if reading.masks in case.arrays else every[1:]
-    return every
+    # Whose candidates are not those of all has no others' anchors either.
+    return every[1:] if reading.kind == "without" else every
 
 
 def _holding(cases: Sequence[RankCase], readings: tuple[RankReading, ...], share: str, power: int) -> ValueFit | None:
@@ -169,40 +170,42 @@ def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any
     tuple of array
         Of its rows as anchors, as candidates of the rank's own anchors, as candidates of the anchors of other ranks.
     """
-    own = case.shards[rank]
-    shape = np.shape(case.inputs[name])
-    out = [np.zeros((len(own), *shape[1:])) for _ in ROLES]
-    for other, reading in enumerate(fit.readings):
-        if reading.kind == "shard" and other != rank:
-            continue
-        weights = _upstream(case, fit, other)
-        if fit.share == "all" and reading.kind == "first":
-            # Each rank differentiates all rows, of a batch of its own.
-            out[2 if other != rank else 0] += case.slopes(reading, other, name)[own] @ weights
-            continue
-        samples, anchors, views = case.anchors(reading, other)
-        slopes = case.slopes(reading, other, name)[own]
-        if other != rank:
-            # Rows that are of no sample are shared by all ranks.
-            out[2] += slopes @ np.where(samples < 0, 0.0, weights)
-            out[0] += slopes @ np.where(samples < 0, weights, 0.0)
-            continue
-        is_anchor = (own[:, None] == samples) & (anchors == (*case.arrays, name).index(name))
-        if len(shape) > 2:
-            is_anchor = is_anchor[:, None, :] & (np.arange(shape[1])[:, None] == views)
-        is_anchor = is_anchor.reshape(*is_anchor.shape[:-1], *(1,) * (slopes.ndim - is_anchor.ndim), -1)
-        # Rows that are of no sample have no anchor: they are wholly the rank's own.
-        is_anchor = is_anchor | (samples < 0)
-        out[0] += np.where(is_anchor, slopes, 0.0) @ weights
-        out[1] += np.where(is_anchor, 0.0, slopes) @ weights
-    return out[0], out[1], out[2]
+    each = [parts_from(case, fit, name, rank, other) for other in range(len(fit.readings))]
+    anchors, candidates, elsewhere = (sum(three[role] for three in each) for role in range(len(ROLES)))
+    return anchors, candidates, elsewhere
+
+
+def parts_from(case: RankCase, fit: ValueFit, name: str, rank: int, other: int) -> tuple[Any, Any, Any]:
+    """What the value of one rank adds to `parts` of another, or of itself; parameters as there."""
+    own, shape, reading = case.shards[rank], np.shape(case.inputs[name]), fit.readings[other]
+    nothing = np.zeros((len(own), *shape[1:]))
+    if reading.kind == "shard" and other != rank:
+        return nothing, nothing, nothing
+    weights, slopes = _upstream(case, fit, other), case.slopes(reading, other, name)[own]
+    if _differentiates_all(fit, reading):
+        return (slopes @ weights, nothing, nothing) if other == rank else (nothing, nothing, slopes @ weights)
+    samples, anchors, views = case.anchors(reading, other)
+    if other != rank:
+        # Rows that are of no sample are shared by all ranks.
+        return slopes @ np.where(samples < 0, weights, 0.0), nothing, slopes @ np.where(samples < 0, 0.0, weights)
+    is_anchor = (own[:, None] == samples) & (anchors == (*case.arrays, name).index(name))
+    if len(shape) > 2:
+        is_anchor = is_anchor[:, None, :] & (np.arange(shape[1])[:, None] == views)
+    is_anchor = is_anchor.reshape(*is_anchor.shape[:-1], *(1,) * (slopes.ndim - is_anchor.ndim), -1)
+    # Rows that are of no sample have no anchor: they are wholly the rank's own.
+    is_anchor = is_anchor | (samples < 0)
+    return np.where(is_anchor, slopes, 0.0) @ weights, np.where(is_anchor, 0.0, slopes) @ weights, nothing
+
+
+def _differentiates_all(fit: ValueFit, reading: RankReading) -> bool:
+    """Whether each rank differentiates all rows, of a batch of its own."""
+    return fit.share == "all" and reading.by_rank
 
 
 def _upstream(case: RankCase, fit: ValueFit, rank: int) -> Any:
     """Weight of each row in the sum of what all ranks differentiate, for the gradient to be right."""
     reading = fit.readings[rank]
-    by_rank = fit.share == "all" and reading.kind == "first"
-    share = "all" if by_rank else "own mean" if fit.share == "own mean" else "own"
+    share = "all" if _differentiates_all(fit, reading) else "own mean" if fit.share == "own mean" else "own"
     return case.contract.divisor / case.contract.world_size * shares(case, reading, rank, share)
 
 
@@ -238,25 +241,44 @@ def powers(cases: Sequence[RankCase], fit: ValueFit, name: str) -> Powers | None
         By role. None where no powers predict the gradients.
     """
     left = [(c, k, parts(c, fit, name, k)) for c in cases if name in c.probe.grads for k in range(len(c.answers))]
-    if not left:
-        return None
+    return fitted_powers(left, name) if left else None
+
+
+def fitted_powers(left: Sequence[tuple[RankCase, int, Sequence[Any]]], name: str) -> Powers | None:
+    """The power of the number of ranks that each part comes with, on all that ranks have left.
+
+    Parameters
+    ----------
+    left : sequence of (RankCase, int, sequence of array)
+        A case, a rank, and the parts that its gradient may have.
+    name : str
+        An input that is split.
+
+    Returns
+    -------
+    tuple or None
+        By part. None where no powers predict the gradients.
+    """
+    count, parts_of_one = left[0][0].contract.world_size, len(left[0][2])
     gots = [np.asarray(c.answers[k].grads[name], dtype=np.float64) for c, k, _ in left]
-    rooms = [room(c, name, k, three) for c, k, three in left]
-    columns = [np.concatenate([np.ravel(t[2][i] / r) for t, r in zip(left, rooms, strict=True)]) for i in range(3)]
+    rooms = [room(c, name, k, each) for c, k, each in left]
+    columns = [
+        np.concatenate([np.ravel(t[2][i] / r) for t, r in zip(left, rooms, strict=True)]) for i in range(parts_of_one)
+    ]
     got = np.concatenate([np.ravel(g / r) for g, r in zip(gots, rooms, strict=True)])
-    seen = [i for i in range(3) if float(np.max(np.abs(columns[i]), initial=0.0)) > _SEEN]
+    seen = [i for i, column in enumerate(columns) if float(np.max(np.abs(column), initial=0.0)) > _SEEN]
     solution = _solved(np.stack([columns[i] for i in seen], axis=1), got) if seen else None
     if solution is None:
         return None
-    named = [_power(x, cases[0].contract.world_size) for x in solution]
+    named = [_power(x, count) for x in solution]
     if any(power == math.inf for power in named):
         return None
-    factors = [0.0 if p is None else float(cases[0].contract.world_size) ** p for p in named]
+    factors = [0.0 if p is None else float(count) ** p for p in named]
     off = np.abs(got - sum(f * columns[i] for f, i in zip(factors, seen, strict=True)))
     if not np.all(off <= CARRIED * (1 + sum(factors))):
         return None
-    by_role: Mapping[int, Any] = dict(zip(seen, named, strict=True))
-    return tuple(by_role.get(i, UNSEEN) for i in range(3))
+    by_part: Mapping[int, Any] = dict(zip(seen, named, strict=True))
+    return tuple(by_part.get(i, UNSEEN) for i in range(parts_of_one))
 
 
 def _solved(matrix: Any, got: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.spec import Array
+from nceref.spec import Array, Labels
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.dense.batch import DenseBatch, DenseRows
 from nceref.verification.dense.forms import STEP, evaluated, form_of, prepared, substituted
@@ -25,6 +25,9 @@ from nceref.verification.records import Observation
 _AT_ONCE = 2**15
 
 
+_STEPS = {"next": 1, "previous": -1}
+
+
 @dataclass(frozen=True)
 class RankReading:
     """How a rank reads the batch.
@@ -34,12 +37,15 @@ class RankReading:
     kind : str
         ``joined``: all rows are candidates; ``shard``: those of the rank; ``views``: gathered rank by rank, both views
         of each, with masks for one view after the other; ``place``: the rank takes its rows for those of another;
-        ``first``: the rank's own shard stands first, and not all that goes with it.
+        ``first``: the rank's own shard stands first, and not all that goes with it; ``without``: some rows of other
+        ranks are no candidates; ``labels``: the rank's own, repeated for all rows; ``weights``: of the positives,
+        normalized over the rows of the rank.
     place : int
         The rank whose place is taken, under ``place``.
     masks : str
         What goes by that place where anchors are among the candidates: ``both``, ``self``, ``own`` (the self mask, and
-        so the positives, of which the anchor is one) or ``labels``.
+        so the positives, of which the anchor is one) or ``labels``. Under ``without``: ``next`` or ``previous`` for the
+        rows of that rank, or the input of which only the own rows are candidates.
     """
 
     kind: str = "joined"
@@ -49,7 +55,7 @@ class RankReading:
     @property
     def by_rank(self) -> bool:
         """Whether it is another one on every rank."""
-        return self.kind in ("shard", "place", "first")
+        return self.kind in ("shard", "place", "first", "labels")
 
 
 JOINED = RankReading()
@@ -69,6 +75,7 @@ class RankCase:
 
     def __init__(self, observation: Observation, contract: Contract, deviations: Mapping[str, Any]) -> None:
         probe = observation.probe
+        self.observation = observation
         self.probe, self.contract, self.deviations = probe, contract, deviations
         self.answers = observation.outcome.ranks
         self.form, self.unit = form_of(probe.loss), FORMATS[probe.dtype].storage.u
@@ -102,10 +109,24 @@ class RankCase:
         return out
 
     @cached_property
+    def _arranged(self) -> Any:
+        return self.form.arrange(self.inputs, self.deviations)
+
+    @cached_property
+    def _batches(self) -> tuple[DenseBatch, ...]:
+        """Those of the dense form, one a direction; none where it has no such matrix."""
+        return tuple(batch for batch in self._arranged if isinstance(batch, DenseBatch))
+
+    @cached_property
+    def _judges_pairs(self) -> bool:
+        """Whether the dense form is a matrix of pairs, judged one by one and added up, and which belong together."""
+        shapes = [(np.shape(x), np.asarray(x).dtype.kind) for x in self._arranged] if not self._batches else []
+        return shapes == [((self.count,) * 2, "f"), ((self.count,) * 2, "b")]
+
+    @cached_property
     def contrasts_itself(self) -> bool:
         """Whether an anchor is among its own candidates."""
-        arranged = self.form.arrange(self.inputs, self.deviations)
-        return any(isinstance(batch, DenseBatch) and bool(np.any(batch.own)) for batch in arranged)
+        return any(bool(np.any(batch.own)) for batch in self._batches)
 
     @property
     def readings(self) -> tuple[RankReading, ...]:
@@ -115,7 +136,32 @@ class RankCase:
         first = (*(("labels", "both") if self.contrasts_itself else ()), *sorted(self.arrays))
         # One input alone stands in no order.
         first = first if len(self.split) > 1 else ()
-        return (*(RankReading(kind) for kind in kinds), *(RankReading("first", masks=masks) for masks in first))
+        some = (("first", first), ("without", self._without), ("labels", self._labels), ("weights", self._weighted))
+        return (
+            *(RankReading(kind) for kind in kinds),
+            *(RankReading(kind, masks=each) for kind, masks in some for each in masks),
+        )
+
+    @property
+    def _without(self) -> tuple[str, ...]:
+        """Which rows of other ranks may be no candidates, where the rows of all ranks are some."""
+        two = len(self.arrays) > 1
+        square = two and bool(self._batches) and all(batch.in_queue is None for batch in self._batches)
+        if not (self.contrasts_itself or square or self._judges_pairs):
+            return ()
+        # Of one direction, no candidate of the other ranks is left then.
+        sides = two and (self.contrasts_itself or len(self._batches) > 1)
+        return (*_STEPS, *(self.arrays if sides else ()))
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """Labels of samples that are compared with one another, where all ranks have equally many."""
+        labels = (p.name for p in self.probe.loss.parameters if isinstance(p, Labels) and p.name in self.split)
+        return tuple(labels) if self.contrasts_itself and len({len(own) for own in self.shards}) == 1 else ()
+
+    @property
+    def _weighted(self) -> tuple[str, ...]:
+        return ("positives",) if any(np.ndim(batch.numerator_factor) for batch in self._batches) else ()
 
     @property
     def masks(self) -> tuple[str, ...]:
@@ -123,7 +169,7 @@ class RankCase:
         if self.contrasts_itself:
             return ("both", "self", "own", "labels")
         directions = len(self.rows(JOINED, 0).values) // max(self.count, 1)
-        if len(self.arrays) < 2:
+        if len(self.arrays) < 2 or (self.form.slopes is not None and directions != 1):
             return ()
         return ("both", *self.arrays) if directions > 1 else ("both",)
 
@@ -148,20 +194,71 @@ class RankCase:
         return not INVERSE_TEMPERATURES.keys().isdisjoint(self.inputs)
 
     def _read(self, reading: RankReading, rank: int, inputs: Mapping[str, Any]) -> DenseRows:
-        if reading.kind == "joined" or (reading.kind == "place" and reading.place == rank):
-            return evaluated(self.form, inputs, self.deviations)
-        if reading.kind == "shard":
-            return evaluated(self.form, self.taken(inputs, self.shards[rank]), self.deviations)
+        if (taken := self._rows_taken(reading, rank)) is not None:
+            return evaluated(self.form, self.taken(inputs, *taken), self.deviations)
         if reading.kind == "place" and not self.contrasts_itself:
             return self._with_other_candidates(self._moved(rank, reading.place), inputs, reading.masks)
-        if reading.kind == "first" and reading.masks in self.arrays:
-            moved = self.taken(inputs, self._own_first(rank), frozenset({reading.masks}))
-            return evaluated(self.form, moved, self.deviations)
         with np.errstate(all="ignore"):
-            batches = self.form.arrange(inputs, self.deviations)
-            edits = {"views": self._rank_by_rank, "first": self._with_own_first(reading, rank)}
+            arranged = self.form.arrange(inputs, self.deviations)
+            if reading.kind == "without":
+                return self.form.rows(self._less(arranged, reading.masks), self.deviations)
+            edits = {
+                "views": self._rank_by_rank,
+                "weights": self._with_weights_of_shards,
+                "first": self._with_own_first(reading, rank),
+            }
             edit = edits.get(reading.kind) or self._from_place(reading, rank)
-            return self.form.rows(tuple(edit(batch) for batch in batches), self.deviations)
+            return self.form.rows(tuple(edit(batch) for batch in arranged), self.deviations)
+
+    def _rows_taken(self, reading: RankReading, rank: int) -> tuple[Any, frozenset[str]] | None:
+        """Which rows of which inputs stand in the places of the reference's; None where that is not all of it."""
+        own, every = self.shards[rank], np.arange(self.count)
+        if reading.kind == "joined" or (reading.kind == "place" and reading.place == rank):
+            return every, frozenset()
+        if reading.kind == "shard":
+            return own, self.split
+        if reading.kind == "labels":
+            return own[every % len(own)], frozenset({reading.masks})
+        if reading.kind == "first" and reading.masks in self.arrays:
+            return self._own_first(rank), frozenset({reading.masks})
+        if reading.kind == "place" and self.form.slopes is not None:
+            return self._moved(rank, reading.place), frozenset(self.arrays[1:])
+        return None
+
+    def _less(self, arranged: Any, which: str) -> Any:
+        """Without the candidates that stand in `_elsewhere`."""
+        if self._judges_pairs:
+            logits, together = arranged
+            return np.where(self._elsewhere(together, 0, which), -np.inf, logits), together
+        gone = [self._elsewhere(batch.candidates, k, which) for k, batch in enumerate(arranged)]
+        return tuple(
+            replace(b, candidates=b.candidates & ~g, own=b.own & ~g, positives=np.where(g, 0.0, b.positives))
+            for b, g in zip(arranged, gone, strict=True)
+        )
+
+    def _elsewhere(self, matrix: Any, direction: int, which: str) -> Any:
+        """Which entries of a matrix are of a row of another rank: of the next one, the previous one, or of an input."""
+        n, m = matrix.shape
+        rank = np.repeat(np.arange(len(self.shards)), [len(own) for own in self.shards])
+        rows = np.tile(rank, n // self.count)
+        # What follows the rows, a queue or centers, is on no rank.
+        columns = np.pad(rows, (0, m - n), constant_values=-1)
+        if which in _STEPS:
+            return columns == ((rows + _STEPS[which]) % len(self.shards))[:, None]
+        names = (
+            np.repeat(self.arrays, self.count) if self.contrasts_itself else np.repeat(self.arrays[1 - direction], n)
+        )
+        of_it = np.pad(names == which, (0, m - n))
+        return (columns != rows[:, None]) & of_it
+
+    def _with_weights_of_shards(self, batch: DenseBatch) -> DenseBatch:
+        """Weights 2 - p whose p have the mean 1 over the rows of each rank, not over all."""
+        factor = 2 - np.asarray(batch.numerator_factor)
+        for own in self.shards:
+            for view in range(len(batch.own) // self.count):
+                at = view * self.count + own
+                factor[..., at] = factor[..., at] / np.mean(factor[..., at], axis=-1, keepdims=True)
+        return replace(batch, numerator_factor=2 - factor)
 
     def _moved(self, rank: int, place: int) -> Any:
         """Which row stands where the reference has each row, for a rank that counts from the start of another."""
@@ -229,7 +326,9 @@ class RankCase:
     def slopes(self, reading: RankReading, rank: int, name: str) -> Any:
         """Derivatives of the rows by an input, of its shape and a last axis of rows."""
         key = reading, rank if reading.by_rank else 0, name
-        if key not in self._slopes:
+        if key not in self._slopes and self.form.slopes is not None:
+            self._slopes[key] = self._slopes_of_program(reading, rank, name)
+        elif key not in self._slopes:
             x = np.asarray(self.inputs[name], dtype=np.float64)
             steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
             at_once = max(1, _AT_ONCE // self.count**2)
@@ -242,6 +341,17 @@ class RankCase:
             slopes = np.concatenate(parts)
             self._slopes[key] = slopes.reshape(*x.shape, slopes.shape[-1])
         return self._slopes[key]
+
+    def _slopes_of_program(self, reading: RankReading, rank: int, name: str) -> Any:
+        """Those of a loss whose rows cannot be complex, in the coordinates of the joined batch."""
+        assert self.form.slopes is not None
+        order, names = self._rows_taken(reading, rank) or (np.arange(self.count), frozenset())
+        slopes = self.form.slopes(self.taken(self.inputs, order, names), self.deviations, name)
+        if name not in names:
+            return slopes
+        out = np.zeros((self.count, *slopes.shape[1:]))
+        np.add.at(out, order, slopes)
+        return out
 
     def weights(self, reading: RankReading, rank: int) -> Any:
         """Weight of each row in the value under the reduction of the case."""

@@ -10,6 +10,10 @@ from nceref.verification.ranks.fits import ROLES, UNSEEN, Powers, SharedFit
 
 _TRAINING: Mapping[str, str] = {
     "local-candidates-only": "training sees the candidates of one rank, and has another optimum",
+    "one-shard-missing": "training sees the candidates of all ranks but one, and has another optimum",
+    "one-input-not-gathered": "one side of training sees the candidates of one rank, and has another optimum",
+    "own-labels-repeated": "training draws wrong pairs together",
+    "weights-of-own-shard": "pairs are weighed by those of one rank, and training has another optimum",
     "rank-offset-forgotten": "on every rank but the first, training draws wrong pairs together",
     "shards-reordered": "training draws wrong pairs together",
     "duplicated-rows": "repeated rows count twice, and are negatives of themselves",
@@ -60,6 +64,10 @@ def value_words(main: RankExplanation) -> str:
     times = f"{written_power(power)} times " if power else ""
     if "shard" in kinds:
         return f"a rank's value is {times}the loss of its own rows alone"
+    if kinds & _OF_READINGS.keys():
+        reading = fit.readings[0]
+        which = _SHARDS.get(reading.masks, reading.masks)
+        return f"a rank's value is {times}that {_OF_READINGS[reading.kind][reading.masks in _SHARDS].format(which)}"
     if "views" in kinds:
         return (
             f"a rank's value is {times}that of rows which stand rank by rank, with masks for one view after the other"
@@ -83,6 +91,12 @@ def value_words(main: RankExplanation) -> str:
     return f"the value is that with {beside}" if beside else "the value is right"
 
 
+_SHARDS = {"next": "after it", "previous": "before it"}
+_OF_READINGS = {
+    "without": ("with the rank's own rows alone as candidates of `{}`", "without the candidates of the rank {}"),
+    "labels": ("with the rank's own `{}` repeated for the rows of all ranks",),
+    "weights": ("with weights of the {} that are normalized over the rank's own rows",),
+}
 _MASKS = {"both": "positives and self mask", "labels": "positives", "self": "self mask", "own": "self mask"}
 
 

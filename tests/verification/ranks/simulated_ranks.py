@@ -63,9 +63,9 @@ def slope(result, x):
 
 
 def probes(name, settings, inputs_of, sites=((6, 0.1), (6, 0.6), (12, 0.3)), scalar="temperature"):
-    """Cases of random rows."""
+    """Cases of random rows, of a loss or of its name."""
     rng = np.random.default_rng(3)
-    loss = losses.all_losses()[name].declaration
+    loss = losses.all_losses()[name].declaration if isinstance(name, str) else name
     out = []
     for n, t in sites:
         given = {**inputs_of(rng, n), **settings, scalar: 1 / t if "scale" in scalar else t}

@@ -1,6 +1,9 @@
 """What goes wrong between ranks is named on simulated programs, and nothing of programs that are right."""
 
+import re
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.diagnose import diagnose_ranks
 from nceref.verification.ranks.intended import check_gather, intended_gather
 from nceref.verification.records import Observation
+
+OWN_LOSS = Path(__file__).parents[3] / "docs/own-loss.md"
 
 
 def unit(x):
@@ -81,9 +86,11 @@ def tempered(own, batch, rank, n):
     return 2 * np.ravel(own["temperature"]) * views(own, batch, rank, n, local=False)
 
 
-def labelled(own, batch, rank, n, *, self_at=1, ordered=False):
+def labelled(own, batch, rank, n, *, self_at=1, ordered=False, repeated=False):
     """Positives by label, anchors of the rank."""
     shards = batch["embeddings"]
+    if repeated:
+        batch = {**batch, "labels": [own["labels"]] * len(shards)}
     z, labels = unit(stack(*(own_first(rank, shards) if ordered else shards))), np.concatenate(batch["labels"])
     count = own["embeddings"].shape[-2]
     itself = (self_at * rank * count + np.arange(count))[:, None] == np.arange(n)
@@ -102,6 +109,72 @@ def sigmoids(own, batch, rank, n, *, bias_on=None):
     return np.sum(softplus(np.where(together, -logits, logits)), axis=(-2, -1)) / count
 
 
+def one_side(own, batch, rank, n):
+    """Own images against all texts, own texts against own images."""
+    a, b = (own["logit_scale"] * unit(own[k]) @ transposed(unit(x)) for k, x in
+            (("image", stack(*batch["text"])), ("text", own["image"])))  # fmt: skip
+    count = own["image"].shape[-2]
+    return (entropy(a, np.arange(count) + rank * count) + entropy(b, np.arange(count))) / 2
+
+
+def one_view(own, batch, rank, n):
+    """The first view of the rank alone, the second of all."""
+    first, second, count = unit(own["z1"]), unit(own["z2"]), own["z1"].shape[-2]
+    z, here = stack(first, unit(stack(*batch["z2"]))), np.arange(count)
+    itself, partner = (
+        np.concatenate(x) for x in ((here, (1 + rank) * count + here), ((1 + rank) * count + here, here))
+    )
+    logits = stack(first, second) @ transposed(z) / own["temperature"]
+    return entropy(logits, partner, itself[:, None] != np.arange(count + n))
+
+
+def ring(own, batch, rank, n, *, step):
+    """Texts come from rank to rank, and the last one does not come."""
+    total, count = 0.0, own["image"].shape[-2]
+    for k, shard in enumerate(batch["text"]):
+        if k != (rank + step) % len(batch["text"]):
+            logits = own["logit_scale"] * (unit(own["image"]) @ transposed(unit(shard))) + own["logit_bias"]
+            together = np.eye(count, dtype=bool) & (k == rank)
+            total = total + np.sum(softplus(np.where(together, -logits, logits)), axis=(-2, -1)) / count
+    return total
+
+
+def weighted(own, batch, rank, n):
+    """Decoupled; positives are weighed by a softmax over the own ones."""
+    both, count = (unit(own["z1"]), unit(own["z2"])), own["z1"].shape[-2]
+    mass = np.exp(np.real(np.sum(both[0] * both[1], axis=-1)) / own["sigma"])
+    weight = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
+    logits = stack(*both) @ transposed(unit(stack(*batch["z1"], *batch["z2"]))) / own["temperature"]
+    itself = np.concatenate([rank * count + np.arange(count), n + rank * count + np.arange(count)])
+    partner = (itself + n) % (2 * n)
+    keep = (itself[:, None] != np.arange(2 * n)) & (partner[:, None] != np.arange(2 * n))
+    pulled = np.take_along_axis(logits, np.broadcast_to(partner[:, None], (*logits.shape[:-1], 1)), axis=-1)[..., 0]
+    pushed = log_sum_exp(np.where(keep, logits, -np.inf))
+    return np.mean(pushed - np.concatenate([weight, weight], axis=-1) * pulled, axis=-1)
+
+
+def on_one(own, batch, rank, n, *, at, program, other):
+    """Another program on one rank, that with the number or the one so far from the last."""
+    return (other if rank == at % len(batch["image"]) else program)(own, batch, rank, n)
+
+
+def doubled(own, batch, rank, n):
+    return 2 * clip(own, batch, rank, n)
+
+
+def detached(own, batch, rank, n):
+    return clip({**own, "image": np.real(own["image"])}, batch, rank, n)
+
+
+def robust(own, batch, rank, n, *, offset=1, joined=False):
+    """The loss of docs/own-loss.md, which no dense form is stated of."""
+    queries, keys = (unit(stack(*batch["queries"])) if joined else unit(own["queries"])), unit(stack(*batch["keys"]))
+    p = np.exp(queries @ transposed(keys) / own["temperature"])
+    at = np.arange(queries.shape[-2]) + (0 if joined else offset * rank * queries.shape[-2])
+    pair = np.take_along_axis(p, np.broadcast_to(at[:, None], (*p.shape[:-1], 1)), axis=-1)[..., 0]
+    return np.mean(((0.1 * np.sum(p, axis=-1)) ** 0.5 - pair**0.5) / 0.5, axis=-1)
+
+
 def potential(own, batch, rank, n):
     x = unit(stack(*batch["x"]))
     squares = np.sum((x[..., :, None, :] - x[..., None, :, :]) ** 2, axis=-1)
@@ -117,6 +190,14 @@ def with_labels(rng, n):
     return {"embeddings": rng.standard_normal((n, 3)), "labels": np.arange(n) // 2 % 3}
 
 
+def robust_loss():
+    """The declaration that docs/own-loss.md has."""
+    source = re.findall(r"```python\n# my_rince.py\n(.*?)```", OWN_LOSS.read_text(), re.DOTALL)[0]
+    made = {}
+    exec(source, made)
+    return made["LOSS"]
+
+
 MADE = {
     "clip": partial(probes, "clip", {}, rows("image", "text"), scalar="logit_scale"),
     "siglip": partial(probes, "siglip", {"logit_bias": -1.0}, rows("image", "text"), scalar="logit_scale"),
@@ -124,6 +205,8 @@ MADE = {
     "nt_xent": partial(probes, "nt_xent", {}, rows("z1", "z2")),
     "supcon_out": partial(probes, "supcon_out", {}, with_labels),
     "uniformity": partial(probes, "uniformity", {}, rows("x"), scalar="t"),
+    "dclw": partial(probes, "dclw", {"sigma": 0.5}, rows("z1", "z2")),
+    "rince": lambda: probes(robust_loss(), {"exponent": 0.5, "density": 0.1}, rows("queries", "keys")),
 }
 CASES = {}
 
@@ -142,7 +225,7 @@ def ids(name, program, backward, count=2, **contract):
         made = Contract(size, **{**contract, "shards": shards})
         return observed(program, cases(name), made, backward), made
 
-    return [d.id for d in diagnose_ranks(*run(count), run)]
+    return [d.id for d in diagnose_ranks(*run(count), lambda: run(2 if count > 2 else 3))]
 
 
 def times(k):
@@ -193,6 +276,18 @@ WRONG = [
     ("clip", partial(clip, offset=0), "sum", {"shards": True}, "rank-offset-forgotten+mean-of-means"),
     ("clip", JOINED, "sum", {"count": 4, "duplicate": True}, "duplicated-rows"),
     ("clip", partial(JOINED, factor=times(1)), "sum", {"count": 3}, "value-times-ranks+gradient-times-ranks"),
+    ("clip", one_side, "sum", {}, "one-input-not-gathered"),
+    ("clip", one_side, "own", {"count": 3}, "one-input-not-gathered+cross-rank-terms-missing"),
+    ("nt_xent", one_view, "sum", {}, "one-input-not-gathered"),
+    ("supcon_out", partial(labelled, repeated=True), "sum", {}, "own-labels-repeated"),
+    ("siglip", partial(ring, step=1), "sum", {}, "one-shard-missing"),
+    ("siglip", partial(ring, step=-1), "own", {"count": 3}, "one-shard-missing+cross-rank-terms-missing"),
+    ("dclw", weighted, "sum", {}, "weights-of-own-shard"),
+    ("clip", partial(on_one, at=-1, program=clip, other=doubled), "sum", {"count": 3}, "one-rank-apart"),
+    ("clip", partial(on_one, at=1, program=clip, other=detached), "sum", {}, "one-rank-apart"),
+    ("rince", robust, "own", {}, "cross-rank-terms-missing"),
+    ("rince", partial(robust, joined=True), "own", {}, "gradient-divided-by-ranks"),
+    ("rince", partial(robust, offset=0), "sum", {}, "rank-offset-forgotten"),
 ]
 
 
@@ -215,6 +310,7 @@ RIGHT = [
     ("supcon_out", labelled, "sum", {}),
     ("siglip", sigmoids, "sum", {"count": 3}),
     ("clip", share_of_all, "sum", {"shards": True}),
+    ("rince", robust, "sum", {}),
 ]
 """Programs that are right under their contract, which is the number of ranks too."""
 
@@ -222,6 +318,19 @@ RIGHT = [
 @pytest.mark.parametrize(("name", "program", "backward", "contract"), RIGHT)
 def test_nothing_is_named_where_nothing_is_wrong(name, program, backward, contract):
     assert ids(name, program, backward, **contract) == []
+
+
+def test_a_case_that_one_rank_alone_has_wrong_hides_nothing():
+    def run(size):
+        made = Contract(size)
+        seen = observed(clip, cases("clip") * 3, made, "own")
+        # As a program that returns 0 where it is cold.
+        ranks = tuple(replace(a, value=0.0) for a in seen[0].outcome.ranks)
+        return [Observation(seen[0].probe, replace(seen[0].outcome, ranks=ranks)), *seen[1:3], *seen[4:6]], made
+
+    named = [diagnose_ranks(*run(2), lambda: run(3), frozenset(ids)) for ids in ((), {cases("clip")[0].id})]
+    assert [[d.id for d in each] for each in named] == [[], ["cross-rank-terms-missing"]]
+    assert "left out: 1 of 5 cases that one rank alone has wrong, n6-0.1" in named[1][0].sentence
 
 
 @pytest.mark.parametrize(

@@ -141,3 +141,27 @@ def clip_with_the_padding_of_the_sampler(image, text, *, logit_scale):
     """Rows that the sampler repeats are anchors and candidates twice."""
     image, text = unit(image), unit(text)
     return _own_rows(image, text, gathered(image), gathered(text), logit_scale)
+
+
+@bug("clip", named="one-input-not-gathered", seen="re-implementations that gather the texts alone")
+def clip_texts_against_own_images(image, text, *, logit_scale):
+    """The texts of all ranks are gathered with their gradient; texts are compared with the own images."""
+    image, text = unit(image), unit(text)
+    rows = F.cross_entropy(logit_scale * image @ gathered(text).T, offset(image))
+    return (rows + F.cross_entropy(logit_scale * text @ image.T, torch.arange(len(text)))) / 2
+
+
+@bug("clip", named="one-rank-apart", seen="trainers that add a term on the main process")
+def clip_penalty_on_rank_0(image, text, *, logit_scale):
+    """A penalty on the scale is added on the first rank alone."""
+    image, text = unit(image), unit(text)
+    loss = _own_rows(image, text, gathered(image), gathered(text), logit_scale)
+    return loss if dist.get_rank() else loss + 0.01 * logit_scale**2
+
+
+@bug("clip", named="one-rank-apart", seen="trainers that freeze a tower on some processes")
+def clip_anchors_are_constants_on_rank_1(image, text, *, logit_scale):
+    """The images of the second rank have no gradient as anchors; the gather has its own."""
+    image, text = unit(image), unit(text)
+    anchors = image.detach() if dist.get_rank() == 1 else image
+    return _own_rows(anchors, text, gathered(image), gathered(text), logit_scale)

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from nceref.verification.bugs.bug import bug
-from nceref.verification.bugs.distributed.collectives import constants, gathered, offset, unit
+from nceref.verification.bugs.distributed.collectives import constants, gathered, offset, put_back, unit
 
 
 def _supcon(z, everything, same, places, temperature):
@@ -74,3 +74,19 @@ def supcon_temperature_is_averaged(embeddings, labels, *, temperature):
     others[dist.get_rank()] = temperature
     mean = sum(others) / dist.get_world_size()
     return _supcon(z, gathered(z), _same(labels, torch.cat(constants(labels))), offset(z), mean)[0].mean()
+
+
+@bug("supcon_out", named="own-labels-repeated", seen="re-implementations that gather the embeddings alone")
+def supcon_labels_are_repeated(embeddings, labels, *, temperature):
+    """The own labels are repeated for the embeddings of all ranks."""
+    z = unit(embeddings)
+    same = _same(labels, labels.repeat(dist.get_world_size()))
+    return _supcon(z, gathered(z), same, offset(z), temperature)[0].mean()
+
+
+@bug("supcon_out", named="own-labels-repeated+gradient-divided-by-ranks", seen="the same, with the joined loss",
+     also=("own-labels-repeated+cross-rank-terms-missing",))  # fmt: skip
+def supcon_labels_are_repeated_for_all(embeddings, labels, *, temperature):
+    """Every rank has the loss of all embeddings, of which only its own have a gradient, with its labels repeated."""
+    z, labels = put_back(unit(embeddings)), labels.repeat(dist.get_world_size())
+    return _supcon(z, z, _same(labels, labels), torch.arange(len(z)), temperature)[0].mean()

@@ -68,3 +68,14 @@ def siglip_scalars_are_learned_on_rank_0(image, text, *, logit_scale, logit_bias
     if dist.get_rank():
         logit_scale, logit_bias = logit_scale.detach(), logit_bias.detach()
     return _block(image, gathered(unit(text)), logit_scale, logit_bias, offset(image)) / len(image)
+
+
+@bug("siglip", named="one-shard-missing", seen="re-implementations of the ring exchange")
+def siglip_ring_ends_one_step_early(image, text, *, logit_scale, logit_bias):
+    """Of W - 1 steps in which texts of other ranks arrive, the last is not made."""
+    image, text = unit(image), unit(text)
+    loss = _block(image, text, logit_scale, logit_bias, torch.arange(len(image)))
+    shards, ranks = gathered(text).chunk(dist.get_world_size()), dist.get_world_size()
+    for step in range(1, ranks - 1):
+        loss = loss + _block(image, shards[(dist.get_rank() - step) % ranks], logit_scale, logit_bias)
+    return loss / len(image)

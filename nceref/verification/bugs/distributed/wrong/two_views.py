@@ -203,3 +203,14 @@ def _log_sums(z, same, other, places, temperature):
         self_pair = torch.zeros_like(logits, dtype=torch.bool).scatter(1, places[:, None], value=True)
         out = out + logits.masked_fill(self_pair, -torch.inf).logsumexp(1)
     return out
+
+
+@bug("dclw", named="weights-of-own-shard", seen="lightly 1.5, DCLWLoss with gather_distributed")
+def dclw_weights_of_own_pairs(z1, z2, *, temperature, sigma):
+    """The softmax of the weights is over the own pairs; the candidates are those of all ranks, with their gradient."""
+    z1, z2 = unit(z1), unit(z2)
+    first, second, places = gathered(z1), gathered(z2), offset(z1)
+    everything, count, pair = torch.cat([first, second]), len(first), (z1 * z2).sum(1)
+    pulled = (2 - len(z1) * (pair.detach() / sigma).softmax(0)) * pair / temperature
+    pushed = [_negatives(z, everything, places, count, temperature).logsumexp(1) for z in (z1, z2)]
+    return ((pushed[0] + pushed[1]) / 2 - pulled).mean()
