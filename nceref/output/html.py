@@ -140,7 +140,6 @@ def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str
     str
     """
     style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
-    script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -153,6 +152,5 @@ def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str
         link("main", "Skip to the report", class_="skip"),
         element("header", element("p", "nceref", class_="brand"), element("nav", *navigation, aria_label="Sections")),
         element("main", body, id="main", tabindex="-1"),
-        element("script", Markup(script)),
     )
     return f"<!doctype html>\n{element('html', head, element('body', *page), lang='en')}\n"

@@ -127,7 +127,7 @@ def test_text_of_others_is_text():
         assert text.replace("\n", "").isprintable()
         page = Page(text)
         assert page.tags["img"] == 0
-        assert page.tags["script"] == text.startswith("<!doctype")
+        assert page.tags["script"] == 0
         assert page.text.count("<script>alert(1)</script>") >= 4
         assert r"\x1b[31mred\x00\u202e\udcff" in page.text
 

@@ -1,0 +1,80 @@
+"""The report in a browser: readable without JavaScript, by everyone, on a phone; a link opens its row."""
+
+import pytest
+from targets import plain
+
+import nceref
+from nceref.verification.html.document import html_of
+
+LINK = "float32/aligned-0.3/value"
+
+
+@pytest.fixture(scope="module")
+def report():
+    return nceref.verify(plain.doubled, loss="info_nce", suite="quick", dtype=["float64", "float32"])
+
+
+@pytest.fixture(scope="module")
+def path(report, tmp_path_factory):
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(report.to_html(), encoding="utf-8")
+    return file
+
+
+def test_everyone_can_read_it(open_page, accessibility_faults, screenshots, path, window):
+    name, options = window
+    page = open_page(path.as_uri(), **options)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(path=screenshots / f"report-{name}.png")
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(path=screenshots / f"report-{name}-whole.png", full_page=True)
+    assert accessibility_faults(page) == []
+
+
+def test_a_link_opens_its_row(open_page, path):
+    page = open_page(f"{path.as_uri()}#{LINK}", java_script_enabled=False)
+    # Locators are the driver's own, also where the page has no scripts.
+    row = page.locator("tr", has=page.locator(f'[id="{LINK}"]'))
+    assert row.bounding_box()["height"] > 0
+    assert 0 <= row.bounding_box()["y"] < page.viewport_size["height"]
+    assert "aligned-0.3" in row.locator("xpath=..").inner_text()
+
+
+def test_without_a_script_the_first_screen_says_what_is_wrong_and_what_to_change(open_page, path, report):
+    page = open_page(path.as_uri(), java_script_enabled=False, viewport={"width": 1440, "height": 900})
+    first = report.diagnosis[0]
+    for words in ("differs", first.fix, report.command):
+        box = page.get_by_text(words).first.bounding_box()
+        assert box["y"] + box["height"] <= 900, words
+    page.locator("summary").first.click()
+    assert page.locator("table td").first.is_visible()
+    assert page.locator("svg circle, svg path").count() > 50
+
+
+def test_by_keyboard_the_first_stop_skips_to_the_report(open_page, path):
+    page = open_page(path.as_uri())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+
+
+def test_a_mark_leads_to_its_row(open_page, path):
+    page = open_page(path.as_uri())
+    mark = page.locator("svg a").first
+    wanted = mark.get_attribute("href")[1:]
+    mark.click()
+    assert page.locator(f'[id="{wanted}"]').is_visible()
+
+
+def test_several_reports_are_as_readable(open_page, accessibility_faults, report, tmp_path, record_property):
+    file = tmp_path / "audit.html"
+    file.write_text(html_of([report] * 30, "Thirty reports", ["as known"] * 30), encoding="utf-8")
+    page = open_page(file.as_uri(), viewport={"width": 375, "height": 812})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # A measurement for the log: no test is red because a machine is slow.
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+    record_property("first_contentful_paint_ms", paint)
+    assert accessibility_faults(page) == []
