@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from benchmarks import RefusedError, device, machine, place, quadrants, report, scaling
 from benchmarks.__main__ import FORMAT, ON_THE_CPU, joined, main
@@ -241,7 +242,7 @@ def test_inputs_are_the_same_for_all_programs():
     assert first["queue"].dtype == np.float64
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+@sweep("case", QUICK, ids=lambda case: case.name)
 def test_baselines_compute_what_nceref_computes(case):
     pytest.importorskip("torch", reason="needs PyTorch: make peers")
     from benchmarks.programs import theirs

@@ -1,8 +1,8 @@
 """Every parameter of the documented functions with values that nobody should pass: a refusal in words, or a result."""
 
 import numpy as np
-import pytest
 from engine.odd_values import NO_NUMBER, Raising, strict
+from sweep import sweep
 
 from nceref import config, exact, losses, tolerance
 from nceref.checks.expect import expected_readings
@@ -95,7 +95,7 @@ OWN_EXCEPTIONS = {(name, kind) for name in ("draw", "watch", "on_progress") for 
 TOO_LARGE = {("seeds", "large integer")}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@sweep("name", FUNCTIONS)
 def test_an_odd_value_is_refused_in_words_or_works(name):
     function, parameters = FUNCTIONS[name]
     for parameter in parameters:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 import nceref
 from nceref import cli, exact, get_loss
@@ -144,7 +145,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("old", WRONG)
+@sweep("old", WRONG)
 def test_an_error_names_file_attribute_and_what_was_expected(folder, old):
     new, message = WRONG[old]
     with pytest.raises(InputError, match=re.escape(message)) as caught:

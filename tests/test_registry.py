@@ -4,13 +4,14 @@ import subprocess
 import sys
 
 import pytest
+from sweep import sweep
 
 from nceref import registry
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "meant"),
     [
         ("simclr", ["nt_xent"]),

@@ -7,7 +7,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-import pytest
+from sweep import sweep
 
 import nceref
 
@@ -143,9 +143,7 @@ def is_knowledge(path):
     return path.relative_to(ROOT).as_posix().startswith(tuple(f"{folder}/" for folder in KNOWLEDGE))
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if not is_knowledge(path)], ids=lambda path: str(path.relative_to(ROOT))
-)
+@sweep("path", [path for path in FILES if not is_knowledge(path)], ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_machinery_knows_no_loss_by_name(path):
     tree = parsed(path)
     documented = ast.Module | ast.ClassDef | ast.FunctionDef

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from checks.broken_losses import headed, no_projection, planned, scaled
 from checks.frozen_references import all_cases, frozen
+from sweep import every_loss, sweep
 
 from nceref import get_loss
 from nceref.checks import run
@@ -59,13 +60,15 @@ def worst(loss, dtype=np.float64, sound=None):
     return max(ratios)
 
 
-@pytest.mark.parametrize("part", BREAKS)
+@sweep("part", BREAKS)
+@every_loss
 def test_breaking_one_part_is_seen(loss_name, part):
     loss = get_loss(loss_name).declaration
     assert worst(loss, sound=loss) <= 1
     assert worst(BREAKS[part](loss), sound=loss) > 1
 
 
+@every_loss
 def test_forgetting_the_projection_is_seen_wherever_rows_are_normalized(loss_name):
     loss = get_loss(loss_name).declaration
     case = few_cases(loss)[0]

@@ -8,6 +8,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 from slow import partly_slow
+from sweep import sweep
 
 from nceref import losses
 from nceref.checks import one_batch
@@ -82,14 +83,14 @@ def declaring(situation):
     return [n for n, loss in ALL.items() if any(e.situation == situation for e in loss.declaration.expectations)]
 
 
-@pytest.mark.parametrize("name", ALL)
+@sweep("name", ALL)
 def test_every_expectation_of_every_loss_is_a_number_or_does_not_arise(name):
     for reading in expected_readings(name, sizes(name)).readings:
         assert reading.value is None or abs(reading.value) < inf
         assert reading.situation in ADVICE
 
 
-@pytest.mark.parametrize("name", ALL)
+@sweep("name", ALL)
 def test_readings_rise_and_lie_within_the_bounds(name):
     rising = [r.value for r in expected_readings(name, sizes(name)).readings if r.value is not None]
     assert rising == sorted(rising)
@@ -135,7 +136,7 @@ def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     assert close(one.readings[1].value, (1 + 0.05 * 15) * log(127 + 8))
 
 
-@pytest.mark.parametrize("name", declaring("collapse"))
+@sweep("name", declaring("collapse"))
 def test_equal_rows_read_collapse(name):
     row = np.random.default_rng(0).standard_normal(D)
     arguments = inputs(name, lambda rows: np.tile(row, (rows, 1)))
@@ -144,7 +145,7 @@ def test_equal_rows_read_collapse(name):
     assert agrees(name, values(name)["collapse"], arguments, moved)
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "simple", "uniformity"])
+@sweep("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "simple", "uniformity"])
 def test_aligned_simplex_reads_the_optimum(name):
     arguments = inputs(name, simplex)
     # The corners are rounded: cosines are off by 4 eps, each enters with weight 1 / T (uniformity: 2t = 4), twice.
@@ -158,7 +159,7 @@ def test_classes_on_a_simplex_read_the_optimum_of_supcon():
     assert agrees("supcon_out", values("supcon_out")["optimum"], arguments, moved=8 * EPS / arguments["temperature"])
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "info_nce", "nt_xent", "simple", "supcon_out", "uniformity"])
+@sweep("name", ["clip", "dcl", "info_nce", "nt_xent", "simple", "supcon_out", "uniformity"])
 def test_no_batch_goes_below_the_optimum(name):
     rng, floor = np.random.default_rng(0), values(name)["optimum"]
     for noise in (0.0, 1e-3, 0.1, 1.0):
@@ -168,7 +169,7 @@ def test_no_batch_goes_below_the_optimum(name):
             assert ALL[name](**near) >= floor - error
 
 
-@pytest.mark.parametrize("name", ALL)
+@sweep("name", ALL)
 def test_random_batches_stay_within_the_bounds(name):
     rng, known = np.random.default_rng(0), values(name)
     for _ in range(5):
@@ -235,7 +236,7 @@ def test_scatter_of_a_large_batch_comes_from_a_smaller_one(monkeypatch):
     assert all(part[name] > 0.8 * whole[name] for name in cases)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "given"),
     [
         ("nt_xent", {"n": 8, "temperature": 0.1}),
@@ -328,13 +329,13 @@ def test_formula_of_chance_is_what_is_computed():
     assert cold.value < (log(511) + log_0f1(64, 1e6 / 4)) / 3
 
 
-@pytest.mark.parametrize("name", WITH_DIM)
+@sweep("name", WITH_DIM)
 def test_chance_for_a_given_dim_tends_to_the_one_without(name):
     given = {k: v for k, v in sizes(name).items() if k != "dim"}
     assert abs(chance(name, {**given, "dim": 10**8}).value - chance(name, given).value) < 1e-3
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "given", "conventions"),
     [
         ("nt_xent", {"n": 8, "temperature": 1}, "mean reduction, rows of length 1, in nats"),
@@ -378,7 +379,7 @@ def test_defaults_are_named_and_what_was_given_is_not():
     assert dict(expected.settings) == {"n": 30, "dim": None, "classes": 3, "views": 1, "temperature": 0.1}
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "given", "message"),
     [
         ("nt_xent", {}, "needs `n` (samples in the batch) and `temperature` (> 0); give, for example, --n 256 --temp"),

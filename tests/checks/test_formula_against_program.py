@@ -5,6 +5,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 from checks.frozen_references import all_cases, frozen
+from sweep import every_loss, sweep
 
 from nceref import exact, get_loss
 from nceref.checks import run
@@ -20,7 +21,7 @@ SLOW = pytest.mark.slow(reason="variants change arguments, and a change of the f
 
 
 @pytest.mark.parametrize("further", [False, pytest.param(True, marks=SLOW)], ids=["first", "further"])
-@pytest.mark.parametrize("group", GROUPS, ids="-".join)
+@sweep("group", GROUPS, ids="-".join)
 def test_program_stays_within_the_derived_bound_of_the_formula(group, further):
     loss = get_loss(group[0]).declaration
     for number, case in enumerate(GROUPS[group]):
@@ -36,6 +37,7 @@ def test_program_stays_within_the_derived_bound_of_the_formula(group, further):
             assert outcome.of_bound <= 1, (case.name, np.dtype(dtype).name, outcome)
 
 
+@every_loss
 def test_every_loss_meets_every_geometry_that_makes_sense_for_it(loss_name):
     seen = {geometry for name, geometry in GROUPS if name == loss_name}
     assert {"random", "aligned", "collapsed", "duplicate", "odd", "wide"} <= seen
@@ -45,6 +47,7 @@ def test_every_loss_meets_every_geometry_that_makes_sense_for_it(loss_name):
     assert ("lonely" in seen) == bool(policies)
 
 
+@every_loss
 def test_relative_error_is_near_one_rounding_on_well_conditioned_inputs(loss_name):
     loss = get_loss(loss_name).declaration
     worst = 0.0
@@ -93,7 +96,8 @@ def test_the_gradient_of_a_tiny_loss_is_right_too():
         assert np.max(np.abs(grad[name] - truth[name])) <= room * np.max(np.abs(truth[name]))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@sweep("dtype", [np.float64, np.float32])
+@every_loss
 def test_temperature_1e_minus_4_gives_neither_infinity_nor_nan(loss_name, dtype):
     loss = get_loss(loss_name)
     for case in cases(loss.declaration, ("random", "aligned", "collapsed", "opposed"), (1e-4,)):

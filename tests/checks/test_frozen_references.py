@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from checks import frozen_references
 from checks.frozen_references import FILE, all_cases, checksum, entries, frozen, packed, sampled
+from sweep import sweep
 
 from nceref import registry
 
 KEY = "nt_xent/random-0-0.3"
 
 
-@pytest.mark.parametrize("key", sampled())
+@sweep("key", sampled())
 def test_sampled_reference_is_what_the_formula_gives(key):
     loss, case = all_cases()[key]
     frozen(loss, case)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.checks.expect import expected_readings
 from nceref.checks.locate import locate
@@ -15,7 +16,7 @@ def run():
     return with_spread(expected_readings("nt_xent", {"n": 256, "temperature": 0.07, "dim": 300}))
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("value", "expected"),
     [
         ("6.2364", "6.2364 is collapse (6.23637), to 5 digits."),
@@ -68,7 +69,7 @@ def test_less_than_chance_is_no_room_for_more_where_the_optimum_is_not_known():
 POINTS = {"n": 8, "dim": 4}
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "given", "value", "expected"),
     [
         # 400 batches of eight points read -2.47 in the mean, with a standard deviation of 0.3.
@@ -119,8 +120,8 @@ RANDOM = {
 }
 
 
-@pytest.mark.parametrize("dim", [8, 128])
-@pytest.mark.parametrize("name", RANDOM)
+@sweep("dim", [8, 128])
+@sweep("name", RANDOM)
 def test_random_rows_are_accused_of_nothing(name, dim):
     given, inputs, scalars = RANDOM[name]
     rng = np.random.default_rng(0)

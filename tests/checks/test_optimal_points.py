@@ -5,6 +5,7 @@ from itertools import permutations, product
 import mpmath
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import losses
 from nceref.checks.optimal_points import UNIVERSAL_OPTIMA, least_potential
@@ -44,8 +45,8 @@ def harmonics(polynomial, dim):
     return out
 
 
-@pytest.mark.parametrize("t", [0.1, 2, 20])
-@pytest.mark.parametrize(("n", "dim"), [*UNIVERSAL_OPTIMA, (8, 4), (9, 2), (5, 4)])
+@sweep("t", [0.1, 2, 20])
+@sweep(("n", "dim"), [*UNIVERSAL_OPTIMA, (8, 4), (9, 2), (5, 4)])
 def test_linear_program_proves_that_no_points_are_better_than_those_of_the_table(n, dim, t):
     # Cohn & Kumar 2007: h <= f without a negative harmonic bounds the sum over pairs by N^2 h_0 - N h(1).
     with mpmath.workdps(60):

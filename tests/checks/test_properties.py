@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from checks.broken_losses import MUTANTS
 from checks.frozen_references import all_cases, frozen
+from sweep import every_loss, sweep
 
 from nceref import get_loss
 from nceref.checks import run
@@ -24,7 +25,8 @@ def two_temperatures():
     run._property_cases.cache_clear()
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@sweep("name", PROPERTIES)
+@every_loss
 def test_property_is_declared_if_and_only_if_it_holds(loss_name, name):
     loss = get_loss(loss_name).declaration
     result = run.check_property(loss, PROPERTIES[name])
@@ -33,6 +35,7 @@ def test_property_is_declared_if_and_only_if_it_holds(loss_name, name):
         assert name not in loss.properties, "declared, but the question does not arise"
 
 
+@every_loss
 def test_every_declared_name_is_a_property(loss_name):
     assert get_loss(loss_name).properties <= set(PROPERTIES)
 
@@ -65,18 +68,18 @@ def broken_by(mutants, prop):
         return any(prop.check(BROKEN[mutant.name], case) for case in CASES for mutant in mutants)
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@sweep("name", PROPERTIES)
 def test_property_kills_a_mutant_that_was_not_made_for_it(name):
     assert broken_by([mutant for mutant in MUTANTS if mutant.made_for != name], PROPERTIES[name])
 
 
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.made_for != "formula"], ids=lambda m: m.name)
+@sweep("mutant", [m for m in MUTANTS if m.made_for != "formula"], ids=lambda m: m.name)
 def test_mutant_breaks_the_property_it_was_made_for(mutant):
     assert mutant.made_for in SOUND.properties
     assert broken_by([mutant], PROPERTIES[mutant.made_for])
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+@sweep("mutant", MUTANTS, ids=lambda m: m.name)
 def test_mutant_makes_a_named_check_fail(mutant):
     """A broken head, statistic or backward pass: the formula says so, whatever the properties say."""
     loss = BROKEN[mutant.name]

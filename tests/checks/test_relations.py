@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import all_losses, losses
 from nceref.checks import run
@@ -12,8 +13,8 @@ EPS = float(np.finfo(np.float64).eps)
 RELATIONS = [(name, relation) for name, loss in all_losses().items() for relation in loss.declaration.relations]
 
 
-@pytest.mark.parametrize(("name", "relation"), RELATIONS, ids=[f"{n}: {r.statement}" for n, r in RELATIONS])
-@pytest.mark.parametrize("seed", range(5))
+@sweep(("name", "relation"), RELATIONS, ids=[f"{n}: {r.statement}" for n, r in RELATIONS])
+@sweep("seed", range(5))
 def test_declared_relation_holds(name, relation, seed):
     left, right = relation.sides(losses, np.random.default_rng(seed))
     if relation.kind == "<=":
@@ -34,8 +35,8 @@ def views(n=5, d=4, seed=0):
     return np.random.default_rng(seed).standard_normal((2, n, d))
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
-@pytest.mark.parametrize("seed", range(3))
+@sweep("temperature", [1.0, 0.1, 0.01])
+@sweep("seed", range(3))
 def test_nt_xent_is_homogeneous_in_rows_and_temperature(temperature, seed):
     """<z, dL/dz> = -2 T dL/dT without normalization."""
     z1, z2 = views(seed=seed)

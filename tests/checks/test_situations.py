@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from slow import partly_slow
+from sweep import sweep
 
 from nceref import losses
 from nceref.checks import random_rows
@@ -40,7 +41,7 @@ def bound(n, dim):
         return max(simplex, mpmath.log(mass / (n - 1))) if mass > 0 else simplex
 
 
-@pytest.mark.parametrize("n", [3, 5, 8, 16, 24, 64])
+@sweep("n", [3, 5, 8, 16, 24, 64])
 def test_polygons_minimize_uniformity_and_come_up_to_the_bound(n):
     sizes = Sizes({"n": n, "dim": 2, "t": 2.0})
     assert close(sizes.least_potential(), float(polygon(n)))
@@ -85,7 +86,7 @@ def test_mean_of_uniformity_is_exact_for_two_points_and_its_interval_holds_what_
     assert drawn.error < interval.error / 10 < 1e-3
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("n", "dim", "t"),
     [
         *((2, 1, 1000.0), (3, 1, 1000.0), (300, 64, 1000.0), (10**12, 64, 1000.0), (10**12, 3, 1e-4), (40, 10**6, 1e4)),
@@ -152,7 +153,7 @@ def test_chance_is_below_its_limit_by_the_first_order_term():
 
 
 # At kappa = 1000 the integral in few dimensions takes seconds.
-@pytest.mark.parametrize(
+@sweep(
     ("dim", "kappa"), [*product((1, 2, 3, 128), (1e-3, 1.0, 14.0)), (1, 1000.0), (2, 30.0), (3, 100.0), (128, 1000.0)]
 )
 def test_mean_of_a_single_term_is_zero(dim, kappa):
@@ -213,7 +214,7 @@ def test_cold_temperatures_are_refused_with_the_reason():
     assert sizes.reasons == ["the integral takes too long for T < 0.0001"]
 
 
-@pytest.mark.parametrize("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "supcon_out"])
+@sweep("name", ["clip", "dcl", "dclw", "info_nce", "nt_xent", "supcon_out"])
 def test_fewer_dimensions_hold_no_better_rows(name):
     given = {"n": 20, "temperature": 0.3}
 
@@ -228,7 +229,7 @@ def test_fewer_dimensions_hold_no_better_rows(name):
         assert few["lower bound"] >= best
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "given", "situation", "reason"),
     [
         ("nt_xent", {"n": 256, "temperature": 0.1, "dim": 128}, "optimum", "needs D >= 255"),

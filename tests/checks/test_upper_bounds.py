@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import losses
 from nceref.checks.expect import expected_readings
@@ -41,7 +42,7 @@ REACHED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "scalars", "batch", "sizes"), REACHED)
+@sweep(("name", "scalars", "batch", "sizes"), REACHED)
 def test_a_batch_reads_the_upper_bound(name, scalars, batch, sizes):
     if not isinstance(batch, dict):
         target = math.cos(batch) * E[0] + math.sin(batch) * E[1]
@@ -55,7 +56,7 @@ def test_a_batch_reads_the_upper_bound(name, scalars, batch, sizes):
 NONE = {"balanced_softmax": {"classes": 3}, "cross_entropy": {"classes": 3}, "nce": {}, "paco": {"n": 6, "classes": 3}}
 
 
-@pytest.mark.parametrize("name", ALL)
+@sweep("name", ALL)
 def test_an_upper_bound_is_reached_or_may_not_be_or_there_is_none(name):
     (declared,) = (e for e in ALL[name].declaration.expectations if e.situation == "upper bound")
     reached = name in {case[0] for case in REACHED} - {"clip", "info_nce", "siglip"}
@@ -82,8 +83,8 @@ NOT_REACHED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "scalars", "labels"), NOT_REACHED)
-@pytest.mark.parametrize("temperature", [0.05, 2.0])
+@sweep(("name", "scalars", "labels"), NOT_REACHED)
+@sweep("temperature", [0.05, 2.0])
 def test_no_batch_of_opposed_and_equal_rows_is_beyond_the_bounds_and_one_is_near(name, scalars, labels, temperature):
     scalars = {**scalars, "temperature": temperature}
     known = readings(name, {**scalars, **({"n": 3} if labels is None else {"n": 6, "classes": 3})})

@@ -6,6 +6,7 @@ The options are read from the commands, so a new one that takes any text needs a
 import click
 import pytest
 from commands.examples import fill
+from sweep import sweep
 
 from nceref import cli
 
@@ -107,7 +108,7 @@ def test_every_option_is_tried():
     assert FREE.keys() <= tried
 
 
-@pytest.mark.parametrize(("name", "option", "value"), list(calls()), ids=lambda word: ascii(word)[1:-1])
+@sweep(("name", "option", "value"), calls(), ids=lambda word: ascii(word)[1:-1])
 def test_it_is_refused_by_name(run, tmp_path, monkeypatch, name, option, value):
     if (name, option) == ("scale", "--rates"):
         # Without Dask, `scale` says so before it reads a file.

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from output.page_text import plain_lines, words
+from sweep import every_loss, sweep
 
 from nceref.checks.properties import PROPERTIES
 from nceref.cli import losses_page
@@ -44,6 +45,7 @@ def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources(
             assert text in words(block)
 
 
+@every_loss
 def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name):
     loss = get_loss(loss_name)
     page = losses_page.page_of(loss).text()
@@ -60,7 +62,8 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
     assert all(f"{source.place.strip()} [{source.read}]" in wide for source in loss.sources)
 
 
-@pytest.mark.parametrize("width", [40, 50, 64])
+@sweep("width", [40, 50, 64])
+@every_loss
 def test_narrow_page_of_a_loss_loses_nothing(loss_name, width):
     wide, narrow = (losses_page.page_of(get_loss(loss_name)).text(width=columns) for columns in (300, width))
     assert max(map(len, narrow.splitlines())) <= width
@@ -68,6 +71,7 @@ def test_narrow_page_of_a_loss_loses_nothing(loss_name, width):
     assert "".join(narrow.split()) == "".join(wide.split())
 
 
+@every_loss
 def test_record_of_a_loss_survives_json(loss_name):
     record = losses_page.record(get_loss(loss_name))
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from sweep import sweep
 
 import nceref
 from nceref import cli
@@ -28,7 +29,7 @@ def test_version_is_that_of_the_package_in_any_folder(tmp_path):
     assert start("--version", cwd=tmp_path).stdout == f"nceref {nceref.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in cli.COMMANDS)])
+@sweep("command", [(), *((name,) for name in cli.COMMANDS)])
 def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
     status, out, err = run(*command, "--help")
     assert (status, err) == (0, "")
@@ -60,7 +61,7 @@ def test_every_command_is_listed_with_its_own_short_help():
     assert {path.stem.replace("_", "-") for path in decorated} == set(cli.COMMANDS)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("arguments", "message"),
     [
         (("losses", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),

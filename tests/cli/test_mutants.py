@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-import pytest
 from click.testing import CliRunner
+from sweep import sweep
 
 from nceref.cli import mutants_page
 from nceref.cli.mutants import mutants as command
@@ -40,7 +40,7 @@ def independent(verdict="differs", right=False, diagnoses=("x",), confirmed=Fals
     return replace(scored(group=INDEPENDENT, verdict=verdict, right=right, diagnoses=diagnoses), confirmed=confirmed)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("wrong", "met"),
     [
         ([independent(diagnoses=("unexplained",))] * 25, True),

@@ -6,6 +6,7 @@ import pickle
 import array_api_strict
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 import nceref
 from nceref import InputError, get_loss, losses, registry
@@ -23,14 +24,14 @@ def arguments(name):
 
 
 def each(kind, where=lambda p, call: True, given=True):
-    """Parametrize over every parameter of a kind, of every loss, that its good call gives."""
+    """Every parameter of a kind, of every loss, that its good call gives."""
     members = [
         (name, p)
         for name in registry.names("nceref.family")
         for p in get_loss(name).parameters
         if isinstance(p, kind) and (not given or arguments(name).get(p.name) is not None) and where(p, arguments(name))
     ]
-    return pytest.mark.parametrize(("name", "p"), members, ids=[f"{name}-{p.name}" for name, p in members])
+    return sweep(("name", "p"), members, ids=[f"{name}-{p.name}" for name, p in members])
 
 
 def assert_refused(name, message, **changed):
@@ -41,7 +42,7 @@ def assert_refused(name, message, **changed):
 
 
 @each(Array)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@sweep("bad", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_is_named_with_its_place(name, p, bad):
     x = np.array(arguments(name)[p.name])
     x[(-1,) * x.ndim] = bad
@@ -49,7 +50,7 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(name, p, bad):
 
 
 @each(Array)
-@pytest.mark.parametrize("dtype", [np.int64, np.complex128, np.longdouble])
+@sweep("dtype", [np.int64, np.complex128, np.longdouble])
 def test_arrays_that_are_not_real_floats_of_64_bits_are_refused(name, p, dtype):
     x = np.ones(arguments(name)[p.name].shape, dtype=dtype)
     if p.like == "counts" and dtype is np.int64:
@@ -69,7 +70,7 @@ def test_a_missing_dimension_is_refused(name, p):
 
 
 @each(Array, lambda p, call: "N" in p.shape or "C" in p.shape)
-@pytest.mark.parametrize("axis", [0, -1])
+@sweep("axis", [0, -1])
 def test_shapes_that_do_not_match_are_refused_and_never_broadcast(name, p, axis):
     first = next(q for q in get_loss(name).parameters if isinstance(q, Array))
     if p is first or p.shape[axis] not in (*first.shape, "E"):
@@ -90,7 +91,7 @@ def test_float_labels_are_refused(name, p):
 
 
 @each(Labels, lambda p, call: p.classes)
-@pytest.mark.parametrize("bad", [-1, 3])
+@sweep("bad", [-1, 3])
 def test_labels_out_of_range_are_refused(name, p, bad):
     labels = np.array(arguments(name)[p.name])
     labels[1] = bad
@@ -101,7 +102,7 @@ def test_labels_out_of_range_are_refused(name, p, bad):
 
 
 @each(Labels)
-@pytest.mark.parametrize(
+@sweep(
     ("labels", "what"),
     [
         ([2**63, -1, 0, 0], "fit into 64-bit signed integers, got 9223372036854775808; number the classes"),
@@ -165,7 +166,7 @@ def test_unknown_reductions_are_refused(reduction):
         losses.nt_xent(X, X, temperature=0.1, reduction=reduction)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("cotangent", "message"),
     [
         (None, "needs `cotangent`, one number for each row"),
@@ -290,10 +291,8 @@ COUNTS = each(Array, lambda p, call: p.like == "counts")
 
 
 @COUNTS
-@pytest.mark.parametrize(
-    "counts", [[3, 1, 100], np.int8([3, 1, 100]), np.uint64([3, 1, 2**53]), np.int64([2**24 + 1, 2**53 - 1, 1])]
-)
-@pytest.mark.parametrize("wrap", [np.asarray, array_api_strict.asarray])
+@sweep("counts", [[3, 1, 100], np.int8([3, 1, 100]), np.uint64([3, 1, 2**53]), np.int64([2**24 + 1, 2**53 - 1, 1])])
+@sweep("wrap", [np.asarray, array_api_strict.asarray])
 def test_integer_counts_give_the_result_of_the_same_floats(name, p, counts, wrap):
     call = {key: wrap(x) if isinstance(x, np.ndarray) else x for key, x in arguments(name).items()}
     given = counts if isinstance(counts, list) else wrap(counts)
@@ -316,7 +315,7 @@ def test_integer_counts_widen_no_result_unless_their_digits_take_it(name, p):
 
 
 @COUNTS
-@pytest.mark.parametrize(
+@sweep(
     ("counts", "what"),
     [
         ([3.0, 0.0, 1.0], r"> 0 everywhere, got 0.0 at index \(1,\); replace it"),
@@ -355,6 +354,7 @@ def test_a_loss_can_be_copied_and_pickled():
     assert copy.deepcopy(losses.nt_xent) is losses.nt_xent
 
 
+@every_loss
 def test_every_loss_documents_its_arguments(loss_name):
     loss = get_loss(loss_name)
     kinds = {"mask": "float or bool array", "counts": "float or int array"}
@@ -378,7 +378,7 @@ def test_an_integer_in_the_range_becomes_an_int(value):
     assert number == value
 
 
-@pytest.mark.parametrize("value", [1, 6, 2.0, True, np.True_, "3", None])
+@sweep("value", [1, 6, 2.0, True, np.True_, "3", None])
 def test_what_is_no_integer_or_outside_the_range_is_refused(value):
     with pytest.raises(InputError, match="`n` must be an integer from 2 to 5, got"):
         integer("`n`", value, 2, 5)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from engine.odd_values import NO_NUMBER, RECORD, Raising, refused, strict
+from sweep import every_loss, sweep
 
 from nceref import InputError, exact, get_loss, losses, tolerance
 from nceref.checks.cases import cases
@@ -62,6 +63,7 @@ class Word(str):
 NUMBERS = [Fraction(1, 2), Decimal("0.5"), np.float16(0.5), np.float32(0.5), np.array(0.5), np.longdouble(0.5), 0.5]
 
 
+@every_loss
 def test_what_is_no_number_is_refused_by_every_scalar(loss_name):
     for p in (p for p in get_loss(loss_name).parameters if isinstance(p, Scalar)):
         # None is the absence of an optional one, and the ellipsis that of one that must be given.
@@ -70,7 +72,7 @@ def test_what_is_no_number_is_refused_by_every_scalar(loss_name):
             assert refused(p.name, lambda call=call: get_loss(loss_name)(**call)), kind
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda x: type(x).__name__)
+@sweep("number", NUMBERS, ids=lambda x: type(x).__name__)
 def test_a_number_of_any_type_counts_as_the_float_that_it_is(number):
     expected = losses.nt_xent.value_and_grad(X, X[::-1], temperature=0.5)
     with strict():
@@ -118,7 +120,7 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", SAME)
+@sweep("kind", SAME)
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_the_same_numbers_in_another_array_give_the_same_result(kind):
     expected = losses.supcon_out.value_and_grad(X, LABELS, temperature=0.5)
@@ -161,10 +163,8 @@ NO_ARRAY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", NO_ARRAY)
-@pytest.mark.parametrize(
-    ("loss", "name"), [("paco", "embeddings"), ("paco", "labels"), ("supcon_out", "anchor_weights")]
-)
+@sweep("kind", NO_ARRAY)
+@sweep(("loss", "name"), [("paco", "embeddings"), ("paco", "labels"), ("supcon_out", "anchor_weights")])
 def test_what_is_no_array_of_such_numbers_is_refused(kind, loss, name):
     odd = NO_ARRAY[kind](np.ones((4, 3)))
     refused(name, lambda: get_loss(loss).value_and_grad(**{**call_of(loss), name: odd}))
@@ -204,7 +204,8 @@ def test_names_are_read_in_the_same_way():
             call(3, X, X, temperature=0.5)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-160, 1e160])
+@sweep("scale", [1.0, 1e-160, 1e160])
+@every_loss
 def test_the_state_of_the_caller_changes_nothing(loss_name, scale):
     """Overflow and underflow on the way are seen in the result: it is the same, or refused with the same words."""
     loss = get_loss(loss_name)

@@ -6,6 +6,7 @@ import array_api_strict
 import numpy as np
 import pytest
 from engine.small_cases import GEOMETRIES, UNEVEN, assert_within_bounds, small_cases
+from sweep import every_loss, sweep
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
@@ -13,7 +14,8 @@ from nceref.engine import settings, threads
 from nceref.engine.passes import Walk
 
 
-@pytest.mark.parametrize("block", [1, 3])
+@sweep("block", [1, 3])
+@every_loss
 def test_value_and_gradient_do_not_depend_on_block_size(loss_name, block):
     for case, expected, allowed in small_cases(loss_name):
         with config(block=block):
@@ -34,6 +36,7 @@ def strict(case, device=None):
     }
 
 
+@every_loss
 def test_the_engine_works_on_arrays_of_the_standard_unchanged(loss_name):
     for case, expected, allowed in small_cases(loss_name, geometries=UNEVEN):
         value, grads = get_loss(loss_name).value_and_grad(**strict(case))
@@ -42,6 +45,7 @@ def test_the_engine_works_on_arrays_of_the_standard_unchanged(loss_name):
         assert_within_bounds(case, (value, grads), expected, allowed)
 
 
+@every_loss
 def test_arrays_stay_on_their_device(loss_name):
     device = array_api_strict.Device("device1")
     loss = get_loss(loss_name)
@@ -53,6 +57,7 @@ def test_arrays_stay_on_their_device(loss_name):
         assert all(g.device == device for g in arrays)
 
 
+@every_loss
 def test_inputs_are_never_modified(loss_name):
     loss = get_loss(loss_name)
     for case in cases(loss.declaration, GEOMETRIES, (0.3,)):
@@ -68,7 +73,8 @@ def test_inputs_are_never_modified(loss_name):
         )
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@sweep("dtype", [np.float64, np.float32, np.float16])
+@every_loss
 def test_gradients_have_the_dtype_and_shape_of_their_inputs(loss_name, dtype):
     loss = get_loss(loss_name)
     for case in cases(loss.declaration, ("random",), (1.0,)):
@@ -82,6 +88,7 @@ def test_gradients_have_the_dtype_and_shape_of_their_inputs(loss_name, dtype):
                 assert isinstance(grad, float)
 
 
+@every_loss
 def test_reductions_agree_with_the_rows(loss_name):
     loss = get_loss(loss_name)
     for case, _, allowed in small_cases(loss_name, geometries=("random", "odd")):
@@ -99,6 +106,7 @@ def test_reductions_agree_with_the_rows(loss_name):
         assert abs(loss(**case.inputs) - total / (parts if over is None else len(case.inputs[over]))) <= room
 
 
+@every_loss
 def test_a_cotangent_weighs_the_rows(loss_name):
     loss = get_loss(loss_name)
     if not loss.declaration.has_rows:
@@ -175,7 +183,8 @@ def test_what_is_kept_between_the_passes_stays_below_its_limit(name):
         assert pairs <= peak(call) <= 1.2 * pairs + 1.1 * least
 
 
-@pytest.mark.parametrize("block", [2, 64])
+@sweep("block", [2, 64])
+@every_loss
 def test_kept_blocks_and_recomputed_ones_give_the_same(loss_name, block):
     """At the lower temperature exponentials leave the range, and the logits themselves are kept."""
     loss = get_loss(loss_name)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.engine.label_patterns import OtherLabel, SameLabel, Weighted
 from nceref.engine.patterns import Diagonal, Except, Index, Only
@@ -26,9 +27,9 @@ def tile(rows, columns):
     return Tile(s, rows, columns, bounded=True)
 
 
-@pytest.mark.parametrize("flip", [False, True])
-@pytest.mark.parametrize("fill", [0.0, -np.inf])
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: type(p).__name__)
+@sweep("flip", [False, True])
+@sweep("fill", [0.0, -np.inf])
+@sweep("pattern", PATTERNS, ids=lambda p: type(p).__name__)
 def test_cutting_a_tile_is_masking_it(pattern, fill, flip):
     for rows in SPANS:
         for columns in SPANS:
@@ -55,7 +56,7 @@ def test_lines_are_the_pairs_of_a_diagonal(flip):
             assert np.array_equal(covered, mask)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("pattern", "symmetric"),
     [*zip(PATTERNS, (True, True, False, True, True, True, False), strict=True), (Except((Diagonal(0, 4, 5),)), False)],
 )

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import config, losses
 from nceref.errors import InputError
@@ -21,9 +22,9 @@ def gradients(name, arguments, reduction="mean", **more):
     return get_loss(name).value_and_grad(**arguments, reduction=reduction, **more)
 
 
-@pytest.mark.parametrize("name", ["supcon_out", "supcon_in"])
-@pytest.mark.parametrize("temperature", [0.3, 0.0003])
-@pytest.mark.parametrize("exponent", [-1070, 1018])
+@sweep("name", ["supcon_out", "supcon_in"])
+@sweep("temperature", [0.3, 0.0003])
+@sweep("exponent", [-1070, 1018])
 def test_only_ratios_of_the_weights_of_a_row_count(name, temperature, exponent):
     """Row by row, too: each has its own factor, and the diagonal takes no part."""
     given = {"embeddings": Z, "temperature": temperature}
@@ -64,8 +65,8 @@ SCALED = {
 }
 
 
-@pytest.mark.parametrize("name", SCALED)
-@pytest.mark.parametrize("exponent", [-505, 505])
+@sweep("name", SCALED)
+@sweep("exponent", [-505, 505])
 def test_rows_of_any_size_meet_a_temperature_of_their_square(name, exponent):
     """The logits stay what they are, so that gradients change by the inverse of what their input changes by."""
     given, rows = SCALED[name]
@@ -99,7 +100,7 @@ def test_a_subnormal_cotangent_keeps_the_digits_of_the_gradient(name):
     assert np.array_equal(tiny["z1"], np.ldexp(grad["z1"], -1070))
 
 
-@pytest.mark.parametrize("temperature", [1e-307, 1e-200, 1e-155, 1e155, 1e200, 1e307])
+@sweep("temperature", [1e-307, 1e-200, 1e-155, 1e155, 1e200, 1e307])
 def test_the_gradient_by_the_temperature_is_right_at_both_ends(temperature):
     """Cross-entropy of two classes: L = log(1 + e^(-x/T)), dL/dT = x/T^2 / (1 + e^(x/T)); here x = T."""
     value, grad = losses.cross_entropy.value_and_grad([[temperature, 0.0]], [0], temperature=temperature)
@@ -109,8 +110,8 @@ def test_the_gradient_by_the_temperature_is_right_at_both_ends(temperature):
     assert grad["logits"][0] == pytest.approx(np.array([-1, 1]) * share / temperature, rel=1e-14, abs=0)
 
 
-@pytest.mark.parametrize(("dtype", "temperature"), [("f4", 3.5e-9), ("f8", 1e-17), ("f8", 1e-30)])
-@pytest.mark.parametrize(("name", "alone"), [("nt_xent", {}), ("paco", {"alpha": 0.3, "form": "normalized"})])
+@sweep(("dtype", "temperature"), [("f4", 3.5e-9), ("f8", 1e-17), ("f8", 1e-30)])
+@sweep(("name", "alone"), [("nt_xent", {}), ("paco", {"alpha": 0.3, "form": "normalized"})])
 def test_shares_stay_shares_where_logits_have_no_digit_after_the_point(name, alone, dtype, temperature):
     """Slopes of a row are shares minus shares: the gradient of z_i is at most a few 1 / (T |z_i|), in any rounding."""
     z = RNG.standard_normal((40, 3)).astype(dtype)
@@ -136,7 +137,7 @@ F4 = np.float32
 L2, F64 = " or pass normalize='l2'", " or pass float64 arrays"
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("call", "advice"),
     [
         (lambda: losses.nt_xent(Z, W, temperature=1e-310), "`temperature` with 1e-310: raise it"),

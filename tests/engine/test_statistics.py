@@ -1,8 +1,8 @@
 """Statistics: with and without running maxima they agree, folds of parts are merged, and float32 keeps its range."""
 
 import numpy as np
-import pytest
 from engine.small_cases import assert_within_bounds, small_cases
+from sweep import sweep
 
 from nceref import config, get_loss
 from nceref.engine.label_patterns import OtherLabel
@@ -22,8 +22,8 @@ def test_statistics_with_and_without_running_maxima_agree(loss_name, monkeypatch
             assert_within_bounds(case, loss.value_and_grad(**case.inputs), expected, allowed)
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.01, 0.001])
-@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "clip", "supcon_out"])
+@sweep("temperature", [0.05, 0.01, 0.001])
+@sweep("name", ["nt_xent", "info_nce", "clip", "supcon_out"])
 def test_float32_is_right_on_both_sides_of_the_range_of_its_exponentials(name, temperature):
     """exp(1 / temperature) leaves the range of float32 below 0.011; half of it is used without maxima."""
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def test_float32_is_right_on_both_sides_of_the_range_of_its_exponentials(name, t
         assert np.all(np.abs(grad - truth[entry]) <= allowed.grads[entry])
 
 
-@pytest.mark.parametrize(
+@sweep(
     "statistic",
     [
         LogSumExp(),

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 from nceref import InputError, config, get_loss
 from nceref.checks.cases import cases
@@ -21,7 +22,8 @@ def eager(monkeypatch):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("count", [2, 3])
+@sweep("count", [2, 3])
+@every_loss
 def test_results_stay_within_the_bound_and_repeat_exactly(loss_name, count):
     loss = get_loss(loss_name)
     for case in cases(loss.declaration, ("random", "odd", "lonely"), (0.3,)):
@@ -69,7 +71,7 @@ def test_when_one_thread_fails_or_the_caller_is_interrupted_the_others_end(end):
     assert running == []
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", 10**9, 10**400])
+@sweep("bad", [0, -1, 1.5, True, "2", 10**9, 10**400])
 def test_a_count_that_is_no_positive_integer_is_refused(bad):
     with pytest.raises(InputError, match="`threads` must be an integer from 1 to 1,024, got"):
         config(threads=bad)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import InputError, exact
 from nceref.engine.bound_loss import bound_loss
@@ -15,7 +16,7 @@ X, Y = np.random.default_rng(0).standard_normal((2, 4, 3))
 LABELS = np.array([0, 1, 2, 0])
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "arrays", "given", "reach", "advice"),
     [
         ("nt_xent", (X, Y), {"temperature": 1e-100}, "1.0e+100", "`temperature` with 1e-100: raise it to 2^-14"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 from nceref import InputError, exact, get_loss, losses
 from nceref.checks import run
@@ -20,6 +21,7 @@ def tiny_case(name, temperature=0.3):
     return next(cases(get_loss(name).declaration, ("random",), (temperature,), variants=1, sizes=TINY))
 
 
+@every_loss
 def test_formula_runs_under_floats(loss_name):
     """The textbook form loses some digits: the bound of the program, and 64 roundings of the largest exponent."""
     loss, case = get_loss(loss_name).declaration, tiny_case(loss_name)
@@ -28,6 +30,7 @@ def test_formula_runs_under_floats(loss_name):
     assert abs(value - losses.get_loss(loss_name)(**case.inputs)) <= room
 
 
+@every_loss
 def test_complex_step_of_floats_gives_the_gradient(loss_name):
     loss, case = get_loss(loss_name).declaration, tiny_case(loss_name)
     computed = exact.complex_step(loss, bind(loss, (), case.inputs), Complex(), 1e-150)
@@ -38,6 +41,7 @@ def test_complex_step_of_floats_gives_the_gradient(loss_name):
         assert np.all(np.abs(np.asarray(computed[name]) - grad) <= room), name
 
 
+@every_loss
 def test_balls_and_mpmath_agree_to_the_last_digit_of_a_double(loss_name):
     pytest.importorskip("flint", reason="python-flint is not installed")
     loss, case = get_loss(loss_name), tiny_case(loss_name)
@@ -126,7 +130,7 @@ def test_the_checker_falls_back_to_mpmath(monkeypatch):
 E = 2.0**-52
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "inputs", "value"),
     [
         # The product of the first entries is 1 - E^2.
@@ -138,7 +142,7 @@ E = 2.0**-52
         ("balanced_softmax", {"logits": [[0.0, 0.0]], "target": [0], "class_counts": [1e140, 1e-140]}, 1e-280),
     ],
 )
-@pytest.mark.parametrize("digits", [10, 30])
+@sweep("digits", [10, 30])
 def test_what_is_small_is_not_taken_for_zero(name, inputs, value, digits):
     """However few digits are asked for: only what loses the digits that are added is what rounding left of a 0."""
     computed = exact.reference(losses.get_loss(name), digits=digits, gradients=False, **inputs)["value"]

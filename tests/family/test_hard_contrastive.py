@@ -1,7 +1,7 @@
 from math import exp, log
 
 import numpy as np
-import pytest
+from sweep import sweep
 
 from nceref.family.hard_contrastive import kept
 from nceref.losses import hard_contrastive
@@ -35,7 +35,7 @@ def test_tie_keeps_the_negative_of_lower_index():
     assert close(grad["temperature"], P / T**2)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("fraction", "negatives", "count"),
     [
         (1.0, 10, 10),

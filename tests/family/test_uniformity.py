@@ -2,6 +2,7 @@ from math import exp, expm1, log, log1p
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import config
 from nceref.errors import InputError
@@ -70,9 +71,9 @@ def test_one_point_alone_is_refused():
         uniformity(THREE[:1])
 
 
-@pytest.mark.parametrize("block", [64, 1])
-@pytest.mark.parametrize("include_diagonal", [False, True])
-@pytest.mark.parametrize("t", [1e-300, 1e-17, 1e-9, 1e-3])
+@sweep("block", [64, 1])
+@sweep("include_diagonal", [False, True])
+@sweep("t", [1e-300, 1e-17, 1e-9, 1e-3])
 def test_potentials_near_1_keep_all_digits(t, include_diagonal, block):
     """Points 0, 1 and 3 on a line: log1p of the mean of what the potentials lack to 1."""
     lacks = [expm1(-t * square) for square in (1, 9, 4)]

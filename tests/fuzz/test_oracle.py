@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from fuzz.oracle import evaluate
+from sweep import every_loss, sweep
 
 import nceref
 from nceref.spec import Array, Labels
@@ -95,7 +96,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@sweep("case", CASES)
 def test_known_values(case):
     given, expected = CASES[case]
     name = case.split()[0]
@@ -107,6 +108,7 @@ def test_every_loss_has_known_values():
     assert {case.split()[0] for case in CASES} == set(nceref.all_losses())
 
 
+@every_loss
 def test_slopes_are_derivatives(loss_name):
     """Against a central difference of the values: of every float argument, in one direction."""
     rng = np.random.default_rng(5)

@@ -6,6 +6,7 @@ import sys
 from xml.etree import ElementTree as ET
 
 import pytest
+from sweep import sweep
 
 from nceref.cli import common
 from nceref.output import streams
@@ -32,7 +33,7 @@ def bytes_written(write, encoding, name="stdout"):
     return stream.buffer.getvalue()
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "encoding", "written"),
     [
         ("τ ≤ ±1 é 猫 \udcff", "utf-8", "τ ≤ ±1 é 猫 ".encode() + rb"\udcff"),
@@ -40,7 +41,7 @@ def bytes_written(write, encoding, name="stdout"):
         ("τ ≤ ±1 é 猫 \udcff", "ascii", rb"tau <= +-1 \xe9 \u732b \udcff"),
     ],
 )
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@sweep("name", ["stdout", "stderr"])
 def test_a_character_that_is_not_there_is_replaced(text, encoding, written, name):
     assert bytes_written(lambda: getattr(sys, name).write(text), encoding, name) == written
 

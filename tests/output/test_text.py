@@ -1,6 +1,6 @@
 """Text of others: nothing reaches a terminal that changes its state, and nothing that cannot be written."""
 
-import pytest
+from sweep import sweep
 
 from nceref.output.text import harmless, printable, reason, shown
 
@@ -25,7 +25,7 @@ class Wrong(str):
         return self
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("given", "line"),
     [
         ("τ ≤ 1, 猫 é ̅", "τ ≤ 1, 猫 é ̅"),
@@ -74,7 +74,7 @@ class Unshowable:
         raise SystemExit(3)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("value", "beginning"),
     [
         ("\x1b[31m", r"'\x1b[31m'"),

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from sweep import sweep
 
 import nceref
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
@@ -26,7 +26,7 @@ def test_no_sentence_counts_cases_by_itself():
     assert by_itself.search('f"{count} failures"')
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "meant"),
     [
         ("NT-Xent", ["nt_xent"]),

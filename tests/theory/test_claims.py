@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import InputError
 from nceref.theory import derivation, prove, statements
@@ -28,7 +29,7 @@ RUN_HERE = ("BS-1", "IS-1", "MOCO-1", "PC-6", "PC-10", "PC-11", "PC-14", "QT-7",
 """Claims with evidence of every kind; `make prove` runs that of all claims."""
 
 
-@pytest.mark.parametrize("one", CLAIMS)
+@sweep("one", CLAIMS)
 def test_a_claim_gets_the_verdict_that_it_states(one, monkeypatch):
     monkeypatch.setattr(prove, "DRAWS", 4)
     monkeypatch.setattr(derivation, "follow", lambda topic: topic)
@@ -51,7 +52,7 @@ def altered(text):
     return text[:last] + str((int(text[last]) + 1) % 10) + text[last + 1 :]
 
 
-@pytest.mark.parametrize("one", NUMBERED)
+@sweep("one", NUMBERED)
 def test_a_changed_digit_is_seen(one):
     claim = CLAIMS[one]
     assert not prove.proof(claim, []).surprises
@@ -92,7 +93,7 @@ def flipped(text):
         yield ast.unparse(tree)
 
 
-@pytest.mark.parametrize("one", STATED)
+@sweep("one", STATED)
 def test_a_changed_sign_in_a_statement_is_seen(one):
     """Of all the signs of a formula; only evidence that reads the formula is run."""
     claim = CLAIMS[one]
@@ -109,7 +110,7 @@ def test_at_least_twenty_statements_are_tried_with_another_sign():
     assert len(tried) >= 20
 
 
-@pytest.mark.parametrize("one", CLAIMS)
+@sweep("one", CLAIMS)
 def test_a_claim_is_written_as_claims_are(one):
     claim = CLAIMS[one]
     assert re.fullmatch(r"[A-Z]{2,4}-\d+", one)
@@ -139,7 +140,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("repair", "has_evidence", "broken", "cells", "want"), RULES)
+@sweep(("repair", "has_evidence", "broken", "cells", "want"), RULES)
 def test_the_table_of_rules(repair, has_evidence, broken, cells, want):
     claim = replace(CLAIMS["IS-1"], repair=repair, counterexample={} if repair is not Repair.NONE else None)
     kinds = ("numeric", "property", "counterexample") if has_evidence else ("counterexample",)
@@ -216,7 +217,7 @@ def test_a_slip_in_numbers_that_nobody_can_compute_is_seen():
     assert not proved(replace(sound, total="")).as_expected
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "holds"),
     [
         ("d(L, t) == (s[0] - expected) / t**2", True),

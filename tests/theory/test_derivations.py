@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from slow import partly_slow
+from sweep import sweep
 
 from nceref import losses
 from nceref.errors import DeclarationError, InputError
@@ -67,8 +68,8 @@ def test_no_line_of_the_text_is_wider_than_the_page(name, width):
     assert text.endswith("]\n")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", ["text", "ascii", "latex", "markdown"])
+@sweep("name", NAMES)
+@sweep("form", ["text", "ascii", "latex", "markdown"])
 def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(name, form):
     derivation, (chain, notes) = get(name), stated(get(name))
     text = page(name, form)
@@ -91,8 +92,8 @@ HYPOTHESES = {
 }
 
 
-@pytest.mark.parametrize("name", HYPOTHESES)
-@pytest.mark.parametrize("form", ["text", "ascii", "latex"])
+@sweep("name", HYPOTHESES)
+@sweep("form", ["text", "ascii", "latex"])
 def test_hypotheses_and_ranges_stand_before_the_first_step(name, form):
     given = " ".join(page(name, form).split()).partition(" 1. Start")[0].partition(" Given: ")[2]
     assert "at a random point: " in given
@@ -324,12 +325,12 @@ def test_every_kind_of_check_is_tried_here_and_used_by_a_topic():
     assert set(RIGHT) == set(WRONG) == set(CHECKS) == used
 
 
-@pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in RIGHT.items() for case in cases])
+@sweep(("check", "case"), [(check, case) for check, cases in RIGHT.items() for case in cases])
 def test_a_check_passes_what_is_right_and_says_what_was_done(check, case):
     assert _run(Step("", case[0], check, case[1])).startswith(check)
 
 
-@pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in WRONG.items() for case in cases])
+@sweep(("check", "case"), [(check, case) for check, cases in WRONG.items() for case in cases])
 def test_a_check_breaks_on_what_is_wrong(check, case):
     with pytest.raises(BrokenError):
         _run(Step("", case[0], check, case[1]))

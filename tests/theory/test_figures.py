@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import InputError
 from nceref.output.figure import COLORS, SMALL, Figure, compose, ink, render, spread, style
@@ -153,7 +154,7 @@ def test_names_of_class_bounds_stand_inside():
                 assert inside.y0 <= box.y0 < box.y1 <= inside.y1 + 1
 
 
-@pytest.mark.parametrize("color", COLORS)
+@sweep("color", COLORS)
 def test_names_of_curves_have_contrast_to_white(color):
     shares = [int(ink(color)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
@@ -497,7 +498,7 @@ def test_own_case_stays_in_its_bands(s):
         assert (value <= high + ROUNDING).all()
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("similarities", "temperatures", "message"),
     [
         ((0.5,), (0.1, 1), "`--similarities` must be that of the positive and 1 to 999 of negatives, got 1 numbers"),
@@ -514,7 +515,7 @@ def test_an_own_case_out_of_range_names_the_option(similarities, temperatures, m
         limits.own_case(similarities, temperatures)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("words", "message"),
     [
         ("plot-limits --similarities 0.5;0.1", "--similarities takes numbers with commas between them"),

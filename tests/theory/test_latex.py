@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from sweep import sweep
 from theory import latex
 
 from nceref import all_losses
@@ -39,25 +40,23 @@ def documents():
         return {name: derivation.render(one, "latex") for name, one in derivation.topics().items()}
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@sweep("broken", BROKEN)
 def test_a_broken_formula_is_refused(broken):
     assert latex.faults(broken, math=True)[0] == BROKEN[broken]
     assert latex.faults(f"Words. ${broken}$")
 
 
-@pytest.mark.parametrize(
-    "broken", ["a_b", "50 & 60", "50 # 60", "naïve", r"\begin{itemize}", "$x", r"\item{", "$x\n\ny$"]
-)
+@sweep("broken", ["a_b", "50 & 60", "50 # 60", "naïve", r"\begin{itemize}", "$x", r"\item{", "$x\n\ny$"])
 def test_a_broken_document_is_refused(broken):
     assert latex.faults(broken)
 
 
-@pytest.mark.parametrize("one", SINGLE)
+@sweep("one", SINGLE)
 def test_the_latex_of_a_claim_and_of_a_loss_can_be_read(one):
     assert latex.faults(SINGLE[one], math=True) == []
 
 
-@pytest.mark.parametrize("name", derivation.topics())
+@sweep("name", derivation.topics())
 def test_the_latex_of_a_derivation_can_be_read(name):
     assert latex.faults(documents()[name]) == []
     assert len(latex.formulas(documents()[name])) > len(derivation.get(name).steps().steps)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.cli import claims_page
 from nceref.registry import discover
@@ -24,7 +25,7 @@ def numbers(value):
     return [x for entry in value for x in numbers(entry)] if isinstance(value, list | tuple) else [float(value)]
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@sweep("name", SCENARIOS)
 def test_every_instance_fulfills_the_hypotheses(name):
     here, rng = SCENARIOS[name], np.random.default_rng(0)
     against = [
@@ -36,7 +37,7 @@ def test_every_instance_fulfills_the_hypotheses(name):
         assert statements.evaluate(here.given, name, base, statements.DecimalSystem(30)).holds, base
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@sweep("name", SCENARIOS)
 def test_draws_are_from_where_it_is_said(name):
     here, rng = SCENARIOS[name], np.random.default_rng(0)
     draws = [here.draw(rng) for _ in range(400)]
@@ -57,7 +58,7 @@ def test_draws_are_from_where_it_is_said(name):
         assert high - 0.05 * (high - low) < scale(drawn).max() <= high, base
 
 
-@pytest.mark.parametrize("one", [one for one, claim in CLAIMS.items() if claim.evidence()])
+@sweep("one", [one for one, claim in CLAIMS.items() if claim.evidence()])
 def test_a_claim_says_what_it_is_about_and_how_its_evidence_is_carried_out(one):
     claim = CLAIMS[one]
     assert claims_page.conditions(claim)

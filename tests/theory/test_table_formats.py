@@ -9,6 +9,7 @@ from decimal import Decimal
 from math import inf, nan, pi
 
 import pytest
+from sweep import sweep
 from theory import latex
 
 from nceref.errors import InputError
@@ -110,7 +111,7 @@ def test_latex_escapes_what_has_a_meaning_there():
     assert f"a\\_b & c \\\\\n\\hline\n{escaped} & 0.5 \\\\" in written
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("format", "digits", "expected"),
     [
         ("text", 4, "0.1235"), ("text", None, "0.123456789012"), ("markdown", 3, "| 0.123 |"),
@@ -121,7 +122,7 @@ def test_digits_are_as_many_as_asked_for(format, digits, expected):
     assert expected in table_formats.render(table([{"x": 0.1234567890123}]), format, digits)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("number", "digits", "expected"),
     [
         (0.05, 17, "0.05"), (1.0, 3, "1"), (0.8495225, 3, "0.850"), (23.0037, 3, "23.0"), (0.25, 1, "0.3"),
@@ -134,7 +135,7 @@ def test_a_number_is_rounded_to_the_digits_and_a_shorter_one_stays(number, digit
 
 
 @every_table
-@pytest.mark.parametrize("digits", [1, 3, 4, 17])
+@sweep("digits", [1, 3, 4, 17])
 def test_digits_change_computed_numbers_only(table, digits):
     header, *whole = csv.reader(io.StringIO(table_formats.render(table, "csv")))
     _, *asked = csv.reader(io.StringIO(table_formats.render(table, "csv", digits)))
@@ -166,7 +167,7 @@ def test_text_shows_every_published_number_and_verdict(table):
 
 
 @every_table
-@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
+@sweep("format", ["text", "markdown", "latex", "csv", "json"])
 def test_a_table_is_written_the_same_twice_and_ends_in_a_newline(table, format):
     first = table_formats.render(table, format)
     assert first == table_formats.render(table, format)
@@ -268,7 +269,7 @@ def joined(text):
 
 
 @every_table
-@pytest.mark.parametrize("width", [40, 66])
+@sweep("width", [40, 66])
 def test_narrow_text_loses_nothing(table, width):
     page = table_formats.text(table, width=width)
     assert max(map(len, page.splitlines())) <= width

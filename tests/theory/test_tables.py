@@ -5,6 +5,7 @@ from sys import float_info
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.registry import discover
 from nceref.spec import Loss
@@ -90,7 +91,7 @@ def test_the_wrong_class_of_source_001_loses_the_gap_of_the_logits_more():
         assert abs(row["loss, class 0"] - row["loss, class 2"].computed - gap) <= bound
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("column", "easy", "hard"),
     [
         ("sim/tau", [AGREES] * 4, [AGREES] * 4),
@@ -195,7 +196,7 @@ def test_only_the_hardest_and_the_easiest_share_are_monotone_in_the_temperature(
     assert max(middle) not in {middle[0], middle[-1]}
 
 
-@pytest.mark.parametrize("temperature", hardness.TEMPERATURES)
+@sweep("temperature", hardness.TEMPERATURES)
 def test_the_strongest_push_is_the_peak_of_the_tangential_force(temperature):
     grid = np.linspace(-1, 1, 20001)[1:-1]
     peak = grid[np.argmax(grid / temperature + np.log1p(-grid * grid) / 2)]
@@ -206,7 +207,7 @@ def test_the_strongest_push_at_temperature_1_is_the_golden_ratio_minus_1():
     assert abs(hardness.strongest_push(1.0) - (sqrt(5) - 1) / 2) <= float_info.epsilon
 
 
-@pytest.mark.parametrize("temperature", hardness.TEMPERATURES)
+@sweep("temperature", hardness.TEMPERATURES)
 def test_the_share_above_a_similarity_is_the_integral_of_the_boltzmann_law(temperature):
     # Midpoints: the error of the rule is h^2 / 24 times the second derivative, which is the integrand / tau^2.
     steps = 20000
@@ -224,8 +225,8 @@ def test_source_004_prints_a_balanced_optimum_that_holds_for_no_class_of_a_long_
     assert verdicts("paco-optimum", "alpha K") + verdicts("paco-optimum", "pair probability") == [PRINTED] * 2
 
 
-@pytest.mark.parametrize("positives", [1, 2, 8, 90])
-@pytest.mark.parametrize("alpha", [1.0, 0.05, 0.01])
+@sweep("positives", [1, 2, 8, 90])
+@sweep("alpha", [1.0, 0.05, 0.01])
 def test_no_probabilities_give_less_than_the_lowest_loss_and_the_optimum_attains_it(alpha, positives):
     def loss(center, pairs):
         return -log(center) - alpha * sum(map(log, pairs))

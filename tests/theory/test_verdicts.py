@@ -4,6 +4,7 @@ from math import exp, inf, log1p, nan
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.errors import InputError
 from nceref.registry import discover
@@ -28,7 +29,7 @@ def altered(text):
     return [text[:i] + other + text[i + 1 :] for i in digits for other in string.digits if other != text[i]]
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("published", "computed", "expected"),
     [
         ("10", 0.5 / 0.05, Verdict.AGREES),
@@ -106,7 +107,7 @@ def test_a_computed_number_that_is_not_finite_is_refused(computed):
         verdict(Cell("1", computed))
 
 
-@pytest.mark.parametrize("cell", cells())
+@sweep("cell", cells())
 def test_another_digit_anywhere_in_a_table_changes_the_verdict(cell):
     before = verdict(cell)
     changed = [
@@ -129,7 +130,7 @@ def test_the_right_digits_make_a_wrong_cell_agree(cell):
     assert verdict(Cell(f"{cell.computed:.{digits}f}", cell.computed)) is Verdict.PRINTED_DIGITS
 
 
-@pytest.mark.parametrize("seed", range(20))
+@sweep("seed", range(20))
 def test_another_digit_changes_the_verdict_of_any_number(seed):
     rng = np.random.default_rng(seed)
     computed = float(rng.normal() * 10.0 ** rng.integers(-30, 30))

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 from nceref import get_loss, losses
 from nceref.checks.cases import cases
@@ -16,6 +17,7 @@ def pairs(n=6, d=4, seed=0):
     return np.random.default_rng(seed).standard_normal((2, n, d))
 
 
+@every_loss
 def test_bound_is_a_few_hundred_roundings_on_well_conditioned_inputs(loss_name):
     """Sharp: an error in the tenth digit of value or gradient is far outside."""
     loss = get_loss(loss_name)
@@ -87,7 +89,7 @@ def test_a_slope_that_rounding_hides_is_in_the_bound():
         assert np.all(allowed.grads["image"] >= scale * huge / 2)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("exponent", "size"),
     [
         (0.1, 3e37), (0.25 * (1 + 2.0**-24), 3e37), (0.25 * (1 + 2.0**-24), 1e-37), (1 + 2.0**-24, 3e37),

@@ -5,6 +5,7 @@ The programs here are written in NumPy; `test_torch_programs` has those that nee
 
 import numpy as np
 import pytest
+from sweep import sweep
 from tolerance.numpy_programs import PROGRAMS
 
 from nceref import get_loss
@@ -67,7 +68,7 @@ def test_textbook_programs_stay_within_the_bound_and_not_far_below(name, dtype):
 
 
 # The largest errors of the other programs are .4 to 1 % of what all roundings together might do.
-@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"alignment", "supcon_out", "uniformity"}))
+@sweep("name", sorted(PROGRAMS.keys() - {"alignment", "supcon_out", "uniformity"}))
 def test_a_hundredth_of_the_bounds_refuses_right_programs(name):
     assert max(100 * max(share.values()) for *_, share in judged(name, "float32")) > 1
 

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 from nceref import get_loss
 from nceref.checks.cases import cases
@@ -18,7 +19,8 @@ LOW = np.array([-3.0, -1e-3, 0.25, 0.0])
 HIGH = np.array([-1.0, 2.0, 0.25, 5e-17])
 
 
-@pytest.mark.parametrize("width", [1.0, 2.0**46], ids=lambda w: f"{w:.0e}")
+@sweep("width", [1.0, 2.0**46], ids=lambda w: f"{w:.0e}")
+@every_loss
 def test_every_point_of_the_box_is_inside(loss_name, width):
     """From boxes of rounding errors in float64 to some that are wider than the statistics; moves of all signs at once.
 
@@ -55,9 +57,7 @@ def test_what_lies_between_the_corners_is_inside():
     assert (x * other).low <= -2
 
 
-@pytest.mark.parametrize(
-    "name", ["exp", "expm1", "log", "log1p", "sqrt", "abs", "neg", "double", "product", "quotient"]
-)
+@sweep("name", ["exp", "expm1", "log", "log1p", "sqrt", "abs", "neg", "double", "product", "quotient"])
 def test_operations_hold_what_multiprecision_intervals_hold(name):
     """The other side is mpmath's interval arithmetic with 60 digits."""
     low, high = (LOW + 4, HIGH + 4) if name in ("log", "log1p", "sqrt", "quotient") else (LOW, HIGH)

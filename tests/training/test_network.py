@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.errors import InputError
 from nceref.training import SGD, Adam, Linear, Network, Normalize, ReLU, Tanh, mlp
@@ -35,7 +36,7 @@ def by_complex_step(f, x):
     return gradients
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@sweep("name", LAYERS)
 def test_backward_passes_are_complex_steps_of_forward_passes(name):
     layer = LAYERS[name]
     x, parameters = drawn(layer)
@@ -51,7 +52,7 @@ def test_backward_passes_are_complex_steps_of_forward_passes(name):
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@sweep("name", LAYERS)
 def test_an_ensemble_is_its_members_one_by_one(name):
     layer = LAYERS[name]
     x, parameters = drawn(layer, members=3)
@@ -163,7 +164,7 @@ def test_a_rate_for_each_member(optimizer):
             np.testing.assert_allclose(a[e], b[e], rtol=1e-15)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("make", "message"),
     [
         (lambda: SGD(0.0), "`rate` must be > 0 and finite, got 0.0"),

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 from training.recipes import CLASSES, NETWORK, changing, data_and_noise, recipe, views
 
 from nceref.errors import InputError
 from nceref.training import SGD, Adam, Batch, Member, Recipe, mlp, train
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("call", "message"),
     [
         (lambda: train(Recipe("infonce", NETWORK, 1), [Member(0, 1.0)], views), "did you mean 'info_nce'"),

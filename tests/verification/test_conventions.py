@@ -4,6 +4,7 @@ import math
 import re
 
 import pytest
+from sweep import sweep
 
 from nceref.losses import all_losses
 from nceref.verification import conventions
@@ -30,7 +31,7 @@ def test_settings_differ_and_so_do_their_descriptions():
         assert len(set(described)) == len(described)
 
 
-@pytest.mark.parametrize("kind", sorted({convention.kind for convention in CONVENTIONS.values()} - {""}))
+@sweep("kind", sorted({convention.kind for convention in CONVENTIONS.values()} - {""}))
 def test_a_kind_applies_as_a_whole(kind):
     ids = set(of_kind(kind))
     own = [ids & set(forms.form_of(loss.declaration).conventions) for loss in all_losses().values()]
@@ -38,7 +39,7 @@ def test_a_kind_applies_as_a_whole(kind):
     assert ids in own
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("id", "setting", "factor"),
     [
         ("temperature-multiplied", None, 0.25),

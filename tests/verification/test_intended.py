@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
@@ -17,7 +18,7 @@ SET = {"outer-factor-constant": "=0.5", "offset-constant": "=0.5", "offset-log-n
 REASONS = ("means nothing for", "it cannot be intended", "must be set to one of")
 
 
-@pytest.mark.parametrize("name", all_losses())
+@sweep("name", all_losses())
 def test_every_convention_is_computed_or_refused_by_its_name(name):
     loss = get_loss(name).declaration
     probe = next(p for p in corpus(loss, loss.variants[0], suite="quick") if not p.skip)
@@ -46,7 +47,7 @@ def accepted(loss, axis, text):
         return {}, str(error)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("loss", "axis", "text", "message"),
     [
         ("nt_xent", "offset", "offset-log-n", "`offset=offset-log-n` must be set to one of + log N, "),

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from sweep import sweep
 
 from nceref import get_loss
 from nceref.losses import LossFunction
@@ -25,7 +25,7 @@ def reference(probe):
     return Outcome(value, grads)
 
 
-@pytest.mark.parametrize("name", ["nt_xent", "clip", "supcon_out", "siglip", "moco", "uniformity"])
+@sweep("name", ["nt_xent", "clip", "supcon_out", "siglip", "moco", "uniformity"])
 def test_identities_hold_for_the_reference(name):
     loss = get_loss(name).declaration
     observations = [Observation(p, reference(p) if not p.skip else Outcome()) for p in corpus(loss, {}, suite="quick")]

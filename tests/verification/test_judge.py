@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import get_loss
 from nceref.verification.corpus.corpus import corpus
@@ -86,9 +87,7 @@ def test_trouble_is_an_error_and_a_remark_a_failure_except_for_prints():
     assert (by_quantity["behavior.modifies-inputs"], by_quantity["behavior.prints"]) == ("fail", "skip")
 
 
-@pytest.mark.parametrize(
-    ("error", "bits"), [(0.0, 53), (0.25, 2), (2.0, 0), (2.0**-60, 53), (math.inf, 0), (math.nan, 0)]
-)
+@sweep(("error", "bits"), [(0.0, 53), (0.25, 2), (2.0, 0), (2.0**-60, 53), (math.inf, 0), (math.nan, 0)])
 def test_bits_that_are_right(error, bits):
     assert correct_bits(error, 1.0, 53) == bits
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 import nceref
 from nceref.errors import InputError, TargetError
@@ -38,7 +39,7 @@ INVERSES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "path", "name"),
     [
         ("logit_scale", "logit_scale", ""),
@@ -56,14 +57,14 @@ def test_what_a_user_writes_is_read(text, path, name):
     assert parse_parametrization(text) == (path, name)
 
 
-@pytest.mark.parametrize("text", ["", "sin(x)", "exp(x", "2/x", "x.", "0", "x + 1", "exp(exp(x))", "-x"])
+@sweep("text", ["", "sin(x)", "exp(x", "2/x", "x.", "0", "x + 1", "exp(exp(x))", "-x"])
 def test_anything_else_is_refused_with_what_there_is(text):
     with pytest.raises(InputError, match=r"`param` must map .* softplus\(PATH\)"):
         parse_parametrization(text)
 
 
-@pytest.mark.parametrize("name", SCALARS)
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@sweep("name", SCALARS)
+@sweep("dtype", ["float64", "float32", "float16"])
 def test_each_function_has_its_inverse_and_its_derivative(name, dtype):
     form = PARAMETRIZATIONS[name]
     for s in (0.07, 0.9, 14.0 if name != "log" else 3.0):
@@ -79,7 +80,7 @@ def test_each_function_has_its_inverse_and_its_derivative(name, dtype):
         assert gradient_by(name, p, form.gradient(p, 2.0)) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("name", SCALARS)
+@sweep("name", SCALARS)
 def test_in_float64_the_parameter_is_recovered_to_the_last_bit(name):
     for s in np.geomspace(0.01, 3.0, 300):
         snapped = representable(name, float(s), "float64")
@@ -102,7 +103,7 @@ def test_the_bound_admits_the_rounding_of_the_function(reduction):
 CLIP_NAMES = ("logit_scale", "logit_bias")
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("path", "inputs", "meant"),
     [
         ("logit_scale", ("temperature",), "temperature"),
@@ -128,7 +129,7 @@ def module(**shapes):
     return lambda: SimpleNamespace(named_parameters=lambda: named)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("loss", "shapes", "stated", "sought", "held"),
     [
         ("siglip", {"t_prime": (), "b": (1,)}, {}, CLIP_NAMES, {"logit_scale": "t_prime", "logit_bias": "b"}),
@@ -169,7 +170,7 @@ def test_a_class_that_cannot_be_constructed_holds_nothing_that_is_looked_for():
         find_parameters(INFO_NCE.declaration, "theirs", fails, {"temperature": "tau"}, ())
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("param", "message"),
     [
         ({"queries": "exp(x)"}, "maps `queries` by exp, but it must be one of identity, transpose"),
@@ -346,7 +347,7 @@ def theirs(torch, tmp_path_factory):
     return SimpleNamespace(**namespace, path=path)
 
 
-@pytest.mark.parametrize("form", SCALARS)
+@sweep("form", SCALARS)
 def test_a_learned_temperature_is_judged_whatever_the_module_holds(theirs, form):
     report = nceref.verify(theirs.Learned, "info_nce", init={"form": form}, **QUICK)
     assert report.ok, report.reason

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 from targets import plain
 
 import nceref
@@ -10,7 +11,7 @@ from nceref.errors import InputError
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("options", "message"),
     [
         ({"loss": "info_nec"}, "did you mean 'info_nce'"),

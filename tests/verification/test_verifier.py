@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from slow import partly_slow
+from sweep import sweep
 from targets import plain
 
 import nceref
@@ -92,7 +93,7 @@ def test_expected_failures_are_strict():
     assert {r.status for r in report.results if r.id in failing} == {"xpass"}
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("target", "code", "quantity", "why"),
     [
         (plain.not_a_number, 1, "value.finite", "NaN"),

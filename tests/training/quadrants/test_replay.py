@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import losses
 from nceref.errors import InputError
@@ -293,7 +294,7 @@ def test_noted_counts_up_to_the_last_step():
     assert seen == [250, 500, 600]
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("arguments", "message"),
     [
         ({"seeds": (-1,)}, "`seed` must be an integer from 0 to 4,294,967,295, got -1"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.verification.bugs.batched import BatchedArray, NotBatchedError
 from nceref.verification.bugs.bug import slopes
@@ -55,7 +56,7 @@ def weighted(result):
     return np.sum(result * np.cos(np.arange(np.size(result))).reshape(np.shape(result)))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@sweep("name", FUNCTIONS)
 def test_the_gradient_is_that_of_one_copy_after_the_other(name):
     calls = []
 
@@ -68,7 +69,7 @@ def test_the_gradient_is_that_of_one_copy_after_the_other(name):
     np.testing.assert_allclose(got, one_by_one(FUNCTIONS[name], X), rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize(
+@sweep(
     "function",
     [
         lambda x: np.concatenate([x[i] * float(x[i, 0].real) for i in range(4)]) * np.float64(abs(x[0, 0])),
@@ -95,7 +96,7 @@ def test_what_a_program_raises_is_raised():
         slopes(program, {"x": X}, ["x"])
 
 
-@pytest.mark.parametrize("wanted", [bool, float, int, complex, np.asarray, np.sort, lambda x: x.item(), np.linalg.norm])
+@sweep("wanted", [bool, float, int, complex, np.asarray, np.sort, lambda x: x.item(), np.linalg.norm])
 def test_numbers_are_refused(wanted):
     with pytest.raises(NotBatchedError):
         wanted(BatchedArray(np.ones((2, 3))))

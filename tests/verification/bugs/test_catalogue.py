@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.losses import all_losses, get_loss
 from nceref.spec import Array, Labels
@@ -97,7 +98,7 @@ def relative(a, b):
     return float(np.max(np.abs(a - b)) / size) if size else 0.0
 
 
-@pytest.mark.parametrize("program", programs().values(), ids=ids)
+@sweep("program", programs().values(), ids=ids)
 def test_an_entry_is_well_formed(program):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", program.id)
     assert program.sentence.endswith(".")
@@ -109,7 +110,7 @@ def test_an_entry_is_well_formed(program):
     assert set(inspect.signature(program.function).parameters) | set(program.settings) <= declared
 
 
-@pytest.mark.parametrize("program", bugs().values(), ids=ids)
+@sweep("program", bugs().values(), ids=ids)
 def test_a_bug_has_a_diagnosis_and_a_source(program):
     assert program.named
     named = {*program.named, *(part for other in program.also for part in other.split("+"))}
@@ -165,7 +166,7 @@ def test_a_held_out_bug_is_none_of_those_that_the_search_was_tuned_on():
             assert not there or max(map(distance, here, there)) > 1e-6, (program.id, tuned.id)
 
 
-@pytest.mark.parametrize("program", [*HELD_OUT, *correct_programs().values()], ids=ids)
+@sweep("program", [*HELD_OUT, *correct_programs().values()], ids=ids)
 def test_a_program_keeps_the_format_that_it_gets(program):
     settings = own_settings(program)
     value, grads = target(program)(**arguments(program, designed(program.loss, settings)[0].inputs, np.float32))

@@ -4,7 +4,7 @@ import inspect
 from functools import cache
 
 import numpy as np
-import pytest
+from sweep import sweep
 
 from nceref.losses import get_loss
 from nceref.spec import Array, Labels, Scalar
@@ -112,12 +112,12 @@ def test_ids_are_new_and_each_has_a_source():
     assert [program.id for program in RIGHT.values() if program.named or not program.sentence] == []
 
 
-@pytest.mark.parametrize("name", WRONG)
+@sweep("name", WRONG)
 def test_a_wrong_program_differs_from_the_reference(name):
     assert any(_differs(WRONG[name], *case) for case in _cases(WRONG[name]))
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@sweep("name", RIGHT)
 def test_a_correct_program_agrees_with_the_reference(name):
     program = RIGHT[name]
     assert [case for case in _cases(program) if _differs(program, *case)] == []

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweep import every_loss, sweep
 
 from nceref import get_loss, verify
 from nceref.engine import bound_loss, passes
@@ -33,7 +34,8 @@ def by_id(name, id, settings=None, **more):
     return next(p for p in probes(name, settings, **more) if p.id == id)
 
 
-@pytest.mark.parametrize("suite", ["quick", "standard"])
+@sweep("suite", ["quick", "standard"])
+@every_loss
 def test_ids_are_unique_and_the_designed_probe_comes_first(loss_name, suite):
     ids = list(inputs(loss_name, suite))
     assert ids[0].split("-")[0] == "designed"
@@ -81,6 +83,7 @@ def test_temperature_geometry_and_size_are_not_confounded(suite):
     assert all(len(shaped[size]) >= 2 for place, _, size in cases if place in labelled)
 
 
+@every_loss
 def test_the_designed_batch_is_five_by_three_and_has_no_symmetry(loss_name):
     first = next(iter(inputs(loss_name, "quick").values()))
     floats = [x for x in first.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim == 2]
@@ -124,7 +127,8 @@ def test_the_same_call_gives_the_same_probes_and_another_seed_others():
     assert other[0].value != first[0].value
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
+@sweep("dtype", FORMATS)
+@every_loss
 def test_inputs_are_numbers_of_the_format(loss_name, dtype):
     for case in inputs(loss_name, "quick", dtype=dtype).values():
         for x in case.values():

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref import all_losses, get_loss, registry
 from nceref.verification.conventions import CONVENTIONS
@@ -87,7 +88,7 @@ SELDOM = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@sweep("name", LOSSES)
 def test_every_deviation_of_the_value_moves_the_designed_case(name):
     probe = probes(name)[0]
     analysis = CaseAnalysis(Observation(probe, Outcome(value=probe.value)))

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from sweep import sweep
 
 from nceref.errors import InputError
 from nceref.verification.peers import peer
@@ -55,7 +56,7 @@ def test_it_keeps_its_loss_and_how_it_is_called(text, options):
     assert temperatures == {f"{fixed:g}"} if fixed else len(temperatures) > 3
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "name"),
     [
         ("sentence_transformers.losses:MultipleNegativesRankingLoss", "mnrl"),

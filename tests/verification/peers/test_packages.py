@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from sweep import sweep
 
 from nceref.verification.peers import audit, audit_page, audit_ranks, peer
 
@@ -34,8 +35,8 @@ def judged(name, dtype):
     return row
 
 
-@pytest.mark.parametrize("dtype", audit.DTYPES)
-@pytest.mark.parametrize("name", TARGETS)
+@sweep("dtype", audit.DTYPES)
+@sweep("name", TARGETS)
 def test_every_difference_is_known(name, dtype):
     held = TARGETS[name]
     if held.version is None:

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from sweep import sweep
 from verification.targets.test_targets import NT_XENT, Z1, Z2, agrees, outcome_of, probe_of
 
 from nceref.errors import InputError, TargetError
@@ -102,8 +103,8 @@ def test_torch_is_differentiated_in_the_dtype_of_the_run(torch, dtype):
     close(outcome, probe, HALF.get(dtype, 1e-13))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
-@pytest.mark.parametrize("jitted", [False, True])
+@sweep("dtype", ["float64", "float32", "bfloat16"])
+@sweep("jitted", [False, True])
 def test_jax_is_differentiated_in_the_dtype_of_the_run(jax, dtype, jitted):
     probe = probe_of(dtype=dtype)
     outcome = outcome_of(jax.jit(jax_nt_xent) if jitted else jax_nt_xent, probe)

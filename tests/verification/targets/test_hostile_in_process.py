@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sweep import sweep
 from verification.targets.containment import AGREES, CALLED, DISTRUST, FOLDER, RIGHT, check
 
 import nceref
@@ -69,7 +70,7 @@ def answer():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("kind", HERE)
+@sweep("kind", HERE)
 def test_it_is_named_and_the_process_stays_as_it_was(answer, kind):
     target, before = find_object(str(FOLDER / kind)), surroundings()
     check(target, CALLED[kind])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweep import sweep
 from verification.targets.test_targets import NT_XENT, probe_of
 
 from nceref.errors import InputError, NcerefError, TargetError, UnavailableError
@@ -96,8 +97,8 @@ def test_plain_values_arrive_as_they_are(value):
     assert (number, content, repr(type(content))) == (7, value, repr(type(value)))
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "u8", ">i4", "f2", ">f8", "c16"])
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 4)])
+@sweep("dtype", ["?", "i1", "u8", ">i4", "f2", ">f8", "c16"])
+@sweep("shape", [(), (0, 3), (2, 3, 4)])
 def test_arrays_arrive_bit_by_bit_in_their_order_and_can_be_written(dtype, shape):
     x = np.asfortranarray(np.random.default_rng(0).normal(size=shape).astype(dtype))
     y = read_frame(BytesIO(packed(0, [x, {"b": x[()]}])).read, Limits(1 << 20, 1 << 20)).content[0]
@@ -106,7 +107,7 @@ def test_arrays_arrive_bit_by_bit_in_their_order_and_can_be_written(dtype, shape
     assert y.flags.writeable
 
 
-@pytest.mark.parametrize(
+@sweep(
     "value",
     [object(), print, Stream, np.array([object()]), np.longdouble(1), [lambda: 0], np.datetime64("2020")],
     ids=lambda x: type(x).__name__,
@@ -181,7 +182,7 @@ def changed(message, **fields):
     return packed(1, {**message, **fields})
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("request_", "content"),
     [
         *((CALL, changed(OUTCOME, value=x)) for x in (None, 1.0, 1, np.ones(1), np.float32(1), np.ones(()) > 0, "1")),

@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from sweep import sweep
 
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
@@ -100,7 +101,7 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
     assert sys.modules["numpy"] is np
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "error", "message"),
     [
         ("my_losses.py:nt_xnt", TargetError, "my_losses.py has no 'nt_xnt'; did you mean 'nt_xent'?"),
@@ -146,7 +147,7 @@ def test_an_import_that_fails_is_told_with_its_last_lines(written, content, mess
 # Which input goes where.
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("name", "function", "line"),
     [
         ("nt_xent", lambda z_i, z_j, tau: 0, "z1 -> z_i, z2 -> z_j, temperature -> tau"),
@@ -181,7 +182,7 @@ def test_a_swapped_pair_of_names_goes_by_name():
     assert outcome_of(keys_first, probe).value == Z1[0, 0] - Z2[0, 0]
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("function", "options", "error", "message"),
     [
         (lambda features, labels, tau: 0, {}, TargetError, 'needs `labels`, and no input of nt_xent fits it'),
@@ -300,7 +301,7 @@ def forgetful(z1, z2, temperature, state=[0]):  # noqa: B006 - that is the bug
     return float(state[0])
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("function", "trouble", "message"),
     [
         (lambda z1, z2, temperature: 1 / 0, "raises", "ZeroDivisionError: division by zero (test_targets.py, line"),
@@ -356,8 +357,8 @@ def test_an_interrupt_passes_through():
         outcome_of(interrupted)
 
 
-@pytest.mark.parametrize("framework", ["numpy", "torch", "jax"])
-@pytest.mark.parametrize("reduction", ["mean", "none"])
+@sweep("framework", ["numpy", "torch", "jax"])
+@sweep("reduction", ["mean", "none"])
 def test_a_known_answer_passes_through_arrays_and_backward_pass(framework, reduction):
     if framework != "numpy":
         pytest.importorskip(framework, reason=f"{framework} is not installed")
