@@ -6,7 +6,7 @@ import { evaluate, stepped, valueAt } from "./model.js";
 import * as panels from "./panels.js";
 import { presets } from "./presets.js";
 import { html, icon } from "./shapes.js";
-import { decode, encode, numbers, opened, suited, suits } from "./state.js";
+import { decode, encode, numbers, opened, suited } from "./state.js";
 
 const find = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -45,8 +45,8 @@ function choose(at) {
 }
 
 function choosesLoss(loss) {
-  const points = suits(state.points, loss) ? state.points : suited(state.points, loss);
-  set({ loss, points, at: Math.min(state.at, points.length - 1) });
+  const { points, preset } = suited(state, loss);
+  set({ loss, points, preset, at: Math.min(state.at, points.length - 1) });
 }
 
 // Descent.
@@ -88,7 +88,7 @@ function frame() {
 
 function reset() {
   const preset = opened(state.preset);
-  const { points, length } = run.origin ?? (suits(preset.points, state.loss) ? preset : { ...state, points: suited(preset.points, state.loss) });
+  const { points, length } = run.origin ?? { ...preset, points: suited(preset, state.loss).points };
   set({ points, length, at: Math.min(state.at, points.length - 1) });
 }
 
@@ -100,6 +100,7 @@ function show(evaluated = evaluate(state)) {
   panels.key(find("key"), state);
   find("value").textContent = panels.shown(model.value);
   find("value").dataset.value = model.value;
+  panels.force(find("force"), state, model);
   find("steps").textContent = run.steps ? `${run.steps} steps` : "";
   find("play").textContent = still.matches ? `Run ${AT_ONCE} steps` : run.playing ? "Pause" : "Play";
   find("play").classList.toggle("playing", run.playing);

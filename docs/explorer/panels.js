@@ -186,6 +186,13 @@ export function key(element, { points, loss }) {
   element.replaceChildren(...roles.map((role) => html("span", {}, icon(first(role)), words[role])));
 }
 
+/** The chosen point: where it is, and the force on it. */
+export function force(element, { points, at }, { forces }) {
+  const turn = Math.abs(forces[at]) < 1e-300 ? "" : forces[at] > 0 ? " ↺" : " ↻";
+  const number = html("b", { "data-value": forces[at] }, shown(Math.abs(forces[at])));
+  element.replaceChildren(icon(points[at]), `${minus(points[at].angle.toFixed(1))}°, force `, number, turn);
+}
+
 // Published numbers.
 
 /** What a preset compares with: a table of the source, or what is replayed or derived. */

@@ -64,7 +64,7 @@ export function decode(text) {
   if (loss) state.loss = loss;
   if (!suits(state.points, state.loss)) {
     if (points) unread.push("points");
-    state.points = suited(state.points, state.loss);
+    Object.assign(state, suited(state, state.loss));
   }
   state.at = take("at", (text) => whole(text, state.points.length)) ?? 0;
   state.view = take("view", (name) => (["loss", "scaled"].includes(name) ? name : undefined)) ?? "loss";
@@ -78,7 +78,8 @@ function number(text, low, high) {
 
 const whole = (text, below) => (/^\d+$/.test(text) && Number(text) < below ? Number(text) : undefined);
 
-const MOST = 100;
+// The quadrants with a center each, and a few more.
+const MOST = 120;
 
 function readPoints(text) {
   const points = text.split(",").map((entry) => /^([qknsc])([0-5]):(-?[\d.]+(?:e-?\d+)?)$/.exec(entry));
@@ -103,14 +104,16 @@ export function suits(points, loss) {
   return only("sc") && centered && labels("c").length > 1 && labels("s").length > 0;
 }
 
-/** The same points for another loss: pairs become samples of one color and back; else those of a preset of its own. */
-export function suited(points, loss) {
+/** The same points for another loss: pairs become samples of one color and back; else another preset with its points. */
+export function suited({ points, preset }, loss) {
   const paired = catalogue[loss].anchors.includes("q");
   const ways = paired
     ? [points.filter(({ role }) => role !== "c" && role !== "n"), asPairs(points)]
     : [points.filter(({ role }) => role !== "c"), asSamples(points, loss !== "supcon_out")];
   const match = [points, ...ways].find((way) => suits(way, loss));
-  return copied(match ?? presets[ownPreset[paired ? "q" : "s"]].points);
+  if (match) return { preset, points: copied(match) };
+  const other = ownPreset[paired ? "q" : "s"];
+  return { preset: other, points: suited({ points: presets[other].points, preset: other }, loss).points };
 }
 
 function asSamples(points, centered) {

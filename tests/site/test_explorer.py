@@ -111,6 +111,11 @@ def test_value_probabilities_and_a_step_are_those_of_the_package(explorer, name)
     if name == "dcl":
         np.testing.assert_allclose(np.nan_to_num(seen), loss.anatomy(**arguments).relative_penalties.ravel(), rtol=1e-9)
 
+    first = next(iter(ARRAYS[name]))
+    angle = math.radians(points[0][2])
+    tangent = -math.sin(angle), math.cos(angle)
+    assert _number(page, "#force b") == pytest.approx(-float(grads[first][0] @ tangent), rel=1e-9)
+
     page.locator("#step").click()
     after = {(part[0], i): part for i, part in enumerate(_given(_settled(page))["points"].split(","))}
     moved = [float(part.split(":")[1]) for part in after.values()]
@@ -179,6 +184,16 @@ def test_everything_works_from_the_keyboard(explorer):
     page.keyboard.press("Enter")
     assert page.locator("#published button").nth(3).evaluate("node => node === document.activeElement")
     assert _value(page) == pytest.approx(25.0)
+    # Of a hundred points one is a stop of the Tab key; N and P go on from there.
+    page.locator("[data-preset=quadrants]").click()
+    assert page.locator(".point[tabindex='0']").count() == 1
+    page.locator(".point[tabindex='0']").focus()
+    page.keyboard.press("p")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "purple diamond"
+    page.keyboard.press("ArrowLeft")
+    assert "at=99" in _settled(page)
+    page.locator("[data-preset=hard]").click()
+    page.locator("#published button").nth(3).click()
     assert "Loss 25.000" in (_settled(page) and page.locator("#live").inner_text())
 
 

@@ -18,7 +18,7 @@ from nceref.verification.records import Observation, Outcome
 
 EXPLORER = Path(__file__).parents[2] / "docs" / "explorer"
 TEMPERATURES = (1e-3, 0.01, 0.05, 0.3, 1.0, 10.0)
-PROGRAM = """
+LOSSES = """
 import { losses } from "./losses.js";
 import { limits } from "./limits.js";
 import { readFileSync } from "node:fs";
@@ -26,6 +26,20 @@ const answers = JSON.parse(readFileSync(0, "utf8")).map(([name, inputs]) => {
   const result = losses[name](inputs);
   return { ...result, limits: limits(name, result, inputs) };
 });
+console.log(JSON.stringify(answers));
+"""
+LINKS = """
+import { catalogue } from "./catalogue.js";
+import { evaluate } from "./model.js";
+import { presets } from "./presets.js";
+import { decode, encode, opened, suited, suits } from "./state.js";
+const answers = Object.keys(presets).flatMap((name) => Object.keys(catalogue).map((loss) => {
+  const start = { ...opened(name), loss };
+  const state = { ...start, ...suited(start, loss), temperature: 0.1 + 0.2, alpha: 1 / 3, at: 1 };
+  const { state: again, unread } = decode(encode(state));
+  const fits = suits(state.points, loss) && Number.isFinite(evaluate(state).value);
+  return { name, loss, fits, unread, kept: JSON.stringify(again) === JSON.stringify({ ...opened(name), ...state }) };
+}));
 console.log(JSON.stringify(answers));
 """
 
@@ -36,14 +50,17 @@ def node(tmp_path_factory):
     if not (program := shutil.which("node")):
         pytest.skip("node is not installed; it runs the losses of the explorer")
 
-    def node(calls, old="", new=""):
+    def node(calls, old="", new="", text=LOSSES):
         folder = tmp_path_factory.mktemp("explorer")
-        text = (EXPLORER / "losses.js").read_text()
-        assert not old or text.count(old) == 1
-        (folder / "losses.js").write_text(text.replace(old, new) if old else text)
-        shutil.copy(EXPLORER / "limits.js", folder)
+        for module in EXPLORER.glob("*.js"):
+            shutil.copy(module, folder)
+        if old:
+            given = (folder / "losses.js").read_text()
+            assert given.count(old) == 1
+            (folder / "losses.js").write_text(given.replace(old, new))
+        # Without it, node takes these files for modules of the old kind.
         (folder / "package.json").write_text('{"type": "module"}')
-        (folder / "run.js").write_text(PROGRAM)
+        (folder / "run.js").write_text(text)
         given = json.dumps([(name, _plain(inputs)) for name, inputs in calls])
         done = subprocess.run([program, "run.js"], cwd=folder, input=given, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
@@ -174,3 +191,9 @@ def test_limits(node):
             low, line = limit["low"], limit["high"] + limit["slope"] / temperature
             assert -rounding <= temperature * answer["value"] - low <= temperature * limit["room"] + rounding
             assert -rounding <= (answer["value"] - line) * temperature**2 <= limit["square"] + rounding
+
+
+def test_every_loss_has_points_in_every_preset_and_a_link_keeps_them(node):
+    answers = node([], text=LINKS)
+    assert len(answers) == 7 * len(NAMES)
+    assert [one for one in answers if not (one["fits"] and one["kept"] and one["unread"] == [])] == []
