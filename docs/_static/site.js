@@ -59,7 +59,10 @@ const reach = () => {
 addEventListener("load", reach)
 addEventListener("resize", reach)
 
-// The theme names this button with other words than it shows.
+// The theme leaves what opens a part of its table of contents without a name, and names a button by other words than it shows.
+for (const toggle of document.querySelectorAll("nav summary")) {
+  toggle.ariaLabel = toggle.closest("li").querySelector("a").textContent.trim()
+}
 for (const button of document.querySelectorAll(".search-button-field")) {
   button.ariaLabel = button.textContent.trim().replace(/\s+/g, " ")
 }

@@ -11,10 +11,9 @@ from tools.site.pages import pages
 SITE = Path(__file__).parents[2] / "site"
 PAGES = [name for path in sorted(SITE.rglob("*.html")) if (name := path.relative_to(SITE).as_posix())[0] != "_"]
 KINDS = (
-    "index.html", "tutorials/pytorch.html", "verify.html", "performance.html", "losses.html", "search.html",
-    "generated/losses/supcon_out.html", "generated/claims/index.html", "generated/claims/source_003.html",
-    "generated/derivations/tau-zero.html", "generated/tables.html", "generated/figures.html",
-    "generated/api/nceref.training.html",
+    "index.html", "tutorials/pytorch.html", "search.html", "generated/losses/supcon_out.html",
+    "generated/claims/index.html", "generated/claims/source_003.html", "generated/derivations/tau-zero.html",
+    "generated/figures.html", "generated/api/nceref.training.html",
 )  # fmt: skip
 """A page of each kind."""
 APART = ("explorer/", "browser/")
