@@ -113,7 +113,6 @@ test-peers: $(VENV)/installed-peers
 		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
-site: export NCEREF_NODE := $(VENV)
 site: $(VENV)/installed-site
 	@command -v node > /dev/null && command -v npm > /dev/null || \
 		{ echo "make site needs node with npm, which set the formulas: they are not on PATH" >&2; exit 1; }

@@ -12,7 +12,7 @@ from tools.site.links import relinked
 
 ROOT = Path(__file__).parents[2]
 GENERATED = PurePosixPath("docs/generated")
-KATEX = Path(os.environ.get("NCEREF_NODE", ROOT / ".venv")).absolute() / "node_modules/katex/dist"
+KATEX = Path(os.environ.get("NCEREF_NODE", ROOT / ".venv")) / "node_modules/katex/dist"
 """Where npm brings KaTeX."""
 
 
