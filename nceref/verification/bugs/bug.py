@@ -296,7 +296,13 @@ def slopes(function: Function, inputs: Mapping[str, Any], names: Iterable[str]) 
     # would not be 0 where x = y.
     points = {name: _complex(inputs[name]) for name in wanted}
     given = {**inputs, **{name: point for name, point in points.items() if point.ndim}}
-    return {name: _slope(function, given, name, np.asarray(inputs[name]), points[name]) for name in wanted}
+    steps = {name: _steps(np.asarray(inputs[name])).reshape(-1) for name in wanted}
+    out = _in_one_call(function, given, {name: x for name, x in points.items() if x.ndim}, steps)
+    for name in wanted:
+        if name not in out:
+            out[name] = _one_by_one(function, given, name, points[name], steps[name])
+    likes = {name: np.asarray(inputs[name]) for name in wanted}
+    return {n: np.asarray(out[n] / steps[n], dtype=x.dtype).reshape(x.shape)[()] for n, x in likes.items()}
 
 
 def _complex(x: Any) -> Any:
@@ -304,25 +310,47 @@ def _complex(x: Any) -> Any:
     return np.array(x, dtype=np.result_type(x, np.complex64), order="C")
 
 
-def _slope(function: Function, given: Mapping[str, Any], name: str, x: Any, point: Any) -> Any:
-    steps = _steps(x).reshape(-1)
-    out = _in_one_call(function, given, name, point, steps) if x.ndim else None
-    if out is None:
-        out = _one_by_one(function, given, name, point, steps)
-    return np.asarray(out / steps, dtype=x.dtype).reshape(x.shape)[()]
+def _in_one_call(
+    function: Function, given: Mapping[str, Any], points: Mapping[str, Any], steps: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What each entry moves, from copies of all arrays, or of one after the other; by name, where that can be done."""
+    together = len(points) > 1 and sum(x.size for x in points.values()) ** 2 <= MOST_COPIED
+    moved = _moved(function, given, points, steps) if together and function not in _APART else None
+    if moved is None and together:
+        _APART.add(function)
+    if moved is None:
+        alone = ((name, _moved(function, given, {name: x}, steps)) for name, x in points.items())
+        return {name: one[name] for name, one in alone if one is not None}
+    return moved
 
 
-def _in_one_call(function: Function, given: Mapping[str, Any], name: str, point: Any, steps: Any) -> Any:
-    """What each entry moves, from copies of the input; None for a program that cannot be run on all of them at once."""
-    copies = np.repeat(point[None], point.size, axis=0)
-    np.einsum("ii->i", copies.reshape(point.size, point.size).imag)[:] = steps
+MOST_COPIED = 2**20
+"""Entries of the copies of all arrays: more would not stay in the cache."""
+_APART: set[Function] = set()
+"""Programs that cannot be run on copies of all arrays at once."""
+
+
+def _moved(
+    function: Function, given: Mapping[str, Any], points: Mapping[str, Any], steps: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What each entry of some arrays moves; None for a program that cannot be run on all copies at once."""
+    count, start = sum(x.size for x in points.values()), 0
+    copies, spans = {}, {}
+    for name, point in points.items():
+        copies[name], spans[name] = np.repeat(point[None], count, axis=0), slice(start, start + point.size)
+        # Of the copies of this array each has one entry moved, and those of the other arrays none.
+        own = copies[name].reshape(count, point.size)[spans[name]]
+        np.einsum("ii->i", own.imag)[:] = steps[name]
+        start += point.size
     try:
-        result = function(**{**given, name: BatchedArray(copies)})
+        result = function(**{**given, **{name: BatchedArray(x) for name, x in copies.items()}})
     except Exception:  # whatever it is, it comes again where the program is run on one copy
         return None
-    if not isinstance(result, BatchedArray):
-        return np.broadcast_to(np.imag(result), steps.shape) if np.ndim(result) == 0 else None
-    return np.imag(result.copies) if result.ndim == 0 else None
+    if np.ndim(result):
+        return None
+    imaginary = np.imag(result.copies if isinstance(result, BatchedArray) else result)
+    moved = np.broadcast_to(imaginary, (count,))
+    return {name: moved[span] for name, span in spans.items()}
 
 
 def _one_by_one(function: Function, given: Mapping[str, Any], name: str, point: Any, steps: Any) -> Any:
