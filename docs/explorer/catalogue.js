@@ -10,7 +10,10 @@ const VIEWS = { z1: "q", z2: "k" };
 const frac = (over, under) => `<mfrac><mrow>${over}</mrow><mrow>${under}</mrow></mfrac>`;
 const sub = (base, index) => `<msub><mi>${base}</mi><mrow>${index}</mrow></msub>`;
 const s = (index) => sub("s", index);
-const i = "<mi>i</mi>", j = "<mi>j</mi>", a = "<mi>a</mi>", p = "<mi>p</mi>";
+const i = "<mi>i</mi>",
+  j = "<mi>j</mi>",
+  a = "<mi>a</mi>",
+  p = "<mi>p</mi>";
 const op = (sign) => `<mo>${sign}</mo>`;
 const exp = (power) => `<msup><mi>e</mi><mrow>${power}</mrow></msup>`;
 const over = (index) => `${s(index)}<mo stretchy="false">/</mo><mi>τ</mi>`;
@@ -30,7 +33,10 @@ export const catalogue = {
     title: "InfoNCE",
     summary: "Each anchor must pick its own partner among all candidates.",
     formula: math(minus + log + frac(exp(over(i + i)), sum(j) + exp(over(i + j)))),
-    arrays: PAIRS, anchors: "q", candidates: "k", controls: ["temperature"],
+    arrays: PAIRS,
+    anchors: "q",
+    candidates: "k",
+    controls: ["temperature"],
     shows: "Softmax over the candidates",
   },
   nt_xent: {
@@ -38,64 +44,128 @@ export const catalogue = {
     summary: "Every point must pick its partner among all other points.",
     formula: math(minus + log + frac(exp(over(i + p)), sum(no(j, i)) + exp(over(i + j)))),
     members: ["first view", "second view"],
-    arrays: VIEWS, anchors: "qk", candidates: "qk", controls: ["temperature"],
+    arrays: VIEWS,
+    anchors: "qk",
+    candidates: "qk",
+    controls: ["temperature"],
     shows: "Softmax over all other points",
   },
   supcon_out: {
     title: "SupCon",
     summary: "Every point must pick the points of its color among all others.",
     formula: math(
-      minus + frac("<mn>1</mn>", `<mo>|</mo><mi>P</mi><mo>|</mo>`) + sum(`${p}<mo>∈</mo><mi>P</mi>`) + log +
+      minus +
+        frac("<mn>1</mn>", `<mo>|</mo><mi>P</mi><mo>|</mo>`) +
+        sum(`${p}<mo>∈</mo><mi>P</mi>`) +
+        log +
         frac(exp(over(i + p)), sum(no(a, i)) + exp(over(i + a))),
     ),
-    arrays: { embeddings: "s" }, labels: "labels", anchors: "s", candidates: "s", controls: ["temperature"],
+    arrays: { embeddings: "s" },
+    labels: "labels",
+    anchors: "s",
+    candidates: "s",
+    controls: ["temperature"],
     shows: "Softmax over all other points",
   },
   simple: {
     title: "Simple loss",
     summary: "The partner pulls; all others push, near or far, with one constant weight. There is no temperature.",
-    formula: math(minus + s(i + i) + op("+") + frac("<mn>1</mn>", "<mi>N</mi><mo>−</mo><mn>1</mn>") + sum(no(j, i)) + s(i + j)),
-    arrays: PAIRS, anchors: "q", candidates: "k", controls: [],
+    formula: math(
+      minus + s(i + i) + op("+") + frac("<mn>1</mn>", "<mi>N</mi><mo>−</mo><mn>1</mn>") + sum(no(j, i)) + s(i + j),
+    ),
+    arrays: PAIRS,
+    anchors: "q",
+    candidates: "k",
+    controls: [],
     shows: "Weight of every negative",
   },
   dcl: {
     title: "DCL (decoupled)",
     summary: "NT-Xent without the partner in the sum: its pull is 1/τ however near it is.",
-    formula: math(minus + frac(s(i + p), "<mi>τ</mi>") + op("+") + log + sum(`${j}<mo>∉</mo><mo stretchy="false">{</mo>${i}<mo>,</mo>${p}<mo stretchy="false">}</mo>`) + exp(over(i + j))),
+    formula: math(
+      minus +
+        frac(s(i + p), "<mi>τ</mi>") +
+        op("+") +
+        log +
+        sum(`${j}<mo>∉</mo><mo stretchy="false">{</mo>${i}<mo>,</mo>${p}<mo stretchy="false">}</mo>`) +
+        exp(over(i + j)),
+    ),
     members: ["first view", "second view"],
-    arrays: VIEWS, anchors: "qk", candidates: "qk", controls: ["temperature"],
+    arrays: VIEWS,
+    anchors: "qk",
+    candidates: "qk",
+    controls: ["temperature"],
     shows: "Softmax over the negatives",
   },
   hard_contrastive: {
     title: "Hard contrastive",
     summary: "InfoNCE over the nearest half of the negatives; the others are not seen at all.",
-    formula: math(minus + log + frac(exp(over(i + i)), exp(over(i + i)) + op("+") + sum(`${j}<mspace width="0.2em"/><mtext>hardest</mtext>`) + exp(over(i + j)))),
-    arrays: PAIRS, anchors: "q", candidates: "k", controls: ["temperature"], fixed: { fraction: 0.5 },
+    formula: math(
+      minus +
+        log +
+        frac(
+          exp(over(i + i)),
+          exp(over(i + i)) + op("+") + sum(`${j}<mspace width="0.2em"/><mtext>hardest</mtext>`) + exp(over(i + j)),
+        ),
+    ),
+    arrays: PAIRS,
+    anchors: "q",
+    candidates: "k",
+    controls: ["temperature"],
+    fixed: { fraction: 0.5 },
     shows: "Softmax over the partner and the hardest half",
   },
   arcface: {
     title: "ArcFace",
     summary: "Each point must pick the weight of its class (on the outer ring) with m radians to spare. Scale: 1/τ.",
     formula: math(
-      minus + log + frac(exp(scaled("y")), sum("<mi>k</mi>") + exp(scaled("k"))) + `<mo>,</mo><mspace width="0.6em"/>` +
+      minus +
+        log +
+        frac(exp(scaled("y")), sum("<mi>k</mi>") + exp(scaled("k"))) +
+        `<mo>,</mo><mspace width="0.6em"/>` +
         `${sub("c", "<mi>y</mi>")}<mo>=</mo><mi>cos</mi><mo stretchy="false">(</mo><mi>θ</mi><mo>+</mo><mi>m</mi><mo stretchy="false">)</mo>`,
     ),
-    arrays: { embeddings: "s", class_weights: "c" }, labels: "target", anchors: "s", candidates: "c",
-    controls: ["temperature", "margin"], shows: "Softmax over the classes, margin included",
+    arrays: { embeddings: "s", class_weights: "c" },
+    labels: "target",
+    anchors: "s",
+    candidates: "c",
+    controls: ["temperature", "margin"],
+    shows: "Softmax over the classes, margin included",
   },
   paco: {
     title: "PaCo",
     summary: "SupCon with weight α on each positive, and a learnable center of each class (outer ring) with weight 1.",
-    formula: math(minus + log + sub("P", sub("c", "<mi>y</mi>")) + minus + "<mi>α</mi>" + sum(`${p}<mo>∈</mo><mi>P</mi>`) + log + sub("P", p)),
-    arrays: { embeddings: "s", centers: "c" }, labels: "labels", anchors: "s", candidates: "sc",
-    controls: ["temperature", "alpha", "length"], shows: "Softmax over all other points and the centers",
+    formula: math(
+      minus +
+        log +
+        sub("P", sub("c", "<mi>y</mi>")) +
+        minus +
+        "<mi>α</mi>" +
+        sum(`${p}<mo>∈</mo><mi>P</mi>`) +
+        log +
+        sub("P", p),
+    ),
+    arrays: { embeddings: "s", centers: "c" },
+    labels: "labels",
+    anchors: "s",
+    candidates: "sc",
+    controls: ["temperature", "alpha", "length"],
+    shows: "Softmax over all other points and the centers",
   },
   siglip: {
     title: "SigLIP",
     summary: "Every pair is a question by itself: do they match? No candidate competes with another.",
-    formula: math(minus + sum(j) + log + `<mi>σ</mi><mo stretchy="false">(</mo><mo>±</mo><mo stretchy="false">(</mo>${over(i + j)}<mo>+</mo><mi>b</mi><mo stretchy="false">)</mo><mo stretchy="false">)</mo>`),
+    formula: math(
+      minus +
+        sum(j) +
+        log +
+        `<mi>σ</mi><mo stretchy="false">(</mo><mo>±</mo><mo stretchy="false">(</mo>${over(i + j)}<mo>+</mo><mi>b</mi><mo stretchy="false">)</mo><mo stretchy="false">)</mo>`,
+    ),
     members: ["image", "text"],
-    arrays: { image: "q", text: "k" }, anchors: "q", candidates: "k", controls: ["temperature", "bias"],
+    arrays: { image: "q", text: "k" },
+    anchors: "q",
+    candidates: "k",
+    controls: ["temperature", "bias"],
     shows: "Sigmoid of every pair",
   },
 };
@@ -122,11 +192,16 @@ const has = (state, role) => state.points.some((point) => point.role === role);
 
 function scalars({ loss, alpha, margin, bias }, temperature) {
   switch (loss) {
-    case "simple": return {};
-    case "arcface": return { margin, scale: 1 / temperature };
-    case "siglip": return { logit_scale: 1 / temperature, logit_bias: bias };
-    case "paco": return { alpha, temperature };
-    default: return { temperature };
+    case "simple":
+      return {};
+    case "arcface":
+      return { margin, scale: 1 / temperature };
+    case "siglip":
+      return { logit_scale: 1 / temperature, logit_bias: bias };
+    case "paco":
+      return { alpha, temperature };
+    default:
+      return { temperature };
   }
 }
 

@@ -3,8 +3,11 @@
 import { glyph, named, svg } from "./shapes.js";
 import { wrapped } from "./model.js";
 
-const RADIUS = 100, RING = 120;
-const LONGEST = 62, SHORTEST = 1.5, UNIT = 32;
+const RADIUS = 100,
+  RING = 120;
+const LONGEST = 62,
+  SHORTEST = 1.5,
+  UNIT = 32;
 // More points than that are drawn small, and the keys N and P go from one to the next in place of Tab.
 const FEW = 24;
 
@@ -12,7 +15,7 @@ const radius = ({ role }) => (role === "c" ? RING : RADIUS);
 const place = (angle, r) => [r * Math.cos((angle * Math.PI) / 180), -r * Math.sin((angle * Math.PI) / 180)];
 const fixed = (x) => x.toFixed(2);
 
-/** Length of an arrow: with the square root of the force on a point for each anchor, so that weak ones are seen. Of many points they are short. */
+/** Length of an arrow: the square root of force times anchors shows weak forces too; of many points it is short. */
 const reach = (force, count) => Math.min(LONGEST, UNIT * Math.sqrt(Math.abs(force) * count)) / (count > FEW ? 2.5 : 1);
 
 /**
@@ -23,7 +26,9 @@ export function circle(element, { moved, chosen }) {
   const layers = ["frame", "chords", "arrows", "points"].map((name) => element.appendChild(svg("g", { class: name })));
   const [frame, chords, arrows, points] = layers;
   frame.append(svg("circle", { r: RADIUS, class: "rim" }), ...ticks());
-  let nodes = [], shape = "", now = null;
+  let nodes = [],
+    shape = "",
+    now = null;
 
   const angleOf = (event) => {
     const inverse = element.getScreenCTM().inverse();
@@ -35,7 +40,10 @@ export function circle(element, { moved, chosen }) {
     const few = count <= FEW;
     const group = svg("g", {
       class: `point label-${point.label} role-${point.role}`,
-      role: "slider", "aria-valuemin": -180, "aria-valuemax": 180, "aria-label": named(point),
+      role: "slider",
+      "aria-valuemin": -180,
+      "aria-valuemax": 180,
+      "aria-label": named(point),
     });
     group.append(svg("circle", { r: few ? 18 : 5, class: "touch" }), svg("circle", { r: few ? 13 : 7, class: "halo" }));
     group.append(...glyph(point, count <= 12 ? 7 : few ? 5.5 : 2.8));
@@ -102,8 +110,10 @@ export function circle(element, { moved, chosen }) {
   };
 }
 
-const forceInWords = (force) =>
-  Math.abs(force) < 1e-12 ? "no force" : `force ${Math.abs(force).toPrecision(3)} ${force > 0 ? "counterclockwise" : "clockwise"}`;
+function forceInWords(force) {
+  if (Math.abs(force) < 1e-12) return "no force";
+  return `force ${Math.abs(force).toPrecision(3)} ${force > 0 ? "counterclockwise" : "clockwise"}`;
+}
 
 const ticks = () =>
   Array.from({ length: 12 }, (_, i) => {
@@ -120,18 +130,21 @@ function arrow(point, force, count) {
   const [u, v] = [Math.cos(turn), -Math.sin(turn)];
   const head = Math.min(count > FEW ? 4 : 7, 2 + length / 4);
   const at = (along, aside) => `${fixed(x + along * u - aside * v)},${fixed(y + along * v + aside * u)}`;
+  const tip = [at(length, 0), at(length - head, head / 2), at(length - head, -head / 2)];
   return [
     svg("path", { d: `M${at(0, 0)}L${at(length - head * 0.6, 0)}`, class: `shaft label-${point.label}` }),
-    svg("path", { d: `M${at(length, 0)}L${at(length - head, head * 0.5)}L${at(length - head, -head * 0.5)}z`, class: `head label-${point.label}` }),
+    svg("path", { d: `M${tip.join("L")}z`, class: `head label-${point.label}` }),
   ];
 }
 
-/** From the circle to a center on the outer ring: only its direction counts. */
+/** From the circle to a center, which lies on a ring of its own so that it hides no sample. */
 const spokes = ({ points }) =>
-  points.filter(({ role }) => role === "c").map(({ angle, label }) => {
-    const [[x1, y1], [x2, y2]] = [place(angle, RADIUS), place(angle, RING - 8)];
-    return svg("line", { x1, y1, x2, y2, class: `spoke label-${label}` });
-  });
+  points
+    .filter(({ role }) => role === "c")
+    .map(({ angle, label }) => {
+      const [[x1, y1], [x2, y2]] = [place(angle, RADIUS), place(angle, RING - 8)];
+      return svg("line", { x1, y1, x2, y2, class: `spoke label-${label}` });
+    });
 
 /** Chords from the chosen anchor to its candidates, as wide as they are probable. */
 function looks(state, model) {
@@ -144,7 +157,8 @@ function looks(state, model) {
     const to = state.points[at];
     const [x2, y2] = place(to.angle, radius(to));
     const kind = to.label === from.label ? `own label-${to.label}` : "other";
-    return [svg("line", { x1, y1, x2, y2, class: `chord ${kind}`, "stroke-width": fixed(0.5 + 5 * p), opacity: fixed(0.25 + 0.6 * p) })];
+    const drawn = { "stroke-width": fixed(0.5 + 5 * p), opacity: fixed(0.25 + 0.6 * p) };
+    return [svg("line", { x1, y1, x2, y2, class: `chord ${kind}`, ...drawn })];
   });
 }
 

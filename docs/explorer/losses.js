@@ -81,14 +81,18 @@ function onePositive(logits, positive, negatives) {
   return { row: softplus(gap), slopes, probabilities, positives: [positive] };
 }
 
-/** InfoNCE: L_i = -log(e^(s_ii/T) / sum_j e^(s_ij/T)); with negatives, j runs over the own key and those. Wang & Liu 2021, (1). */
+/** InfoNCE: L_i = -log(e^(s_ii/T) / sum_j e^(s_ij/T)), j over the keys, or the own one and negatives. Wang & Liu (1). */
 export function info_nce({ queries, keys, negatives = null, temperature }) {
-  if (negatives === null) return paired(queries, keys, temperature, (_, i) => range(keys.length).filter((j) => j !== i));
+  if (negatives === null)
+    return paired(queries, keys, temperature, (_, i) => range(keys.length).filter((j) => j !== i));
   const own = compared(queries, keys);
   const rest = compared(queries, negatives);
   const cosines = rest.cosines.map((row, i) => [own.cosines[i][i], ...row]);
   const columns = range(negatives.length).map((j) => j + 1);
-  const result = averaged(cosines.map((row) => onePositive(divided(row, temperature), 0, columns)), 1 / temperature);
+  const result = averaged(
+    cosines.map((row) => onePositive(divided(row, temperature), 0, columns)),
+    1 / temperature,
+  );
   const diagonal = result.slopes.map((row, i) => keys.map((_, j) => (j === i ? row[0] : 0)));
   const [byOwn, byKeys] = own.back(diagonal);
   const [byRest, byNegatives] = rest.back(result.slopes.map((row) => row.slice(1)));
@@ -109,7 +113,10 @@ export function hard_contrastive({ queries, keys, fraction, temperature }) {
   const negatives = keys.length - 1;
   const kept = Math.min(negatives, Math.max(1, Math.ceil(Number((fraction * negatives).toFixed(9)))));
   const hardest = (row, i) =>
-    range(row.length).filter((j) => j !== i).sort((j, k) => row[k] - row[j] || j - k).slice(0, kept);
+    range(row.length)
+      .filter((j) => j !== i)
+      .sort((j, k) => row[k] - row[j] || j - k)
+      .slice(0, kept);
   return paired(queries, keys, temperature, hardest);
 }
 
@@ -142,7 +149,7 @@ function twoViews(z1, z2, temperature, row) {
   return { ...result, cosines, grads: { z1: grads.slice(0, z1.length), z2: grads.slice(z1.length) } };
 }
 
-/** NT-Xent: L_i = -log(e^(s_ip/T) / sum_(j != i) e^(s_ij/T)) over 2N anchors, p the other view of i. SimCLR, objective.py. */
+/** NT-Xent: L_i = -log(e^(s_ip/T) / sum_(j != i) e^(s_ij/T)) over 2N anchors, p the other view of i. SimCLR. */
 export const nt_xent = ({ z1, z2, temperature }) => twoViews(z1, z2, temperature, onePositive);
 
 /** DCL: L_i = -s_ip/T + log sum_(j not i, p) e^(s_ij/T): the pull does not fade. d L_i / d l_p = -1. */
@@ -191,20 +198,27 @@ export function supcon_out({ embeddings, labels, temperature }) {
   const { cosines, back } = compared(embeddings, embeddings);
   const parts = cosines.map((row, i) => {
     const positives = isSame(labels, i);
-    return weighted(divided(row, temperature), positives, positives.map(() => 1 / positives.length), isOther(labels, i));
+    return weighted(
+      divided(row, temperature),
+      positives,
+      positives.map(() => 1 / positives.length),
+      isOther(labels, i),
+    );
   });
   const result = averaged(parts, 1 / temperature);
   return { ...result, cosines, grads: { embeddings: added(...back(result.slopes)) } };
 }
 
-/** PaCo: -log P of the own center - alpha sum over positives of log P; centers and embeddings meet unnormalized. Source 004. */
+/** PaCo: -log P of the own center - alpha sum over positives of log P; centers are not normalized. Source 004. */
 export function paco({ embeddings, labels, centers, alpha, temperature }) {
   const n = embeddings.length;
   const { cosines, back } = compared(embeddings, embeddings);
   const scores = embeddings.map((f) => centers.map((c) => dot(c, f)));
   const parts = cosines.map((row, i) => {
     const positives = isSame(labels, i);
-    const classes = range(centers.length).filter((k) => k !== labels[i]).map((k) => n + k);
+    const classes = range(centers.length)
+      .filter((k) => k !== labels[i])
+      .map((k) => n + k);
     const logits = [...divided(row, temperature), ...scores[i]];
     const weights = [...positives.map(() => alpha), 1];
     return weighted(logits, [...positives, n + labels[i]], weights, [...isOther(labels, i), ...classes]);
@@ -238,7 +252,11 @@ export function arcface({ embeddings, class_weights, target, margin, scale }) {
   });
   const parts = angular.map((row, i) => {
     const negatives = range(row.length).filter((k) => k !== target[i]);
-    return onePositive(row.map((s) => s * scale), target[i], negatives);
+    return onePositive(
+      row.map((s) => s * scale),
+      target[i],
+      negatives,
+    );
   });
   const result = averaged(parts, scale);
   const slopes = result.slopes.map((row, i) => row.map((g, k) => (k === target[i] ? g * steepness[i] : g)));

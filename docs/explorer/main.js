@@ -5,7 +5,7 @@ import { circle } from "./circle.js";
 import { evaluate, stepped, valueAt } from "./model.js";
 import * as panels from "./panels.js";
 import { presets } from "./presets.js";
-import { html, icon } from "./shapes.js";
+import { html } from "./shapes.js";
 import { decode, encode, numbers, opened, suited } from "./state.js";
 
 const find = (id) => document.getElementById(id);
@@ -16,7 +16,8 @@ const SETTLED = 1e-9;
 let state = opened("start");
 let model = null;
 let run = { playing: false, steps: 0, origin: null };
-let curve = { key: "", data: [] }, job = null;
+let curve = { key: "", data: [] },
+  job = null;
 
 const draw = circle(find("circle"), { moved: move, chosen: choose });
 
@@ -53,7 +54,8 @@ function choosesLoss(loss) {
 
 function step(count = 1) {
   run.origin ??= { points: state.points, length: state.length };
-  let taken = 0, now = model;
+  let taken = 0,
+    now = model;
   while (taken < count) {
     const { forces, byLength } = now;
     const largest = Math.max(...forces.map(Math.abs), state.loss === "paco" ? Math.abs(byLength) : 0);
@@ -118,13 +120,15 @@ function show(evaluated = evaluate(state)) {
 function showPreset() {
   const [name] = state.preset.split(".");
   const { title, look, source } = presets[name];
-  for (const button of find("presets").children) button.setAttribute("aria-pressed", String(button.dataset.preset === name));
+  const { summary, formula, title: lossTitle } = catalogue[state.loss];
+  for (const button of find("presets").children) {
+    button.setAttribute("aria-pressed", String(button.dataset.preset === name));
+  }
   find("preset-title").textContent = title;
-  const { loss } = presets[name];
-  find("look").textContent = state.loss === loss || name === "start" ? look : `Its points, under ${catalogue[state.loss].title}.`;
+  const fits = state.loss === presets[name].loss || name === "start";
+  find("look").textContent = fits ? look : `Its points, under ${lossTitle}.`;
   find("unit").textContent = state.loss === "simple" ? "" : "nats";
   find("source").textContent = source ?? "";
-  const { summary, formula } = catalogue[state.loss];
   find("loss").value = state.loss;
   find("summary").textContent = summary;
   if (find("formula").dataset.loss !== state.loss) {
@@ -149,16 +153,19 @@ function showControls() {
 function showCurve() {
   const { temperature, at, view, rate, preset, ...rest } = state;
   const key = JSON.stringify(rest);
-  if (key !== curve.key && !job) {
+  const many = state.points.length > panels.MANY;
+  if (key !== curve.key && !(job && many)) {
     job = { key, state, data: [], left: panels.temperatures(state) };
-    if (state.points.length > 40 && curve.data.length) setTimeout(work);
+    if (many) setTimeout(work);
     else work(Infinity);
+    if (!many) return;
   }
   panels.curve(find("curve"), state, model, curve.data);
 }
 
 /** Some temperatures of the curve. What has changed in the meantime waits until this one is drawn. */
 function work(most = 2) {
+  if (!job) return;
   for (const temperature of job.left.splice(0, most)) job.data.push([temperature, valueAt(job.state, temperature)]);
   if (job.left.length) {
     setTimeout(work, 4);
@@ -178,7 +185,9 @@ function keepingFocus(panel, redraw) {
 
 // The address, and what a screen reader is told: both after a pause.
 
-let pending = 0, news = "", erasing = 0;
+let pending = 0,
+  news = "",
+  erasing = 0;
 
 function later() {
   clearTimeout(pending);
@@ -228,7 +237,8 @@ function control(name) {
   const [word, sign] = WORDS[name];
   const [from, to] = log ? [Math.log10(low), Math.log10(high)] : [low, high];
   const range = html("input", { type: "range", id: name, min: from, max: to, step: 0.01 });
-  const exact = html("input", { type: "number", id: `${name}-exact`, min: low, max: high, step: "any", "aria-label": `${word}, exact` });
+  const typed = { type: "number", id: `${name}-exact`, "aria-label": `${word}, exact` };
+  const exact = html("input", { ...typed, min: low, max: high, step: "any" });
   range.addEventListener("input", () => {
     const value = log ? 10 ** Number(range.value) : Number(range.value);
     set({ [name]: Math.min(high, Math.max(low, Number(value.toPrecision(3)))) }, { byHand: name !== "rate" });
@@ -249,8 +259,14 @@ function build() {
     button.addEventListener("click", () => open(name));
     find("presets").append(button);
   }
-  for (const [name, { title }] of Object.entries(catalogue)) find("loss").append(html("option", { value: name }, title));
-  find("sliders").append(...Object.keys(numbers).filter((name) => name !== "rate").map(control));
+  for (const [name, { title }] of Object.entries(catalogue)) {
+    find("loss").append(html("option", { value: name }, title));
+  }
+  find("sliders").append(
+    ...Object.keys(numbers)
+      .filter((name) => name !== "rate")
+      .map(control),
+  );
   find("pace").append(control("rate"));
   find("loss").addEventListener("change", () => choosesLoss(find("loss").value));
   find("play").addEventListener("click", play);

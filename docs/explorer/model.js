@@ -27,14 +27,16 @@ export const valueAt = (state, temperature) => losses[state.loss](inputs(state, 
 /** One step of gradient descent on the circle: every point turns by rate times its force. Centers of PaCo also grow. */
 export function stepped(state, { forces, byLength }) {
   const points = state.points.map((point, at) => ({ ...point, angle: turned(point.angle, state.rate * forces[at]) }));
-  const length = state.loss === "paco" ? Math.min(Math.max(state.length - state.rate * byLength, 0.1), 20) : state.length;
+  const length =
+    state.loss === "paco" ? Math.min(Math.max(state.length - state.rate * byLength, 0.1), 20) : state.length;
   return { ...state, points, length };
 }
 
 const turned = (angle, radians) => wrapped(angle + (radians * 180) / Math.PI);
 
 /** From -180 up to 180 degrees. An angle within is kept to the last digit. */
-export const wrapped = (angle) => (angle >= -180 && angle < 180 ? angle : angle - 360 * Math.floor((angle + 180) / 360));
+export const wrapped = (angle) =>
+  angle >= -180 && angle < 180 ? angle : angle - 360 * Math.floor((angle + 180) / 360);
 
 /** Mean cosines within and between colors, and the uniformity log E exp(-2 |x - y|^2), of the samples. */
 export function spread({ points }) {
@@ -43,7 +45,10 @@ export function spread({ points }) {
   samples.forEach((x, at) =>
     samples.slice(at + 1).forEach((y) => {
       const cosine = Math.cos(((x.angle - y.angle) * Math.PI) / 180);
-      for (const [name, value] of [[x.label === y.label ? "within" : "between", cosine], ["uniformity", Math.exp(4 * cosine - 4)]]) {
+      for (const [name, value] of [
+        [x.label === y.label ? "within" : "between", cosine],
+        ["uniformity", Math.exp(4 * cosine - 4)],
+      ]) {
         sums[name][0] += value;
         sums[name][1] += 1;
       }
@@ -57,9 +62,14 @@ export function spread({ points }) {
 export function shares(state, { probabilities, anchors, candidates }) {
   const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
   const { points } = state;
-  const centers = probabilities.map((row) => row.reduce((sum, p, j) => sum + (points[candidates[j]].role === "c" ? p : 0), 0));
+  const centers = probabilities.map((row) =>
+    row.reduce((sum, p, j) => sum + (points[candidates[j]].role === "c" ? p : 0), 0),
+  );
   const positives = probabilities.flatMap((row, i) =>
-    row.filter((p, j) => p !== null && points[candidates[j]].role === "s" && points[candidates[j]].label === points[anchors[i]].label),
+    row.filter(
+      (p, j) =>
+        p !== null && points[candidates[j]].role === "s" && points[candidates[j]].label === points[anchors[i]].label,
+    ),
   );
   return { centers: mean(centers), positive: mean(positives), positives: positives.length / anchors.length };
 }

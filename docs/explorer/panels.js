@@ -31,10 +31,10 @@ export function probabilities(element, state, model, choose) {
   const row = model.anchors.indexOf(anchor);
   const many = model.candidates.length > MOST_COLUMNS;
   const bars = many ? grouped(state, model, row) : single(state, model, row);
-  const largest = Math.max(1e-300, ...bars.map(({ p }) => p));
   element.querySelector(".shows").textContent = catalogue[state.loss].shows;
-  element.querySelector(".of").replaceChildren("seen from ", icon(state.points[anchor]), ` ${named(state.points[anchor])}`);
-  element.querySelector(".bars").replaceChildren(...bars.map((one) => bar(one, Math.max(1, largest))));
+  const seer = state.points[anchor];
+  element.querySelector(".of").replaceChildren("seen from ", icon(seer), ` ${named(seer)}`);
+  element.querySelector(".bars").replaceChildren(...bars.map(bar));
   const matrix = element.querySelector(".matrix");
   matrix.hidden = many || model.anchors.length < 2;
   matrix.classList.toggle("dense", model.anchors.length > 6);
@@ -44,11 +44,13 @@ export function probabilities(element, state, model, choose) {
 const isOwn = (points, anchor, at) => points[at].label === points[anchor].label;
 
 function single(state, model, row) {
-  const printed = presets[state.preset.split(".")[0]].published?.find(([temperature]) => temperature === state.temperature);
+  const { published, loss } = presets[state.preset.split(".")[0]];
+  const printed = published?.find(([temperature]) => temperature === state.temperature);
   return model.candidates.flatMap((at, column) => {
     const p = model.probabilities[row][column];
-    const source = state.loss === "info_nce" ? printed?.[1][column] : undefined;
-    return p === null ? [] : [{ p, point: state.points[at], own: isOwn(state.points, model.anchors[row], at), count: 1, source }];
+    const source = state.loss === loss ? printed?.[1][column] : undefined;
+    const own = isOwn(state.points, model.anchors[row], at);
+    return p === null ? [] : [{ p, point: state.points[at], own, count: 1, source }];
   });
 }
 
@@ -65,9 +67,10 @@ function grouped(state, model, row) {
   return [...groups.values()];
 }
 
-function bar({ p, point, own, count, source }, largest) {
+function bar({ p, point, own, count, source }) {
   const name = html("span", { class: "name" }, icon(point), count > 1 ? `${count} together` : own ? "positive" : "");
-  const fill = html("span", { class: own ? `fill own label-${point.label}` : "fill", style: `width:${((100 * p) / largest).toFixed(2)}%` });
+  const kind = own ? `fill own label-${point.label}` : "fill";
+  const fill = html("span", { class: kind, style: `width:${(100 * p).toFixed(2)}%` });
   const number = html("span", { class: "number", "data-value": p }, shown(p));
   const hidden = html("span", { class: "hidden" }, `${named(point)}: `);
   const printed = source ? [html("span", { class: "printed", title: "as source 003 prints it" }, source)] : [];
@@ -75,19 +78,21 @@ function bar({ p, point, own, count, source }, largest) {
 }
 
 function table(state, model, anchor, choose) {
-  const head = html("tr", {}, html("td"), ...model.candidates.map((at) => html("th", { scope: "col" }, icon(state.points[at]), label(state.points[at]))));
+  const mark = (at) => [icon(state.points[at]), html("span", { class: "hidden" }, named(state.points[at]))];
+  const head = model.candidates.map((at) => html("th", { scope: "col" }, ...mark(at)));
   const body = model.anchors.map((at, i) => {
-    const button = html("button", { type: "button", "aria-pressed": String(at === anchor) }, icon(state.points[at]), label(state.points[at]));
+    const button = html("button", { type: "button", "aria-pressed": String(at === anchor) }, ...mark(at));
     button.addEventListener("click", () => choose(at));
     const cells = model.probabilities[i].map((p) =>
-      p === null ? html("td", { class: "none" }, "·") : html("td", { style: `--p:${Math.min(p, 1).toFixed(3)}`, "data-value": p }, brief(p)),
+      p === null
+        ? html("td", { class: "none" }, "·")
+        : html("td", { style: `--p:${p.toFixed(3)}`, "data-value": p }, brief(p)),
     );
-    return html("tr", { class: at === anchor ? "chosen" : "" }, html("th", { scope: "row" }, button), ...cells);
+    return html("tr", {}, html("th", { scope: "row" }, button), ...cells);
   });
-  return [html("caption", { class: "hidden" }, "Probabilities, anchor by candidate"), html("thead", {}, head), html("tbody", {}, ...body)];
+  const caption = html("caption", { class: "hidden" }, "Probabilities, anchor by candidate");
+  return [caption, html("thead", {}, html("tr", {}, html("td"), ...head)), html("tbody", {}, ...body)];
 }
-
-const label = (point) => html("span", { class: "hidden" }, named(point));
 
 // The curve.
 
@@ -97,10 +102,12 @@ const across = (temperature) => LEFT + ((RIGHT - LEFT) * (Math.log10(temperature
 const grid = (count) => Array.from({ length: count }, (_, i) => 10 ** (COLD + ((HOT - COLD) * i) / (count - 1)));
 
 /** Temperature at a place of the picture, within its range. */
-export const temperatureAt = (x) => 10 ** Math.min(HOT, Math.max(COLD, COLD + ((x - LEFT) / (RIGHT - LEFT)) * (HOT - COLD)));
+export const temperatureAt = (x) =>
+  10 ** Math.min(HOT, Math.max(COLD, COLD + ((x - LEFT) / (RIGHT - LEFT)) * (HOT - COLD)));
 
 /** Temperatures of the curve. Of many points there are fewer: each takes milliseconds. */
-export const temperatures = (state) => grid(state.points.length > 40 ? 33 : 121);
+export const temperatures = (state) => grid(state.points.length > MANY ? 33 : 121);
+export const MANY = 40;
 
 /** The loss, or temperature times loss, against the temperature, with both limits and their proven bands. */
 export function curve(element, state, model, data) {
@@ -122,7 +129,14 @@ export function curve(element, state, model, data) {
   const inside = svg("g", { "clip-path": "url(#plot)" });
   if (limit) {
     const line = (t) => limit.high + (limit.slope ?? 0) / t;
-    if (limit.room && scaled) inside.append(band((t) => limit.low / t, (t) => limit.low / t + limit.room, "cold"));
+    if (limit.room && scaled)
+      inside.append(
+        band(
+          (t) => limit.low / t,
+          (t) => limit.low / t + limit.room,
+          "cold",
+        ),
+      );
     // Toward low temperatures this band says nothing: it is drawn where it is narrow.
     const narrow = data.filter(([t]) => limit.square / t ** 2 < 0.8 * limit.room);
     if (limit.room && !scaled) inside.append(band(line, (t) => line(t) + limit.square / t ** 2, "hot", narrow));
@@ -132,7 +146,8 @@ export function curve(element, state, model, data) {
   inside.append(svg("path", { d: path(data), class: "line" }));
   const [x, y] = [across(state.temperature), up(here)];
   inside.append(svg("line", { x1: x, x2: x, y1: TOP, y2: BOTTOM, class: "now" }));
-  element.querySelector(".drawn").replaceChildren(...axes(low, high, up), inside, svg("circle", { cx: x, cy: y, r: 5, class: "dot" }));
+  const dot = svg("circle", { cx: x, cy: y, r: 5, class: "dot" });
+  element.querySelector(".drawn").replaceChildren(...axes(low, high, up), inside, dot);
 }
 
 function axes(low, high, up) {
@@ -166,13 +181,16 @@ const BANDS = {
 /** What the limits are, in words. */
 export function limitsInWords(element, { limits }, { view }) {
   if (!limits) {
-    element.replaceChildren(html("p", {}, "This loss has no temperature. It is what InfoNCE tends to at a high one, up to a factor and a constant."));
+    const words =
+      "This loss has no temperature. It is what InfoNCE tends to at a high one, up to a factor and a constant.";
+    element.replaceChildren(html("p", {}, words));
     return;
   }
   const number = (x) => html("b", { "data-value": x }, shown(Math.abs(x) < 1e-12 ? 0 : x));
+  const count = limits.count ? `L → log ${limits.count} = ` : "L → ";
   element.replaceChildren(
     html("p", { class: "cold" }, html("span", {}, "τ → 0"), "τ L → ", number(limits.low)),
-    html("p", { class: "hot" }, html("span", {}, "τ → ∞"), limits.count ? `L → log ${limits.count} = ` : "L → ", number(limits.high)),
+    html("p", { class: "hot" }, html("span", {}, "τ → ∞"), count, number(limits.high)),
     ...(limits.room ? [html("p", { class: "hint" }, BANDS[view])] : []),
   );
 }
@@ -199,10 +217,16 @@ export function force(element, { points, at }, { forces }) {
 export function published(element, state, model, { setTemperature, open }) {
   const [name] = state.preset.split(".");
   const preset = presets[name];
-  const rows = state.loss !== preset.loss ? null
-    : preset.published ? printedRows(state, preset, setTemperature)
-    : preset.variants ? variantRows(state)
-    : preset.optimum ? optimumRows(state, model) : null;
+  const rows =
+    state.loss !== preset.loss
+      ? null
+      : preset.published
+        ? printedRows(state, preset, setTemperature)
+        : preset.variants
+          ? variantRows(state)
+          : preset.optimum
+            ? optimumRows(state, model)
+            : null;
   element.hidden = rows === null;
   if (rows === null) return;
   const head = html("tr", {}, ...rows[0].map((title) => html("th", { scope: "col" }, title)));
@@ -211,12 +235,15 @@ export function published(element, state, model, { setTemperature, open }) {
   element.replaceChildren(...(preset.variants ? [choices(name, preset, state, open)] : []), numbers);
 }
 
-const cell = (content, at) =>
-  html(at === 0 ? "th" : "td", at === 0 ? { scope: "row" } : typeof content === "number" ? { "data-value": content } : {}, typeof content === "number" ? shown(content) : content);
+function cell(content, at) {
+  if (at === 0) return html("th", { scope: "row" }, content);
+  return typeof content === "number" ? html("td", { "data-value": content }, shown(content)) : html("td", {}, content);
+}
 
 function printedRows(state, { published }, setTemperature) {
   const rows = published.map(([temperature, , loss]) => {
-    const button = html("button", { type: "button", "aria-pressed": String(state.temperature === temperature) }, `τ = ${temperature}`);
+    const pressed = String(state.temperature === temperature);
+    const button = html("button", { type: "button", "aria-pressed": pressed }, `τ = ${temperature}`);
     button.addEventListener("click", () => setTemperature(temperature));
     return [button, loss, valueAt(state, temperature)];
   });
@@ -227,8 +254,13 @@ function variantRows(state) {
   const [, ...rest] = state.preset.split(".");
   const replayed = presets.quadrants.replayed[rest.join(".") || "untrained"];
   const here = spread(state);
-  const words = { within: "cosine within a quadrant", between: "cosine between quadrants", uniformity: "uniformity (lower: more even)" };
-  return [["Means over pairs", "replayed", "here"], ...Object.entries(words).map(([key, word]) => [word, minus(replayed[key].toFixed(4)), here[key]])];
+  const words = {
+    within: "cosine within a quadrant",
+    between: "cosine between quadrants",
+    uniformity: "uniformity (lower: more even)",
+  };
+  const rows = Object.entries(words).map(([key, word]) => [word, minus(replayed[key].toFixed(4)), here[key]]);
+  return [["Means over pairs", "replayed", "here"], ...rows];
 }
 
 function choices(name, { variants }, state, open) {

@@ -85,7 +85,7 @@ export const presets = {
     replayed: quadrants,
     variants: {
       untrained: { title: "untrained", points: features("untrained"), temperature: 0.05 },
-      "0.99": trained("0.99", 0.99),
+      0.99: trained("0.99", 0.99),
       0.05: trained("0.05", 0.05),
       0.01: trained("0.01", 0.01),
     },
@@ -110,8 +110,12 @@ export const presets = {
     title: "A margin",
     loss: "arcface",
     points: [
-      ...samples(0, 70, 95, 130), ...samples(1, 170, 205, 250), ...samples(2, 290, 330, 20),
-      one("c", 0, 90), one("c", 1, 210), one("c", 2, 330),
+      ...samples(0, 70, 95, 130),
+      ...samples(1, 170, 205, 250),
+      ...samples(2, 290, 330, 20),
+      one("c", 0, 90),
+      one("c", 1, 210),
+      one("c", 2, 330),
     ],
     temperature: 0.1,
     rate: 0.02,

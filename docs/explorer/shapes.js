@@ -26,7 +26,8 @@ const CORNERS = [
 /** Path of the mark of a label, of about the same area for all, around the origin. */
 export function mark(label, radius) {
   const corners = CORNERS[label];
-  if (!corners) return `M${-radius},0a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0z`;
+  if (!corners)
+    return `M${-radius},0a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0z`;
   return `M${corners.map(([x, y]) => `${(x * radius).toFixed(2)},${(y * radius).toFixed(2)}`).join("L")}z`;
 }
 
@@ -57,7 +58,11 @@ export function html(name, attributes = {}, ...children) {
 
 /** The mark of a point as a small picture within text. */
 export function icon(point) {
-  const picture = svg("svg", { viewBox: "-11 -11 22 22", class: `icon label-${point.label} role-${point.role}`, "aria-hidden": "true" });
+  const picture = svg("svg", {
+    viewBox: "-11 -11 22 22",
+    class: `icon label-${point.label} role-${point.role}`,
+    "aria-hidden": "true",
+  });
   picture.append(...glyph(point, point.role === "q" ? 9 : 6.5));
   return picture;
 }
@@ -65,6 +70,9 @@ export function icon(point) {
 /** What is drawn for a point: samples are filled, partners outlined, centers outlined with a dot. */
 export function glyph({ role, label }, size) {
   const outlined = role === "k" || role === "c";
-  const shape = svg("path", { d: mark(label, outlined ? size * 1.1 : role === "q" ? size * 0.72 : size), class: outlined ? "outline" : "solid" });
+  const shape = svg("path", {
+    d: mark(label, outlined ? size * 1.1 : role === "q" ? size * 0.72 : size),
+    class: outlined ? "outline" : "solid",
+  });
   return role === "c" ? [shape, svg("circle", { r: size * 0.28, class: "solid" })] : [shape];
 }

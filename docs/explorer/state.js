@@ -25,7 +25,8 @@ export function opened(name) {
 
 export const isPreset = (name) => {
   const [preset, ...rest] = name.split(".");
-  return Object.hasOwn(presets, preset) && (!rest.length || Object.hasOwn(presets[preset].variants ?? {}, rest.join(".")));
+  if (!Object.hasOwn(presets, preset)) return false;
+  return !rest.length || Object.hasOwn(presets[preset].variants ?? {}, rest.join("."));
 };
 
 const copied = (points) => points.map((point) => ({ ...point }));
@@ -45,7 +46,8 @@ export function encode(state) {
 
 /** The state of a link, and what of it could not be read; that is left as the preset has it. */
 export function decode(text) {
-  const given = new Map(text.replace(/^#/, "").split("&").filter(Boolean).map((part) => part.split(/=(.*)/s).slice(0, 2)));
+  const parts = text.replace(/^#/, "").split("&").filter(Boolean);
+  const given = new Map(parts.map((part) => part.split(/=(.*)/s).slice(0, 2)));
   const unread = [];
   const take = (key, accept) => {
     if (!given.has(key)) return undefined;
@@ -95,7 +97,9 @@ export function suits(points, loss) {
   const only = (allowed) => [...roles].every((role) => allowed.includes(role));
   if (catalogue[loss].anchors.includes("q")) {
     const same = labels("q").join() === labels("k").join() && distinct("q");
-    return same && only(loss === "info_nce" ? "qkn" : "qk") && labels("q").length >= (roles.has("n") ? 1 : 2);
+    // With negatives of its own there is one anchor: they are nobody else's.
+    if (roles.has("n")) return same && loss === "info_nce" && only("qkn") && labels("q").length === 1;
+    return same && only("qk") && labels("q").length > 1;
   }
   const enough = labels("s").every((label) => labels("s").filter((other) => other === label).length > 1);
   if (loss === "supcon_out") return enough && only("s") && labels("s").length > 1;
@@ -120,7 +124,8 @@ function asSamples(points, centered) {
   const samples = points.filter(({ role }) => role !== "c" && role !== "n").map((point) => ({ ...point, role: "s" }));
   const labels = [...new Set(samples.map(({ label }) => label))].sort();
   const renamed = samples.map((point) => ({ ...point, label: labels.indexOf(point.label) }));
-  return centered ? [...renamed, ...labels.map((_, label) => ({ role: "c", label, angle: middle(renamed, label) }))] : renamed;
+  const centers = labels.map((_, label) => ({ role: "c", label, angle: middle(renamed, label) }));
+  return centered ? [...renamed, ...centers] : renamed;
 }
 
 /** Direction of the mean of the points of a label, in degrees. */
