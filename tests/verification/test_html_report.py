@@ -1,6 +1,8 @@
 """A report as an HTML document: well-formed, complete, self-contained, escaped and small, whatever is in it."""
 
+import json
 import re
+import shlex
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,9 +12,11 @@ import pytest
 from targets import plain
 
 import nceref
+from nceref.output.html import join
 from nceref.verification.corpus.clauses import CLAUSES, clause_of
 from nceref.verification.corpus.geometries import PLACES, SUITES
 from nceref.verification.html.document import LARGEST, MANY, html_of
+from nceref.verification.html.findings import explanation
 from nceref.verification.records import Diagnosis, Result
 from nceref.verification.report import Report
 
@@ -181,6 +185,37 @@ def test_every_case_of_the_corpus_has_a_clause():
             assert (geometry in clause.geometries, name, number) == (True, geometry, temperature)
     assert clause_of("one-class")[1:] == ("one-class", None)
     assert clause_of("designed-1e-05")[1:] == ("designed", 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lead"),
+    [
+        ("it is twice the reference, on 9 of 9 cases (residual 0.1); it agrees on 2", "It is twice the reference"),
+        ("the value is right on 9 of 9 cases; the gradient of z1 is half of it", "The gradient of z1 is half of it"),
+        ("in float64 the value is right; the gradient is right", "In float64 the value is right"),
+        ("a formula, measured on 9 calls; different: 3 e^s, in yours e^s", "Different: 3 e^s, in yours e^s"),
+        ("my_file.py:f is another one", "my_file.py:f is another one"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stands_before_what_is_right(sentence, lead):
+    text = join(explanation(Diagnosis("id", sentence)))
+    assert f"<strong>{lead}</strong>" in text
+    assert all(
+        part.split(" (")[0][2:] in Page(text).text.replace(", on", " on")
+        for part in sentence.replace(", on", " on").split("; ")
+    )
+
+
+def test_the_command_repeats_the_run(run, tmp_path, monkeypatch):
+    (tmp_path / "my losses.py").write_text("def f(x, y):\n    return ((x - y) ** 2).sum() / len(x)\n")
+    monkeypatch.chdir(tmp_path)
+    words = "--loss alignment --dtype float64 --dtype float32 --set normalize=none --case designed --require-grad"
+    given = ["verify", "my losses.py:f", *words.split(), "--shape", "6,4"]
+    status, text, _ = run(*given, "--html", "made.html", "--json", "-")
+    command = json.loads(text)["command"]
+    assert (status, sorted(shlex.split(command))) == (1, sorted(["nceref", *given]))
+    page = Page((tmp_path / "made.html").read_text(encoding="utf-8"))
+    assert command in page.text
 
 
 def test_in_a_notebook_it_is_short(doubled):

@@ -15,12 +15,13 @@ VERDICTS = {
     "value-only": ("pass", "✓", "against"),
     "differs": ("fail", "✕", "from"),
     "inconclusive": ("held", "?", "against"),
-    "error": ("fail", "!", "against"),
+    "error": ("fail", "!", "not judged against"),
 }
 """Of each verdict: the kind of color, a mark, and the word before the name of the loss."""
-_EVIDENCE = re.compile(r",? (?=\(?on (?:all )?\d)")
+_EVIDENCE = re.compile(r",? (?=\(?on (?:all \d|\d+ of \d))")
 """Where a sentence goes on with the cases that it holds on."""
 _RIGHT = re.compile(r"\bis right\b|^right when")
+_DIFFERENT = "different: "
 
 
 def verdict_heading(view: ReportView, anchor: str) -> Markup:
@@ -62,15 +63,24 @@ def _looked_at(view: ReportView) -> Iterator[Markup]:
             "p",
             "The largest error is ",
             element("strong", power(ratio)),
-            " of its bound. A right program stays below 1.",
+            " of its bound; up to 1 it is right.",
         )
+    if view.report.verdict == "value-only":
+        yield element("p", _GRADIENTS)
+
+
+_GRADIENTS = (
+    "To have gradients judged too: they come from PyTorch or JAX, or from a NumPy target that returns"
+    " (value, {input: gradient})."
+)
 
 
 def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
     """The sentence of an explanation, part by part; its formula beside that of the reference, and where it was seen."""
     parts = diagnosis.sentence.split("; ")
-    # What is right goes before, in a sentence; here what is wrong does.
-    first = next((part for part in parts if not _RIGHT.search(part)), parts[0])
+    # What is right goes before, in a sentence; here what is wrong does, and of a measured formula what differs.
+    wrong = [part for part in parts if not _RIGHT.search(part)]
+    first = next((part for part in parts if part.startswith(_DIFFERENT)), (wrong or parts)[0])
     others = [part for part in parts if part is not first]
     lead, *evidence = _EVIDENCE.split(first, maxsplit=1)
     beside = element("span", f", {evidence[0]}", class_="dim") if evidence else None
@@ -125,6 +135,7 @@ def _facts(view: ReportView) -> Markup:
         "Ranks": about.get("ranks"),
         "Cases": f"{report.scope.cases} judged, suite {about.get('suite', '')}" if report.scope.cases else None,
         "Isolated by": about.get("isolation"),
+        "Contained": about.get("containment"),
     }
     terms = [(element("dt", name), element("dd", value)) for name, value in facts.items() if value]
     anchor = view.anchor("compared")
@@ -146,5 +157,5 @@ def further_findings(view: ReportView) -> Iterator[Markup]:
 
 
 def capital(sentence: str) -> str:
-    """A sentence that begins with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
+    """A sentence that begins with a capital letter, unless it begins with a name, as of a file."""
+    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].rstrip(",:").isalpha() else sentence
