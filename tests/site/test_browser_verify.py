@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import browser
+from tools.site import browser
 
 PATIENT = 240_000
 """Milliseconds for a busy machine to load Python and judge a loss."""

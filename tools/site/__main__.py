@@ -4,11 +4,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.site import links
+from tools.site import browser, links
 from tools.site.pages import GENERATED, KATEX, ROOT, pages
-
-STATIC = ("explorer", "browser")
-"""Folders of docs that have pages of their own."""
 
 
 def write() -> None:
@@ -21,10 +18,8 @@ def write() -> None:
     assets = ROOT / GENERATED / "assets" / "katex"
     shutil.copytree(KATEX / "fonts", assets / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"))
     shutil.copy(KATEX / "katex.min.css", assets)
-    (ROOT / GENERATED / "static").mkdir()
-    for name in STATIC:
-        if (folder := ROOT / "docs" / name).is_dir():
-            shutil.copytree(folder, ROOT / GENERATED / "static" / name)
+    shutil.copytree(ROOT / "docs" / "explorer", ROOT / GENERATED / "static" / "explorer")
+    browser.write(ROOT / GENERATED / "static" / "browser")
 
 
 if __name__ == "__main__":

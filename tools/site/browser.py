@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nceref.losses import all_losses
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "docs" / "browser"
 DEPENDENCIES = ("array-api-compat",)
 """What nceref imports to judge a loss, beside NumPy, which comes with Pyodide."""
