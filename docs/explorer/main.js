@@ -160,7 +160,7 @@ function showCurve() {
     else work(Infinity);
     if (!many) return;
   }
-  panels.curve(find("curve"), state, model, curve.data);
+  if (curve.data.length) panels.curve(find("curve"), state, model, curve.data);
 }
 
 /** Some temperatures of the curve. What has changed in the meantime waits until this one is drawn. */

@@ -299,7 +299,7 @@ def test_published_tables_are_those_of_the_package(explorer, preset, table):
 
 def test_every_preset_in_every_window(explorer, accessibility_faults, window, screenshots):
     name, options = window
-    page = explorer(**options)
+    page = explorer("preset=quadrants", **options)
     for preset in PRESETS:
         page.locator(f"[data-preset={preset}]").click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), preset
