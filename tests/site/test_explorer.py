@@ -314,4 +314,5 @@ def test_every_preset_in_every_window(explorer, accessibility_faults, window, sc
 
 def test_without_scripts_it_says_what_it_needs(open_page, serve):
     page = open_page(f"{serve(EXPLORER)}/index.html", java_script_enabled=False)
+    page.wait_for_selector("#not-started", state="visible")
     assert "python -m http.server" in page.locator("#not-started").inner_text()
