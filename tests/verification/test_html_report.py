@@ -169,12 +169,13 @@ def test_several_formats_and_several_reports_stand_side_by_side(doubled):
     page = Page(both.to_html())
     assert {r.id for r in both.results} <= set(page.ids)
     assert page.text.count("float32") > 10
-    page = Page(html_of([both, doubled], "Two", ["the first", "the second"]))
+    # The same one twice: no id is given twice.
+    page = Page(html_of([both, doubled, doubled], "Three", ["the first", "the second", "the third"]))
     assert max(Counter(page.ids).values()) == 1
     assert page.headings[:2] == [1, 2]
     assert page.headings.count(1) == 1
     assert {unquote(link[1:]) for link in page.links if link.startswith("#")} <= set(page.ids)
-    assert "the second" in page.text
+    assert "the third" in page.text
 
 
 def test_every_case_of_the_corpus_has_a_clause():
