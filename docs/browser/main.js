@@ -23,7 +23,7 @@ const policy = document.createElement("meta");
 policy.httpEquiv = "Content-Security-Policy";
 policy.content =
   `default-src 'none'; connect-src 'self' ${new URL(RELEASE).origin}; worker-src blob:; img-src data:; ` +
-  `script-src 'self' blob: ${new URL(RELEASE).origin} 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; frame-src 'self'`;
+  `script-src 'self' blob: ${new URL(RELEASE).origin} 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; frame-src blob:`;
 document.head.append(policy);
 
 async function started() {
@@ -59,15 +59,16 @@ function show({ verdict, reason, bad, printed = "", html = "", json = "" }) {
   if (html) {
     offer("page", html, "text/html");
     offer("data", json, "application/json");
-    get("report").srcdoc = html;
+    get("report").src = get("page").href;
   }
   get("verdict").focus();
 }
 
-// As high as the report, which has parts that open.
+// As high as the report, which has parts that open; its links to other sites open beside this page.
 function fit() {
   const frame = get("report");
   const body = frame.contentDocument.body;
+  for (const link of body.querySelectorAll("a[href^=http]")) Object.assign(link, { target: "_blank", rel: "noopener" });
   new ResizeObserver(() => { frame.style.height = `${Math.ceil(body.getBoundingClientRect().height) + 4}px`; }).observe(body);
 }
 

@@ -93,6 +93,10 @@ def test_losses_are_judged(address, open_page, accessibility_faults, screenshots
     report = page.frame_locator("#report").locator("body")
     for words in ("self-contrast-kept", "this system starts no processes"):
         report.get_by_text(words).first.wait_for(state="attached")
+    assert report.locator("a[href^=http]").first.get_attribute("target") == "_blank"
+    report.get_by_role("link", name="Environment").click()
+    assert page.evaluate("scrollY") > 1000
+    report.get_by_text("self-contrast-kept").first.wait_for()
     for width, scheme in ((375, "dark"), (1440, "light")):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
