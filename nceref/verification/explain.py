@@ -153,7 +153,7 @@ def _on_ranks(
     failing: TargetRun, diagnoses: tuple[Diagnosis, ...], other: Callable[[], Observed | None]
 ) -> tuple[Diagnosis, ...]:
     """What explains the joined batch, with what is known of the ranks: one alone is right."""
-    from nceref.verification.ranks.diagnose import ranks_apart
+    from nceref.verification.ranks.by_rank import ranks_apart
 
     contract = failing.setup.contract
     if contract is None or not diagnoses:

@@ -135,14 +135,21 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     ------
     (str, list of str)
     """
-    by_reason: dict[str, dict[str, None]] = {}
+    by_reason: dict[str, dict[str, list[str]]] = {}
     for r in results:
         # What is not finite stands among the failures.
         if r.status == "skip" and not r.why.startswith("not finite"):
-            # Without the dtype that stands before it.
-            case = r.case.rpartition("/")[2]
-            by_reason.setdefault(r.why, {})[case if r.quantity == "value" else r.quantity] = None
-    yield from ((reason, list(names)) for reason, names in by_reason.items())
+            run, _, case = r.case.rpartition("/")
+            by_reason.setdefault(r.why, {}).setdefault(case if r.quantity == "value" else r.quantity, []).append(run)
+    for reason, runs in by_reason.items():
+        # The run, such as 2-ranks, stands before it only where another one has another reason.
+        apart = {name for other, names in by_reason.items() if other != reason for name in names}
+        yield (
+            reason,
+            list(
+                dict.fromkeys(f"{run}/{name}" if run and name in apart else name for name in runs for run in runs[name])
+            ),
+        )
 
 
 def print_failures(page: Page, results: Sequence[Result]) -> None:

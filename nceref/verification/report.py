@@ -55,6 +55,8 @@ class Report(ReportData):
         What became of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
     command : str
         What repeats the run: a command line, or a call in Python; empty where it is not known.
+    ranks : tuple of mapping
+        What each rank of runs on several did, see `nceref.verification.ranks.by_rank.RankRecord`.
     """
 
     @property
@@ -82,6 +84,7 @@ class Report(ReportData):
             "scope": _plain(self.scope.record()),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
             **({"training": _plain(self.training)} if self.training else {}),
+            **({"ranks": _plain(self.ranks)} if self.ranks else {}),
         }
 
     def to_json(self) -> str:
@@ -89,7 +92,7 @@ class Report(ReportData):
         return json_text(self.record())
 
     def to_junit(self) -> str:
-        """The report as JUnit XML: one test case for every judged quantity."""
+        """The report as JUnit XML: one test case for every judged quantity, and a suite for every rank."""
         return _junit(self)
 
     def to_html(self) -> str:
@@ -215,8 +218,28 @@ def _junit(report: Report) -> str:
         if result.status != "pass":
             kind = kinds.get(result.status, "skipped")
             ET.SubElement(case, kind, {"message": harmless(result.why), "type": result.status})
-    ET.indent(suite)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
+    root = suite if not report.ranks else ET.Element("testsuites")
+    if report.ranks:
+        root.append(suite)
+        root.extend(_suite_of(each, suite.get("name", "")) for each in report.ranks)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite_of(rank: Mapping[str, Any], name: str) -> Any:
+    """One rank as a JUnit suite of one test case."""
+    from xml.etree import ElementTree as ET
+
+    counts = {"tests": 1, "failures": int(not rank["right"])}
+    suite = ET.Element("testsuite", {"name": f"{name} {rank['run']} rank {rank['rank']}"} | _texts(counts))
+    properties = ET.SubElement(suite, "properties")
+    for key in ("world_size", "rank", "cases"):
+        ET.SubElement(properties, "property", {"name": key, "value": str(rank[key])})
+    named = {"classname": f"{name}.{rank['run']}", "name": f"{rank['run']}/rank-{rank['rank']}"}
+    case = ET.SubElement(suite, "testcase", named)
+    if not rank["right"]:
+        ET.SubElement(case, "failure", {"message": harmless(rank["sentence"]), "type": "fail"})
+    return suite
 
 
 def _texts(counts: Mapping[str, int]) -> dict[str, str]:

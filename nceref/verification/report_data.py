@@ -27,3 +27,4 @@ class ReportData:
     training: Mapping[str, Any] = field(default_factory=dict)
     self_test: tuple[Mapping[str, str], ...] = ()
     command: str = ""
+    ranks: tuple[Mapping[str, Any], ...] = ()

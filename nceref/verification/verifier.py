@@ -1,6 +1,6 @@
 """The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -247,7 +247,17 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool
         _scope(request, results, runs),
         training=explained.training,
         self_test=tuple(trial.record(each.label) for each in runs for trial in each.trials),
+        ranks=tuple(rank for each in runs for rank in _ranks(each)),
     )
+
+
+def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
+    """What each rank of a run did, as plain data; nothing of one rank alone."""
+    contract = run.setup.contract
+    if contract is not None and run.setup.several:
+        from nceref.verification.ranks.by_rank import rank_records
+
+        yield from (each.record() for each in rank_records(run.label, run.observations, contract))
 
 
 def _scope(request: Request, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:

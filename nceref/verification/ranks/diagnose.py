@@ -1,32 +1,24 @@
 """What is wrong between ranks: an explanation that predicts what every rank answers, for two numbers of ranks."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any
-
-import numpy as np
 
 from nceref.output.words import out_of
 from nceref.verification.dense.forms import is_dense
 from nceref.verification.diagnosis.case import FACTORS
-from nceref.verification.diagnosis.gaps import diagnosis, gaps, listed, usable
+from nceref.verification.diagnosis.gaps import diagnosis, gaps, listed
 from nceref.verification.diagnosis.options import Option
+from nceref.verification.ranks.by_rank import LEAST, answered, predicted
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
-from nceref.verification.ranks.one_rank import one_rank_apart, wrong_values
-from nceref.verification.ranks.parts import JOINED, RankCase
+from nceref.verification.ranks.one_rank import one_rank_apart
+from nceref.verification.ranks.parts import RankCase
 from nceref.verification.ranks.words import sentence
 from nceref.verification.records import Diagnosis, Observation
 
 Observed = tuple[Sequence[Observation], Contract]
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-_ROWS = 300
-"""Of a batch that is looked at."""
-_CASES = 3
-"""At least that many must be explained."""
 _OUTSIDE = frozenset({"offset", "gradient-factor"})
 """Axes that are no step of a dense form, and no known factor of its rows."""
 
@@ -54,7 +46,7 @@ def diagnose_ranks(
     tuple of Diagnosis
         Empty where nothing between ranks predicts all cases.
     """
-    seen = _answered(observations, contract)
+    seen = answered(observations, contract)
     if result := _first_explained(seen, contract, other):
         return result
     kept = [o for o in seen if o.probe.id not in wrong_alone]
@@ -63,7 +55,11 @@ def diagnose_ranks(
     if left and len(kept) >= len(left) and (result := _first_explained(kept, contract, without)):
         what = f"; left out: {out_of(len(left), len(seen), 'case')} that one rank alone has wrong, {listed(left)}"
         return tuple(replace(d, sentence=d.sentence + what, predicts=None) for d in result)
-    return one_rank_apart(_cases(kept, contract), lambda: _cases_of(without()))
+    return one_rank_apart(predicted(kept, contract), lambda: _predicted(without()))
+
+
+def _predicted(run: Observed | None) -> list[RankCase]:
+    return predicted(answered(*run), run[1]) if run is not None else []
 
 
 def _without(other: Callable[[], Observed | None], ids: frozenset[str]) -> Observed | None:
@@ -76,7 +72,7 @@ def _first_explained(
     seen: Sequence[Observation], contract: Contract, other: Callable[[], Observed | None]
 ) -> tuple[Diagnosis, ...]:
     """The first explanation of values and gradients on all cases; else that of the values."""
-    if len(seen) < _CASES or all(gap.right for o in seen for gap in gaps(o).values()):
+    if len(seen) < LEAST or all(gap.right for o in seen for gap in gaps(o).values()):
         return ()
     value_alone: tuple[Diagnosis, ...] = ()
     for conventions in _conventions(seen):
@@ -92,55 +88,6 @@ def _first_explained(
         if value_alone:
             return value_alone
     return ()
-
-
-def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
-    """Which ranks have a right value on all cases, where others have not; empty where that says nothing.
-
-    Parameters
-    ----------
-    observations : sequence of Observation
-    contract : Contract
-
-    Returns
-    -------
-    str
-        Such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
-    """
-    cases = _cases(_answered(observations, contract), contract)
-    right = [not any(each) for each in wrong_values(cases)]
-    if not any(right) or all(right):
-        return ""
-    good, bad = ([k for k, fine in enumerate(right) if fine == wanted] for wanted in (True, False))
-    return f"the value of {_named(good)} is right on all {len(cases)} cases, that of {_named(bad)} is not"
-
-
-def _cases(seen: Sequence[Observation], contract: Contract, deviations: Mapping[str, Any] = NOTHING) -> list[RankCase]:
-    """Those that can be predicted; none where they are too few."""
-    cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
-    # Where the dense form has no number, nothing can be predicted.
-    cases = [case for case in cases if np.all(np.isfinite(case.rows(JOINED, 0).values))]
-    return cases if len(cases) >= _CASES else []
-
-
-def _cases_of(other: Observed | None) -> list[RankCase]:
-    return _cases(_answered(*other), other[1]) if other is not None else []
-
-
-def _named(ranks: Sequence[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {listed(map(str, ranks))}"
-
-
-def _answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:
-    """Those in which every rank gave numbers."""
-    return [
-        o
-        for o in usable(observations)
-        if len(o.outcome.ranks) == contract.world_size > 1
-        and o.probe.reduction != "none"
-        and contract.fits(o.probe)
-        and all(np.all(np.isfinite(x)) for a in o.outcome.ranks for x in (a.value, *a.grads.values()))
-    ]
 
 
 def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
@@ -168,7 +115,7 @@ def _explanations(
     like: ValueFit | None = None,
 ) -> Iterator[RankExplanation]:
     """What predicts the values of every rank on all cases, as another did; where its gradients too, with these."""
-    cases = _cases(seen, contract, {o.id: o.value for o in conventions})
+    cases = predicted(seen, contract, {o.id: o.value for o in conventions})
     if not cases:
         return
     small = [case for case in cases if not case.probe.is_large and case.probe.grads]
@@ -198,7 +145,7 @@ def _confirmed(
     explanation: RankExplanation, other: Observed | None
 ) -> tuple[RankExplanation, RankExplanation | None] | None:
     """With the explanation of the other run, which must be the same; None where it is not."""
-    seen = _answered(*other) if other is not None else []
+    seen = answered(*other) if other is not None else []
     # A target that cannot run on as many ranks is explained by this run alone.
     if other is None or not seen:
         return explanation, None
@@ -218,6 +165,6 @@ def _diagnosis(confirmed: tuple[RankExplanation, RankExplanation | None]) -> Dia
 
 def _predicts(explanation: RankExplanation, observations: Sequence[Observation]) -> bool:
     """Whether other cases of as many ranks are as it says."""
-    seen = _answered(observations, explanation.contract)
+    seen = answered(observations, explanation.contract)
     again = _explanations(seen, explanation.contract, explanation.conventions, explanation.value) if seen else ()
     return any(each.agrees(explanation) for each in again)

@@ -7,8 +7,9 @@ import numpy as np
 
 from nceref.output.words import counted
 from nceref.verification.diagnosis.gaps import diagnosis, gaps
+from nceref.verification.ranks.by_rank import best_share, wrong_values
 from nceref.verification.ranks.contract import Contract
-from nceref.verification.ranks.fits import UNSEEN, ValueFit, fits_value, fitted_powers, parts_from, shares
+from nceref.verification.ranks.fits import UNSEEN, ValueFit, fitted_powers, parts_from, shares
 from nceref.verification.ranks.parts import JOINED, RankCase
 from nceref.verification.records import Diagnosis
 from nceref.verification.simple_numbers import recognized
@@ -74,28 +75,6 @@ def one_rank_apart(cases: Sequence[RankCase], other: Callable[[], Sequence[RankC
     return (diagnosis(ID, _sentence(*sorted((first, second), key=lambda seen: seen.contract.world_size))),)
 
 
-def wrong_values(cases: Sequence[RankCase]) -> list[list[bool]]:
-    """For each rank on which cases its value is wrong, as a value of all rows or of its own: the one that fits better.
-
-    Parameters
-    ----------
-    cases : sequence of RankCase
-
-    Returns
-    -------
-    list of list of bool
-        By rank; empty without cases.
-    """
-    if not cases:
-        return []
-    return min((_wrong(cases, share) for share in ("all", "own")), key=lambda wrong: sum(map(sum, wrong)))
-
-
-def _wrong(cases: Sequence[RankCase], share: str) -> list[list[bool]]:
-    ranks = range(cases[0].contract.world_size)
-    return [[not fits_value(case, rank, JOINED, share, 0) for case in cases] for rank in ranks]
-
-
 def _seen(cases: Sequence[RankCase]) -> OneRank | None:
     """The one rank that is wrong; None where there is no such."""
     if not cases:
@@ -128,8 +107,7 @@ def _by_gradient(cases: Sequence[RankCase]) -> int | None:
     if not cases:
         return None
     count = cases[0].contract.world_size
-    share = "own" if any(map(any, _wrong(cases, "all"))) else "all"
-    fit = ValueFit((JOINED,) * count, share, 0)
+    fit = ValueFit((JOINED,) * count, best_share(cases), 0)
     names = sorted(cases[0].split & cases[0].probe.grads.keys())
     suspects = [each for name in names for rank in range(count) for each in _suspects(cases, fit, name, rank)]
     common = set.intersection(*suspects) if suspects else set()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nceref.errors import InputError, SignatureError, TargetError, UnavailableError
@@ -24,6 +25,8 @@ from nceref.verification.targets.frameworks import ROWS
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
 ALONE = Contract(1)
+LIMITS: Mapping[str, Any] = MappingProxyType({"device": "cpu", "timeout": 30.0, "loading_timeout": 120.0})
+"""Of `ChildRunner`, as `targets.runner.in_child` has them."""
 _GRACE = 3.0
 """Seconds for the other ranks to end by themselves, once one has failed."""
 _WITHOUT_GROUP = "process group has not been initialized"
@@ -41,14 +44,11 @@ class RanksRunner:
 
     target: ResolvedTarget
 
-    def __init__(
-        self, request: LoadRequest | None, most: int, device: str, timeout: float, loading_timeout: float
-    ) -> None:
+    def __init__(self, request: LoadRequest | None, most: int, limits: Mapping[str, Any] = LIMITS) -> None:
         if not processes_available():
             msg = "`ranks` are processes, and this system starts none; leave it out, or verify on another system"
             raise UnavailableError(msg)
-        self._request, self._most = request, most
-        self._limits = device, timeout, loading_timeout
+        self._request, self._most, self._limits = request, most, {**LIMITS, **limits}
         self.contract = ALONE
         self.forms: dict[str, str] = {}
         self._children: list[ChildRunner] = []
@@ -117,7 +117,7 @@ class RanksRunner:
         self._in_a_row.clear()
         self.forms.clear()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End all processes, and remove the files through which they met."""
         for child in self._children:
             child.cut_short = True
@@ -134,7 +134,7 @@ class RanksRunner:
         assert self._request is not None
         group = {"rank": rank, "world_size": self.contract.world_size, **(meeting or {})}
         while len(self._children) <= rank:
-            child = ChildRunner(None, *self._limits, environment=_environment(max(self._most, 3)))
+            child = ChildRunner(None, **self._limits, environment=_environment(max(self._most, 3)))
             child.forms = self.forms
             self._children.append(child)
         self._children[rank].assign(replace(self._request, group=group))
@@ -188,6 +188,8 @@ class RanksRunner:
 
     def _failure(self, outcomes: Sequence[Outcome]) -> Outcome:
         """What the ranks have failed with; where they did not fail alike, they begin anew."""
+        # Rows are no answer of a rank.
+        outcomes = [replace(o, sentence=o.sentence.replace(f"; {ROWS}", "")) for o in outcomes]
         alike = len({(outcome.trouble, outcome.sentence) for outcome in outcomes}) == 1
         if alike and outcomes[0].trouble in _ANSWERED:
             if not self._on_devices:
@@ -226,9 +228,7 @@ def _worst(outcomes: Sequence[Outcome]) -> tuple[str, str]:
         return first.trouble, first.sentence
     alike = [rank for rank, o in enumerate(outcomes) if (o.trouble, o.sentence) == (first.trouble, first.sentence)]
     rest = [f"rank {rank} {_doing(o)}" for rank, o in enumerate(outcomes) if rank not in alike]
-    # Rows are no answer of a rank.
-    answer = first.sentence.replace(f"; {ROWS}", "")
-    sentence = "; ".join([f"{answer} on {listed_ranks(alike, len(outcomes))}", *rest])
+    sentence = "; ".join([f"{first.sentence} on {listed_ranks(alike, len(outcomes))}", *rest])
     return "hangs" if first.trouble == "waits" else first.trouble, sentence
 
 
@@ -243,12 +243,12 @@ def _environment(count: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def kept_ranks(most: int, timeout: float = 30.0, loading_timeout: float = 120.0) -> Iterator[RanksRunner]:
+def kept_ranks(most: int) -> Iterator[RanksRunner]:
     """Processes for one target on ranks after another: what the targets import is imported once.
 
     Parameters
     ----------
-    most, timeout, loading_timeout
+    most : int
         As for `on_ranks`.
 
     Yields
@@ -256,44 +256,28 @@ def kept_ranks(most: int, timeout: float = 30.0, loading_timeout: float = 120.0)
     RanksRunner
         For `on_same_ranks`.
     """
-    run = RanksRunner(None, most, "cpu", timeout, loading_timeout)
-    try:
+    with contextlib.closing(RanksRunner(None, most)) as run:
         yield run
-    finally:
-        run.stop()
 
 
 @contextlib.contextmanager
 def on_same_ranks(run: RanksRunner, text: str, loss: Loss, **options: Any) -> Iterator[RanksRunner]:
     """Run another target in processes that are there; parameters and result as those of `on_ranks`."""
-    run.assign(LoadRequest(text, loss, {name: x for name, x in options.items() if name != "device"}))
+    run.assign(LoadRequest(text, loss, {name: x for name, x in options.items() if name not in LIMITS}))
     run.start()
     yield run
 
 
 @contextlib.contextmanager
-def on_ranks(
-    text: str,
-    loss: Loss,
-    most: int,
-    *,
-    device: str = "cpu",
-    timeout: float = 30.0,
-    loading_timeout: float = 120.0,
-    **options: Any,
-) -> Iterator[RanksRunner]:
+def on_ranks(text: str, loss: Loss, most: int, **options: Any) -> Iterator[RanksRunner]:
     """Run a target on ranks.
 
     Parameters
     ----------
     text, loss, **options
-        As for `load.resolve_target`.
+        As for `targets.runner.in_child`.
     most : int
         The largest number of ranks that it will have.
-    device : str
-        As the framework names it.
-    timeout, loading_timeout : float
-        Seconds for one case, and for importing the target.
 
     Yields
     ------
@@ -306,9 +290,7 @@ def on_ranks(
     UnavailableError
         If there are no process groups here.
     """
-    run = RanksRunner(LoadRequest(text, loss, options), most, device, timeout, loading_timeout)
-    try:
+    limits = {name: options.pop(name) for name in LIMITS if name in options}
+    with contextlib.closing(RanksRunner(LoadRequest(text, loss, options), most, limits)) as run:
         run.start()
         yield run
-    finally:
-        run.stop()

@@ -1,7 +1,9 @@
 """Targets of PyTorch on ranks, a process each: right ones, and what fails on a single rank."""
 
 import importlib
+import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -84,6 +86,12 @@ def test_a_rank_without_a_number_is_named(name, named):
     assert report.exit_code == 1
     assert named in report.reason
     assert "on rank 1 of 2" in report.reason
+    ranks = json.loads(report.to_json())["ranks"]
+    assert [(each["world_size"], each["rank"], each["right"]) for each in ranks] == [(2, 0, True), (2, 1, False)]
+    assert {*ranks[1]["not_finite"], *ranks[1]["trouble"]} == {"designed-0.3", "designed-0.07"}
+    _, *suites = ET.fromstring(report.to_junit())
+    assert [suite.get("failures") for suite in suites] == ["0", "1"]
+    assert {p.get("name"): p.get("value") for p in suites[1].find("properties")} >= {"world_size": "2", "rank": "1"}
 
 
 @pytest.mark.parametrize(
