@@ -52,8 +52,8 @@ def _points(page):
 
 
 def _settled(page):
-    """The address, after the page had time to write it."""
-    page.wait_for_timeout(300)
+    """The link: copying it writes it into the address at once."""
+    page.evaluate("document.querySelector('#copy').click()")
     return urlsplit(page.url).fragment
 
 
@@ -154,7 +154,8 @@ def test_a_point_is_dragged_by_mouse_and_touch(explorer):
     for kind, angle in (("touchStart", 140), *(("touchMove", a) for a in (150, 160, 180, 170)), ("touchEnd", None)):
         x_y = [] if angle is None else [dict(zip("xy", _place(page, angle), strict=True))]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": x_y})
-        page.wait_for_timeout(50)
+        # Moves wait for a frame.
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")
     angles = dict(_points(page))
     # The browser did not take the finger for a scroll of the page.
     assert page.evaluate("window.cancelled") == 0
@@ -194,7 +195,7 @@ def test_everything_works_from_the_keyboard(explorer):
     assert "at=99" in _settled(page)
     page.locator("[data-preset=hard]").click()
     page.locator("#published button").nth(3).click()
-    assert "Loss 25.000" in (_settled(page) and page.locator("#live").inner_text())
+    page.wait_for_function("document.querySelector('#live').textContent.includes('Loss 25.000')")
 
 
 def test_sliders_and_the_curve_set_the_temperature(explorer):
@@ -229,7 +230,7 @@ def test_descent_runs_stops_and_is_taken_back(explorer):
     assert page.locator("#steps").inner_text() == ""
     # A gradient that is dead moves nothing, and the page says so.
     page.goto(page.url.split("#")[0] + "#preset=easy&t=0.001")
-    page.wait_for_timeout(100)
+    page.wait_for_function("document.querySelector('#preset-title').textContent === 'Positive nearest'")
     page.locator("#play").click()
     page.wait_for_function("document.querySelector('#status').textContent.includes('No force')")
 
@@ -238,7 +239,6 @@ def test_reduced_motion_has_no_animation(explorer):
     page = explorer("preset=paco", reduced_motion="reduce")
     for _ in range(4):
         page.locator("#play").click()
-    page.wait_for_timeout(100)
     assert page.locator("#steps").inner_text() == "800 steps"
     expected = paco_optimum.center_probability(0.05, 8), paco_optimum.pair_probability(0.05, 8)
     for row, probability in enumerate(expected, 1):
@@ -252,6 +252,8 @@ def test_reduced_motion_has_no_animation(explorer):
 def test_a_link_keeps_everything(explorer, open_page):
     page = explorer("preset=hard&t=0.07&view=scaled&at=2")
     page.locator(".point").nth(2).press("ArrowLeft")
+    # The address follows by itself, soon after.
+    page.wait_for_function("location.hash.includes('points=')")
     page.locator("#play").click()
     page.wait_for_timeout(100)
     page.locator("#play").click()
