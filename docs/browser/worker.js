@@ -30,6 +30,7 @@ onmessage = async ({ data }) => {
       send("answer", { answer: JSON.parse(answer) });
     }
   } catch (error) {
-    send("failed", { text: String(error.message ?? error) });
+    // Of a traceback, what was raised.
+    send("failed", { text: String(error.message ?? error).trim().split("\n").at(-1) });
   }
 };
