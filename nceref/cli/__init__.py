@@ -108,6 +108,7 @@ COMMANDS = {
     "mutants": "List known bugs, show one, or score the verifier on them.",
     "losses": "List the losses, or show all about one.",
     "tables": "Recompute the published tables and compare.",
+    "certify": "Measure the losses against proven enclosures.",
     "check": "Check the losses against formulas and theorems.",
     "expect": "Say what a loss should read, and what a reading means.",
     "claims": "List the claims of the sources, or show all about one.",

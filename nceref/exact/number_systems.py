@@ -62,7 +62,7 @@ class Complex(Floats):
 
 
 class Mpmath:
-    """Multiprecision complex numbers with `digits` decimal digits, in a context of their own."""
+    """Multiprecision numbers with `digits` decimal digits, in a context of their own."""
 
     def __init__(self, digits: int) -> None:
         from mpmath.ctx_mp import MPContext
@@ -71,32 +71,19 @@ class Mpmath:
         self.context = MPContext()
         self.context.dps = digits
         c = self.context
-        self.exp, self.log, self.sqrt, self.sin, self.cos = c.exp, c.log, c.sqrt, c.sin, c.cos
-
-    def acos(self, x: Number) -> Number:
-        """To first order in the imaginary part, all that a complex step reads: mpc.acos keeps no digit of it."""
-        c, angle = self.context, self.context.acos(x.real)
-        return c.mpc(angle, -x.imag / c.sqrt(1 - x.real * x.real)) if isinstance(x, c.mpc) else angle
+        self.exp, self.log, self.sqrt, self.sin, self.cos, self.acos = c.exp, c.log, c.sqrt, c.sin, c.cos, c.acos
 
     def number(self, x: float) -> Number:
         return self.context.mpf(x)
 
     def real(self, x: Number) -> float:
-        return float(x.real)
+        return float(x)
 
     def detach(self, x: Number) -> Number:
-        return self.context.mpf(x.real)
+        return x
 
     def above(self, x: Number, y: Number) -> bool:
-        return bool(x.real > y.real)
-
-    def step(self, x: Number, h: Number) -> Number:
-        """X + i h."""
-        return self.context.mpc(x, h)
-
-    def parts(self, x: Number) -> tuple[Number, Number]:
-        """Real and imaginary part."""
-        return x.real, x.imag
+        return bool(x > y)
 
 
 class ExponentRange(Mpmath):
@@ -108,7 +95,7 @@ class ExponentRange(Mpmath):
     def __init__(self) -> None:
         super().__init__(15)
         self.largest = self.context.mpf(0)
-        self.exp, self.log = self._exp, self._log
+        self.exp, self.log, self.acos = self._exp, self._log, self._acos
 
     def number(self, x: float) -> Number:
         """The number, whose logarithm is remembered."""
@@ -125,13 +112,13 @@ class ExponentRange(Mpmath):
         """Log x; -700 where rounding left nothing."""
         return self.context.log(x) if x > 0 else self.context.mpf(-700)
 
-    def acos(self, x: Number) -> Number:
+    def _acos(self, x: Number) -> Number:
         """Acos x, with x held in [-1, 1]."""
         return self.context.acos(max(-1, min(1, x)))
 
 
 class Balls:
-    """Complex balls of python-flint with `digits` decimal digits: every result encloses the true value."""
+    """Balls of python-flint with `digits` decimal digits: every result encloses the true value."""
 
     def __init__(self, digits: int) -> None:
         try:
@@ -139,48 +126,21 @@ class Balls:
         except ImportError:
             msg = "ball arithmetic needs the package python-flint: pip install 'nceref[certify]'"
             raise UnavailableError(msg) from None
-        self.flint = flint
-        self.bits = math.ceil(digits * math.log2(10)) + 10
         # The precision belongs to the library, not to a ball: it holds until the next system is made.
-        flint.ctx.prec = self.bits
-        self.number: Callable[[float], Number] = flint.arb
+        flint.ctx.prec = math.ceil(digits * math.log2(10)) + 10
+        ball = flint.arb
+        self.number: Callable[[float], Number] = ball
+        self.exp, self.log, self.sqrt = ball.exp, ball.log, ball.sqrt
+        self.sin, self.cos, self.acos = ball.sin, ball.cos, ball.acos
 
-    def exp(self, x: Number) -> Number:
-        return x.exp()
-
-    def log(self, x: Number) -> Number:
-        return x.log()
-
-    def sqrt(self, x: Number) -> Number:
-        return x.sqrt()
-
-    def sin(self, x: Number) -> Number:
-        return x.sin()
-
-    def cos(self, x: Number) -> Number:
-        return x.cos()
-
-    def acos(self, x: Number) -> Number:
-        """To first order in the imaginary part, as in `Mpmath`."""
-        a, b = self.parts(x)
-        return self.flint.acb(a.acos(), -b / (1 - a * a).sqrt()) if isinstance(x, self.flint.acb) else a.acos()
-
-    def real(self, x: Number) -> float:
-        return float(self.parts(x)[0].mid())
+    def real(self, x: Number) -> Any:
+        return float(x.mid())
 
     def detach(self, x: Number) -> Number:
-        return self.parts(x)[0]
+        return x
 
     def above(self, x: Number, y: Number) -> bool:
-        return bool(self.parts(x)[0].mid() > self.parts(y)[0].mid())
-
-    def step(self, x: Number, h: Number) -> Number:
-        """X + i h."""
-        return self.flint.acb(x, h)
-
-    def parts(self, x: Number) -> tuple[Number, Number]:
-        """Real and imaginary part."""
-        return (x.real, x.imag) if isinstance(x, self.flint.acb) else (x, self.flint.arb(0))
+        return bool(x.mid() > y.mid())
 
 
 class Symbols:

@@ -1,10 +1,11 @@
 """Runs the formula of a loss, which is the judge of its program, in a number system.
 
 A formula sees numbers only through `m` (see `number_systems`). The same text therefore gives floats, gradients without
-differences (complex step), 50 digits, proven enclosures and symbolic expressions.
+differences (reverse mode, complex step), 50 digits, proven enclosures and symbolic expressions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from nceref.engine.arguments import bind, converted, declared, integer, one_of, refuse_other_libraries
@@ -13,6 +14,7 @@ from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
 from nceref.exact.digits import MOST_DIGITS, digits_of_exponents
 from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
+from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
 from nceref.losses import differentiable, get_loss
 from nceref.spec import Array, Labels, Loss, Scalar
 
@@ -38,7 +40,7 @@ def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for p in loss.parameters:
         value = inputs[p.name]
         if value is not None and isinstance(p, Array):
-            value = _map(m.number, value.tolist())
+            value = mapped(m.number, value.tolist())
         elif value is not None and isinstance(p, Labels):
             value = value.tolist()
         elif value is not None and isinstance(p, Scalar):
@@ -47,8 +49,9 @@ def arguments(loss: Loss, m: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _map(f: Callable[[Any], Any], nested: Any) -> Any:
-    return [_map(f, x) for x in nested] if isinstance(nested, list) else f(nested)
+def mapped(f: Callable[[Any], Any], nested: Any) -> Any:
+    """`f` of every number in nested lists."""
+    return [mapped(f, x) for x in nested] if isinstance(nested, list) else f(nested)
 
 
 def reduce_rows(loss: Loss, result: Any, given: Mapping[str, Any], reduction: str) -> Any:
@@ -102,6 +105,40 @@ def value(loss: Loss, inputs: Mapping[str, Any], m: Any, reduction: str = "mean"
     return reduce_rows(loss, loss.formula(m, **given), given, reduction)
 
 
+def with_gradients(loss: Loss, inputs: Mapping[str, Any], base: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """The formula and all its derivatives in one number system, by reverse mode.
+
+    Parameters
+    ----------
+    loss : Loss
+        Whose formula.
+    inputs : mapping
+        What `bind` returned.
+    base : number system
+        Of real numbers.
+
+    Returns
+    -------
+    value : number
+        Under the reduction "mean".
+    rows : list of numbers or None
+        None for a loss without rows.
+    slopes : dict
+        Derivatives of the value by every differentiable input, in nested lists.
+    """
+    given = arguments(loss, base, inputs)
+    variables = {
+        name: mapped(partial(Variable, base), given[name]) for name in differentiable(loss) if given[name] is not None
+    }
+    result = loss.formula(ReverseMode(base), **given | variables)
+    output = reduce_rows(loss, result, given, "mean")
+    backward(output)
+    zero = base.number(0.0)
+    slopes = {name: mapped(lambda x: zero + x.slope, x) for name, x in variables.items()}
+    rows = mapped(value_of, reduce_rows(loss, result, given, "none")) if loss.has_rows else None
+    return value_of(output), rows, slopes
+
+
 def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[str, Any]:
     """Value and every gradient of the formula in one number system: d f / d x = Im f(x + i h) / h.
 
@@ -124,28 +161,26 @@ def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[
         "value", and one entry for every differentiable input, in nested lists.
     """
     given = arguments(loss, m, inputs)
-    part = m.parts if hasattr(m, "parts") else (lambda x: (x.real, x.imag))
-    step = m.step if hasattr(m, "step") else (lambda x, by: x + 1j * by)
 
     def at(changed: Mapping[str, Any]) -> Any:
         # The reduction reads constants and lengths only, so that it may have the arguments without the step.
         return reduce_rows(loss, loss.formula(m, **changed), given, "mean")
 
-    out = {"value": part(at(given))[0]}
+    out = {"value": at(given).real}
     for name in differentiable(loss):
         if given[name] is None:
             continue
-        out[name] = _perturbed(given[name], lambda x: part(x)[1] / h, lambda x: step(x, h), at, given, name)
+        out[name] = perturbed(given[name], lambda x: x.imag / h, lambda x: x + 1j * h, at, given, name)
     return out
 
 
-def _perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any], name: str) -> Any:
+def perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any], name: str) -> Any:
     """One derivative for every number in the nested list `given[name]`."""
     if not isinstance(node, list):
         return read(at({**given, name: move(node)}))
-    out = _map(lambda x: x, node)
+    out = mapped(lambda x: x, node)
     for index in _indices(node):
-        moved = _map(lambda x: x, node)
+        moved = mapped(lambda x: x, node)
         _set(moved, index, move(_get(node, index)))
         _set(out, index, read(at({**given, name: moved})))
     return out
@@ -205,7 +240,7 @@ def reference(
         For arguments that the loss refuses, for gradients on a declared kink, and where exponents are so large that
         more than 20,000 digits would be needed.
     """
-    loss = _declared(declaration)
+    loss = declared_loss(declaration)
     system, gradients = one_of("system", system, SYSTEMS), one_of("gradients", gradients, (True, False))
     digits = integer("`digits`", digits, 1, MOST_DIGITS)
     inputs = bind(loss, arrays, named)
@@ -222,7 +257,7 @@ def largest_exponent(loss: Loss, inputs: Mapping[str, Any]) -> Any:
     return probe.largest
 
 
-def _declared(loss: Any) -> Loss:
+def declared_loss(loss: Any) -> Loss:
     """The declaration of a loss that was given as such, as a callable or by name."""
     return declared(get_loss(loss) if isinstance(loss, str) else loss)
 
@@ -242,8 +277,8 @@ def _at_precision(
     m: Any = SYSTEMS[system](precision)
     if not gradients:
         return {"value": value(loss, inputs, m)}
-    # The step is 10^(-1.2 precision): its square, the relative error, lies far below the last digit.
-    return complex_step(loss, inputs, m, m.number(2.0) ** (-4 * precision))
+    value_there, _, slopes = with_gradients(loss, inputs, m)
+    return {"value": value_there, **slopes}
 
 
 def as_floats(node: Any) -> Any:
@@ -279,7 +314,7 @@ def _settled(results: list[dict[str, Any]], precision: int, digits: int) -> dict
     """
     out: dict[str, Any] = {}
     for name, node in results[-1].items():
-        out[name] = _map(lambda x: x, node)
+        out[name] = mapped(lambda x: x, node)
         for index in _indices(node):
             history = [_middle(_get(result[name], index)) for result in results]
             before, last = history[-2:]
@@ -331,7 +366,7 @@ class Symbolic:
     """
 
     def __init__(self, declaration: Any, *arrays: Any, by: tuple[str, ...], **named: Any) -> None:
-        loss = _declared(declaration)
+        loss = declared_loss(declaration)
         self.name, self.numbers = loss.name, Symbols()
         self.point, self.symbols = self.numbers.point, {}
         given = arguments(loss, self.numbers, bind(loss, arrays, named))
@@ -354,7 +389,7 @@ class Symbolic:
 
     def gradient(self, name: str) -> Any:
         """Derivatives by one input, in its shape; detached parts are constants."""
-        return _map(lambda x: self._value.diff(x).xreplace(self.numbers.constants), self.symbols[name])
+        return mapped(lambda x: self._value.diff(x).xreplace(self.numbers.constants), self.symbols[name])
 
     def at_point(self, expression: Any) -> Any:
         """A float for an expression, or nested lists of expressions, at the given arguments.
@@ -372,4 +407,4 @@ class Symbolic:
                 return {"leaves": [mpmath.mpf(x) for x in compiled(*map(mpmath.mpf, self.point.values()))]}
 
         values = iter(_converged(self.name, at, 60, 30)["leaves"])
-        return _map(lambda _: float(next(values)), expression)
+        return mapped(lambda _: float(next(values)), expression)

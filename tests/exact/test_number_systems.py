@@ -1,10 +1,13 @@
 """Number systems: what each adds to floats."""
 
+import math
+
 import numpy as np
 import pytest
 
 from nceref import UnavailableError, exact, losses
 from nceref.exact.number_systems import Complex, ExponentRange, Floats, Mpmath
+from nceref.exact.reverse_mode import ReverseMode, Variable, backward
 
 
 def test_the_range_of_exponents_is_remembered_and_never_left():
@@ -16,19 +19,45 @@ def test_the_range_of_exponents_is_remembered_and_never_left():
     assert m.acos(1 + 1e-16) == m.acos(1.5) == 0.0
 
 
-@pytest.mark.parametrize("x", [-0.9, 0.0, 0.5])
-def test_acos_of_many_digits_carries_the_derivative(x):
-    m, h = Mpmath(50), 1e-30
-    real, imaginary = m.parts(m.acos(m.step(m.number(x), m.number(h))))
-    assert abs(float(real) - np.arccos(x)) <= np.finfo(float).eps * 2
-    assert abs(float(imaginary) / h + 1 / np.sqrt(1 - x * x)) <= 4 * np.finfo(float).eps
+FUNCTIONS = {
+    "exp": lambda x: math.exp(x),
+    "log": lambda x: 1 / x,
+    "sqrt": lambda x: 0.5 / math.sqrt(x),
+    "sin": lambda x: math.cos(x),
+    "cos": lambda x: -math.sin(x),
+    "acos": lambda x: -1 / math.sqrt(1 - x * x),
+}
+"""Functions of a number system with their derivatives."""
 
 
-@pytest.mark.parametrize("m", [Floats(), Complex(), Mpmath(30)])
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("x", [0.125, 0.5, 0.9])
+def test_derivatives_by_reverse_mode(name, x):
+    m = ReverseMode(Mpmath(50))
+    variable = Variable(m.base, m.number(x))
+    backward(getattr(m, name)(variable) * 3 / 5)
+    assert math.isclose(variable.slope, 0.6 * FUNCTIONS[name](x), rel_tol=1e-15)
+
+
+def test_operators_by_reverse_mode():
+    """At x = 3, y = 2: of a term each operator has a part in."""
+    base = Mpmath(30)
+    x, y = Variable(base, base.number(3.0)), Variable(base, base.number(2.0))
+    backward((2 * x - y) * (1 - x) / (y + 1) + 6 / x + x**y - (-y) ** 3)
+    # d/dx: (2 (1 - x) - (2x - y)) / (y + 1) - 6 / x^2 + y x^(y-1); d/dy: ...
+    assert math.isclose(x.slope, (2 * -2 - 4) / 3 - 6 / 9 + 6)
+    assert math.isclose(y.slope, 2 / 3 - (4 * -2) / 9 + 9 * math.log(3) + 12)
+
+
+@pytest.mark.parametrize("m", [Floats(), Complex(), ReverseMode(Mpmath(30))])
 def test_a_detached_number_has_its_value_and_no_derivative(m):
-    x = m.number(0.25) + (1e-20j if not isinstance(m, Floats) or isinstance(m, Complex) else 0)
-    assert m.real(x) == m.real(m.detach(x)) == 0.25
-    assert m.detach(x).imag == 0
+    x = {"Complex": 0.25 + 1e-20j, "ReverseMode": Variable(Mpmath(30), Mpmath(30).number(0.25))}.get(
+        type(m).__name__, 0.25
+    )
+    detached = m.detach(x)
+    assert m.real(x) == m.real(detached) == 0.25
+    assert not isinstance(detached, Variable)
+    assert detached.imag == 0
     assert m.above(m.number(2.0), m.number(1.0))
     assert not m.above(m.number(1.0), m.number(1.0))
 

@@ -1,0 +1,33 @@
+"""The page of `nceref certify`: a line for each loss, and what was proved."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from nceref.checks.certify import DIGITS, Certified
+from nceref.output.pages import Page
+from nceref.output.words import counted
+
+
+def page_of(results: Sequence[Certified]) -> Page:
+    """The worst error of each loss in units of its bound, by format."""
+    page = Page()
+    groups = [list(group) for _, group in groupby(results, key=lambda one: one.loss)]
+    header = ("loss", "cases", "numbers", *(f"{one.dtype}: error / bound" for one in groups[0]))
+    lines = [
+        (group[0].loss, str(group[0].cases), str(group[0].numbers), *(f"{one.of_bound:.2g}" for one in group))
+        for group in groups
+    ]
+    page.table(lines, header=[header], right=[False, *[True] * (len(header) - 1)])
+    total = sum(group[0].numbers for group in groups)
+    unsettled = sum(group[0].unsettled for group in groups)
+    page.print(f"\n{total - unsettled} of {total} numbers are proven to round to one float64.")
+    for group in groups:
+        if group[0].undecided:
+            count = counted(group[0].undecided, "case")
+            page.print(f"{group[0].loss}: {count} more without a proof; the formula compares equal numbers there.")
+    if groups[0][0].apart is not None:
+        apart = sum(group[0].apart or 0 for group in groups)
+        page.print(f"Two engines (balls, and decimals of {DIGITS} digits) contradict each other on {apart} of them.")
+    worst = max(results, key=lambda one: one.of_bound)
+    page.print(f"Nearest to its bound: {worst.loss} in {worst.dtype}, {worst.worst}, {worst.of_bound:.2g}.")
+    return page

@@ -1,0 +1,154 @@
+"""Derivatives of a formula by reverse mode over the numbers of any system: one run gives every one of them.
+
+Nothing is approximated: where the numbers are proven enclosures, so are the derivatives.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+Number = Any
+
+
+class Variable:
+    """A number with what it was made of.
+
+    Parameters
+    ----------
+    base : number system
+        Of the value and of the derivatives.
+    value : number
+    parents : iterable of (Variable, number)
+        With the derivative by each; empty for an input.
+
+    Attributes
+    ----------
+    slope : number
+        The derivative of an output by it, once `backward` has run.
+    """
+
+    __slots__ = ("base", "parents", "slope", "value")
+
+    def __init__(self, base: Any, value: Number, parents: Iterable[tuple["Variable", Number]] = ()) -> None:
+        self.base, self.value, self.parents = base, value, tuple(parents)
+        self.slope: Number = 0
+
+    def made(self, value: Number, slope: Number, other: Any = None, its_slope: Number = None) -> "Variable":
+        """A result of this variable and of another one, or of a number, with the derivatives by both."""
+        parents = [(self, slope), *([(other, its_slope)] if isinstance(other, Variable) else [])]
+        return Variable(self.base, value, parents)
+
+    def __neg__(self) -> "Variable":
+        return self.made(-self.value, -1)
+
+    def __add__(self, other: Any) -> "Variable":
+        return self.made(self.value + value_of(other), 1, other, 1)
+
+    def __sub__(self, other: Any) -> "Variable":
+        return self.made(self.value - value_of(other), 1, other, -1)
+
+    def __rsub__(self, other: Any) -> "Variable":
+        return self.made(other - self.value, -1)
+
+    def __mul__(self, other: Any) -> "Variable":
+        factor = value_of(other)
+        return self.made(self.value * factor, factor, other, self.value)
+
+    def __truediv__(self, other: Any) -> "Variable":
+        # A divisor may be an integer, and 1 / 5 a float: not so if the 1 is a number of the system.
+        inverse = self.base.number(1.0) / value_of(other)
+        quotient = self.value / value_of(other)
+        return self.made(quotient, inverse, other, -quotient * inverse)
+
+    def __rtruediv__(self, other: Any) -> "Variable":
+        quotient = other / self.value
+        return self.made(quotient, -quotient / self.value)
+
+    def __pow__(self, exponent: Any) -> "Variable":
+        power = value_of(exponent)
+        value, slope = self.value**power, power * self.value ** (power - 1)
+        return self.made(value, slope, exponent, value * self.base.log(self.value) if power is not exponent else None)
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < value_of(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > value_of(other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def value_of(x: Any) -> Number:
+    """The value of a variable; a number as it is."""
+    return x.value if isinstance(x, Variable) else x
+
+
+class ReverseMode:
+    """The number system of a formula of variables and of numbers of another system.
+
+    Parameters
+    ----------
+    base : number system
+        Of real numbers.
+    """
+
+    def __init__(self, base: Any) -> None:
+        self.base, self.number = base, base.number
+
+    def detach(self, x: Any) -> Number:
+        return value_of(x)
+
+    def real(self, x: Any) -> Any:
+        return self.base.real(value_of(x))
+
+    def above(self, x: Any, y: Any) -> bool:
+        return bool(self.base.above(value_of(x), value_of(y)))
+
+    def exp(self, x: Any) -> Any:
+        value = self.base.exp(value_of(x))
+        return x.made(value, value) if isinstance(x, Variable) else value
+
+    def log(self, x: Any) -> Any:
+        value = self.base.log(value_of(x))
+        return x.made(value, 1 / x.value) if isinstance(x, Variable) else value
+
+    def sqrt(self, x: Any) -> Any:
+        value = self.base.sqrt(value_of(x))
+        return x.made(value, 1 / (2 * value)) if isinstance(x, Variable) else value
+
+    def sin(self, x: Any) -> Any:
+        value = self.base.sin(value_of(x))
+        return x.made(value, self.base.cos(x.value)) if isinstance(x, Variable) else value
+
+    def cos(self, x: Any) -> Any:
+        value = self.base.cos(value_of(x))
+        return x.made(value, -self.base.sin(x.value)) if isinstance(x, Variable) else value
+
+    def acos(self, x: Any) -> Any:
+        value = self.base.acos(value_of(x))
+        return x.made(value, -1 / self.base.sqrt(1 - x.value * x.value)) if isinstance(x, Variable) else value
+
+
+def backward(output: Any) -> None:
+    """Set the slope of everything that the output was made of: the derivative of the output by it."""
+    if not isinstance(output, Variable):
+        return
+    output.slope = 1
+    for variable in reversed(_ordered(output)):
+        for parent, slope in variable.parents:
+            parent.slope = parent.slope + variable.slope * slope
+
+
+def _ordered(output: Variable) -> list[Variable]:
+    """All that a variable was made of, parents first; without recursion, which long sums would exhaust."""
+    ordered: list[Variable] = []
+    entered: set[int] = set()
+    stack: list[tuple[Variable, bool]] = [(output, False)]
+    while stack:
+        variable, complete = stack.pop()
+        if complete:
+            ordered.append(variable)
+        elif id(variable) not in entered:
+            entered.add(id(variable))
+            stack.append((variable, True))
+            stack.extend((parent, False) for parent, _ in variable.parents)
+    return ordered
