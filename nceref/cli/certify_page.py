@@ -27,7 +27,7 @@ def page_of(results: Sequence[Certified]) -> Page:
             page.print(f"{group[0].loss}: {count} more without a proof; the formula compares equal numbers there.")
     if groups[0][0].apart is not None:
         apart = sum(group[0].apart or 0 for group in groups)
-        page.print(f"Two engines (balls, and decimals of {DIGITS} digits) contradict each other on {apart} of them.")
+        page.print(f"Balls and decimals of {DIGITS} digits differ on {apart} of them.")
     worst = max(results, key=lambda one: one.of_bound)
     page.print(f"Nearest to its bound: {worst.loss} in {worst.dtype}, {worst.worst}, {worst.of_bound:.2g}.")
     return page

@@ -20,7 +20,7 @@ SPARE_BITS = 10
 """An enclosure so many bits wider still rounds to one number."""
 
 
-class UndecidedError(ArithmeticError):
+class OverlapError(ArithmeticError):
     """Two enclosures overlap: which number is the larger one is not known at this precision."""
 
 
@@ -84,7 +84,7 @@ class Decided:
             return True
         if self.ball >= theirs:
             return False
-        raise UndecidedError
+        raise OverlapError
 
     def __gt__(self, other: Any) -> bool:
         theirs = other if isinstance(other, Decided) else Decided(self.ball * 0 + other)
@@ -115,7 +115,7 @@ class ProvenBalls(Balls):
         if isinstance(x, int):
             return Enclosure(Fraction(x))
         if not x.is_finite():
-            raise UndecidedError
+            raise OverlapError
         return Enclosure(_fraction(x.mid()), _fraction(x.rad()))
 
 

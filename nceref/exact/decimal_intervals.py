@@ -10,7 +10,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nceref.exact.certified import Enclosure, UndecidedError, as_array
+from nceref.exact.certified import Enclosure, OverlapError, as_array
 from nceref.exact.reference import arguments, perturbed, reduce_rows
 from nceref.losses import differentiable
 from nceref.spec import Loss
@@ -32,8 +32,10 @@ class Arithmetic:
     """
 
     def __init__(self, digits: int) -> None:
-        limits = {"prec": digits, "Emax": MAX_EMAX, "Emin": MIN_EMIN, "traps": []}
-        self.down, self.up = Context(rounding=ROUND_FLOOR, **limits), Context(rounding=ROUND_CEILING, **limits)
+        self.down, self.up = (
+            Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+            for rounding in (ROUND_FLOOR, ROUND_CEILING)
+        )
 
     def add(self, a: Ends, b: Ends) -> Ends:
         return Ends(self.down.add(a.low, b.low), self.up.add(a.high, b.high))
@@ -56,7 +58,7 @@ class Arithmetic:
 
     def divide(self, a: Ends, b: Ends) -> Ends:
         if b.low <= 0 <= b.high:
-            raise UndecidedError
+            raise OverlapError
         one = Decimal(1)
         return self.multiply(a, Ends(self.down.divide(one, b.high), self.up.divide(one, b.low)))
 
@@ -70,12 +72,12 @@ class Arithmetic:
 
     def log(self, a: Ends) -> Ends:
         if a.low <= 0:
-            raise UndecidedError
+            raise OverlapError
         return self.widened(self.down.ln(a.low), self.up.ln(a.high))
 
     def sqrt(self, a: Ends) -> Ends:
         if a.low < 0:
-            raise UndecidedError
+            raise OverlapError
         low, high = self.widened(self.down.sqrt(a.low), self.up.sqrt(a.high))
         return Ends(max(low, Decimal(0)), high)
 
@@ -103,7 +105,7 @@ class Arithmetic:
 
     def _acos(self, x: Decimal) -> Ends:
         if not -1 < x < 1:
-            raise UndecidedError
+            raise OverlapError
         exact, angle = Ends(x, x), Decimal(math.acos(float(x)))
         for _ in range(self.down.prec.bit_length()):
             here = Ends(angle, angle)
@@ -113,7 +115,7 @@ class Arithmetic:
         low, high = self.down.subtract(angle, width), self.up.add(angle, width)
         # The cosine falls between 0 and pi.
         if not (self.series(Ends(low, low), 0).low > x > self.series(Ends(high, high), 0).high and low > 0):
-            raise UndecidedError
+            raise OverlapError
         return Ends(low, high)
 
     def subtract(self, a: Ends, b: Ends) -> Ends:
@@ -183,7 +185,7 @@ class Dual:
             return True
         if self.value.low >= y.value.high:
             return False
-        raise UndecidedError
+        raise OverlapError
 
     def __gt__(self, other: Any) -> bool:
         return self.other(other) < self
@@ -256,7 +258,7 @@ class DecimalIntervals:
         if ends is None:
             return Enclosure(Fraction(0))
         if not (ends.low.is_finite() and ends.high.is_finite()):
-            raise UndecidedError
+            raise OverlapError
         low, high = Fraction(ends.low), Fraction(ends.high)
         return Enclosure((low + high) / 2, (high - low) / 2)
 

@@ -62,7 +62,7 @@ class Complex(Floats):
 
 
 class Mpmath:
-    """Multiprecision numbers with `digits` decimal digits, in a context of their own."""
+    """Multiprecision numbers with `digits` decimal digits, real or complex, in a context of their own."""
 
     def __init__(self, digits: int) -> None:
         from mpmath.ctx_mp import MPContext
@@ -77,13 +77,13 @@ class Mpmath:
         return self.context.mpf(x)
 
     def real(self, x: Number) -> float:
-        return float(x)
+        return float(x.real)
 
     def detach(self, x: Number) -> Number:
-        return x
+        return self.context.mpf(x.real)
 
     def above(self, x: Number, y: Number) -> bool:
-        return bool(x > y)
+        return bool(x.real > y.real)
 
 
 class ExponentRange(Mpmath):

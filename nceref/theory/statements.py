@@ -66,7 +66,7 @@ class DecimalSystem(Mpmath):
         """Complex step: Im f(x + ih) / h."""
         # Nothing is subtracted, so h may be as small as the precision, and the error, of order h^2, is below it.
         h = self.context.mpf(10) ** (-self.context.dps)
-        return self.parts(at(self.step(x, h)))[1] / h
+        return at(self.context.mpc(x, h)).imag / h
 
     def compare(self, left: Any, operator: Any, right: Any) -> bool:
         """Up to the last few digits, relative to the larger side where it is above 1; ``<`` has to be clear."""

@@ -54,7 +54,17 @@ class Example:
         return not self.words.startswith(_SLOW)
 
 
-_SLOW = ("check", "claims", "experiment long", "figures limit", "figures sphere", "identify", "mutants", "plot-limits")
+_SLOW = (
+    "certify",
+    "check",
+    "claims",
+    "experiment long",
+    "figures limit",
+    "figures sphere",
+    "identify",
+    "mutants",
+    "plot-limits",
+)
 _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
 _SLOW += ("scale",)
 
@@ -70,6 +80,12 @@ REPORT = {
 TALLY = "among, killed, named, total"
 EVIDENCE = "held, run, seconds"
 EXAMPLES = (
+    Example("certify uniformity"),
+    Example(
+        "certify simple --second-engine --json",
+        json="-",
+        keys={"[]": "apart, cases, dtype, loss, numbers, of_bound, undecided, unsettled, worst"},
+    ),
     Example("check alignment"),
     Example("check alignment --json", json="-", keys={"[]": "check, detail, loss, status"}),
     Example("claims"),

@@ -1,0 +1,33 @@
+"""`nceref certify`: its page, and what is a finding."""
+
+from dataclasses import replace
+
+import pytest
+
+from nceref.checks import certify
+from nceref.checks.certify import Certified
+
+pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+
+FINE = Certified("dcl", "float64", 2, 30, 0, 0, None, 0.5, "random-0-1, z1")
+
+
+def test_a_small_loss_keeps_its_bounds(run):
+    status, out, _ = run("certify", "uniformity", "--second-engine")
+    assert status == 0
+    name, cases, count, *ratios = out.splitlines()[1].split()
+    assert (name, int(cases) > 10, int(count) > 100) == ("uniformity", True, True)
+    assert all(0 < float(ratio) < 1 for ratio in ratios)
+    assert f"{count} of {count} numbers are proven to round to one float64." in out
+    assert "differ on 0 of them." in out
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [({}, 0), ({"of_bound": 1.5}, 1), ({"unsettled": 1}, 1), ({"apart": 2}, 1), ({"undecided": 3}, 0)],
+)
+def test_what_is_a_finding(run, monkeypatch, change, status):
+    result = replace(FINE, **change)
+    monkeypatch.setattr(certify, "certify", lambda *_: iter([result, replace(result, dtype="float32")]))
+    assert run("certify", "dcl")[0] == status
+    assert run("certify", "dcl", "--json")[0] == status
