@@ -11,7 +11,8 @@ from nceref.output.text import harmless
 
 LONGEST = 2000
 """Characters of a text that are shown; what was cut is counted."""
-_VOID = frozenset({"br", "meta"})
+_VOID, _SHAPES = frozenset({"br", "meta"}), frozenset({"circle", "line", "path", "rect"})
+"""Elements of HTML that have no end, and of SVG that have no content."""
 _THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
 
 
@@ -44,7 +45,9 @@ def element(name: str, /, *content: Any, **attributes: Any) -> Markup:
     named = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
-    return Markup(f"<{name}{named}>" if name in _VOID else f"<{name}{named}>{join(content)}</{name}>")
+    if name in _VOID or name in _SHAPES:
+        return Markup(f"<{name}{named}{'/' * (name in _SHAPES)}>")
+    return Markup(f"<{name}{named}>{join(content)}</{name}>")
 
 
 def _attribute(key: str, value: Any) -> str:

@@ -88,11 +88,13 @@ def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
     if any(mark.y is None for mark in marks):
         paper.append(_label(_LEFT - 4, _LANE + 3, "NaN", "end"))
     places = spread(marks, axes)
-    shapes = [_shape(mark, x, axes.y(mark.y)) for mark, x in zip(marks, places, strict=True)]
+    shapes = {kind: [_shape(m, x, axes.y(m.y)) for m, x in zip(marks, places, strict=True) if _kind(m) == kind]
+              for kind in _KINDS}  # fmt: skip
+    groups = [element("g", inside, class_=kind, **_KINDS[kind]) for kind, inside in shapes.items() if inside]
     ticks = [_label(axes.x(t), HEIGHT - 6, f"{t:g}", "middle") for t in _ticks(axes)]
     view = Markup(f"0 0 {WIDTH} {HEIGHT}")
     return element(
-        "svg", paper, ticks, shapes, viewBox=view, width=WIDTH, height=HEIGHT, aria_hidden="true", focusable="false"
+        "svg", paper, ticks, groups, viewBox=view, width=WIDTH, height=HEIGHT, aria_hidden="true", focusable="false"
     )
 
 
@@ -124,16 +126,26 @@ def _label(x: float, y: float, words: str, anchor: str) -> Markup:
     return element("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, font_size=LETTERS)
 
 
+_KINDS = {
+    "pass": {"fill": "#0072B2"},
+    "fail": {"stroke": "#B3400C", "stroke_width": "1.7"},
+    "nan": {"fill": "#B3400C"},
+}
+"""Colors where a server forbids styles."""
+
+
+def _kind(mark: Mark) -> str:
+    return "pass" if mark.passes else "fail" if mark.y is not None else "nan"
+
+
 def _shape(mark: Mark, x: float, y: float) -> Markup:
     """A circle passes, a cross fails, a triangle is not finite: the shape says it, and the color again."""
     if mark.passes:
-        shape = element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.8", class_="pass", fill="#0072B2")
+        shape = element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.8")
     elif mark.y is None:
-        path = Markup(f"M{x:.1f} {y - 4.2:.1f}l4.2 7.4h-8.4z")
-        shape = element("path", d=path, class_="nan", fill="#B3400C")
+        shape = element("path", d=Markup(f"M{x:.1f} {y - 4.2:.1f}l4.2 7.4h-8.4z"))
     else:
-        path = Markup(f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6")
-        shape = element("path", d=path, class_="fail", stroke="#B3400C", stroke_width="1.7")
+        shape = element("path", d=Markup(f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6"))
     named = join([element("title", mark.name), shape])
     return link(mark.anchor, named, tabindex="-1") if mark.anchor else element("g", named)
 

@@ -49,7 +49,7 @@ class CaseResults:
         if passes and ratio is None:
             return None
         x = float(number) if self.temperature is None else self.temperature
-        words = "no finite number" if ratio is None else f"{power(ratio)} of its bound"
+        words = "no finite number" if ratio is None else power(ratio)
         return Mark(x, ratio, passes, f"{self.case}: {words}", view.shown_anchor(first))
 
 
@@ -149,23 +149,26 @@ def _figure(
         f"{failed} of {failed + passed} fail{'s' * (failed == 1)}" if failed else f"{passed} pass{'es' * (passed == 1)}"
     )
     most = f", up to {power(ratio)}" if ratio else ""
-    shown = marks if view.detail.passes else _few(marks, axes, view.detail.rows)
+    shown = marks if view.detail.passes else _few(marks, axes)
+    # Of many results, what passes is summed up in words.
+    drawn = view.detail.pictures and (view.detail.passes or failed)
+    picture = strip_plot(shown, axes) if drawn else None
     caption = (
         element("strong", quantity_name(quantity)),
         " ",
         element("span", f"{STATUS[kind][1]} {words}{most}", class_=kind),
     )
-    return element("figure", element("figcaption", caption), strip_plot(shown, axes))
+    return element("figure", element("figcaption", caption), picture)
 
 
-def _few(marks: Sequence[Mark], axes: Axes, most: int) -> list[Mark]:
+def _few(marks: Sequence[Mark], axes: Axes) -> list[Mark]:
     """The largest error at each place, of what fails and of what passes."""
     worst: dict[tuple[int, bool], Mark] = {}
     for mark in marks:
         place = round(axes.x(mark.x) / 4), mark.passes
         if place not in worst or axes.y(mark.y) < axes.y(worst[place].y):
             worst[place] = mark
-    return sorted(worst.values(), key=lambda mark: mark.passes)[:most]
+    return list(worst.values())
 
 
 def quantity_name(quantity: str) -> str:

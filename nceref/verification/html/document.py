@@ -12,8 +12,11 @@ MANY = 2000
 """With more results than these, what passes is summed by clause."""
 LARGEST = 1_000_000
 """Bytes that a document stays below."""
-DETAILS = ((2000, 600), (150, 300), (30, 200), (5, 120), (1, 60))
-"""Rows of each table, and characters of each sentence: the first that fits; of many results, from the second on."""
+DETAILS = ((2000, 600), (150, 300), (40, 200), (8, 100), (2, 100), (0, 60))
+"""Rows of each table, and characters of each sentence: the first that fits; of many results, from the second on.
+
+Without rows there are the first screens alone.
+"""
 
 
 def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str] = ()) -> str:
@@ -67,6 +70,8 @@ SECTIONS = (
 
 def _parts(view: ReportView) -> Iterator[Markup]:
     yield first_screen(view)
+    if not view.detail.rows:
+        return
     yield from further_findings(view)
     yield from circumstances.summary(view)
     clauses = [*cases.compared(view), *cases.alone(view)]
@@ -90,10 +95,10 @@ def _several(
     reports: Sequence[ReportData], title: str, notes: Sequence[str], anchors: Anchors, detail: Detail
 ) -> Iterator[Markup]:
     """An overview, and below it each report."""
-    rows, articles = [], []
+    rows: list[Markup] = []
+    articles: list[Markup] = []
     for report, note in zip(reports, notes, strict=True):
-        prefix = f"{report.target}/{report.environment.get('dtype', '')}/"
-        view = ReportView(report, anchors, detail, prefix, level=2)
+        view = ReportView(report, anchors, detail, f"{len(articles) + 1}/", level=2)
         articles.append(element("article", *_parts(view)))
         kind, mark, _ = VERDICTS[report.verdict]
         named = link(view.verdict, report.target)

@@ -23,6 +23,10 @@ STATUS = {
 """Of each status: the kind of color, a mark, and a word; the color alone says nothing."""
 
 
+FEWEST = 30
+"""With fewer rows in each table, strip plots are left out."""
+
+
 @dataclass(frozen=True)
 class Detail:
     """How much is shown: rows of each table, characters of each sentence, and whether what passes has rows."""
@@ -30,6 +34,11 @@ class Detail:
     rows: int
     letters: int
     passes: bool = True
+
+    @property
+    def pictures(self) -> bool:
+        """Whether there is room for strip plots; their captions have the numbers."""
+        return self.rows >= FEWEST
 
 
 @dataclass(frozen=True, eq=False)
