@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,12 @@ def _compiled(
         return jax.numpy.asarray(loss)[None], {n: g[None] for n, g in grads.items()}
 
     mesh = Mesh(np.array(jax.devices("cpu")[:devices]), (axis,))
-    return jax.jit(_mapped(on_device, mesh, PartitionSpec(axis)))  # type: ignore[no-any-return]
+    # A few cases a shape run on it: to optimize would take longer than they do.
+    options = {"compiler_options": _UNOPTIMIZED} if "compiler_options" in signature(jax.jit).parameters else {}
+    return jax.jit(_mapped(on_device, mesh, PartitionSpec(axis)), **options)  # type: ignore[no-any-return]
+
+
+_UNOPTIMIZED = {"xla_backend_optimization_level": 0}
 
 
 def _mapped(function: Callable[[Any], Any], mesh: Any, along: Any) -> Callable[[Any], Any]:
