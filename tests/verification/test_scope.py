@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from nceref import get_loss, verify
 
@@ -40,13 +41,14 @@ def test_what_the_reference_refuses_is_run_and_reported_without_a_verdict():
         assert next(does in r["why"] for r in json.loads(report.to_json())["results"] if r["case"] == "zero-0.3")
 
 
-def test_gradients_in_another_form_than_a_pair_are_said_to_be_unread():
+@pytest.mark.parametrize(("number", "names"), [(np.float64, ("z1", "z2")), (float, ("z1", "z2", "temperature"))])
+def test_gradients_in_another_form_than_a_pair_are_said_to_be_unread(number, names):
     def loose(z1, z2, temperature):
         value, grads = NT_XENT.value_and_grad(z1, z2, temperature=float(temperature))
-        return np.float64(value), grads["z1"], grads["z2"]
+        return (number(value), *(grads[name] if name != "temperature" else number(grads[name]) for name in names))
 
-    report = verify(loose, loss="nt_xent", suite="quick")
-    pair = "returns 3 values; gradients are read from a pair (value, {input: gradient})"
+    report = verify(loose, loss="nt_xent", suite="quick", case=["designed-0.3", "seven-0.5"])
+    pair = f"returns {1 + len(names)} values; gradients are read from a pair (value, {{input: gradient}})"
     assert (report.verdict, pair in report.reason) == ("value-only", True), report.reason
 
 

@@ -1,5 +1,6 @@
 """NumPy targets: arrays in, a value or a pair of value and gradients out; see `frameworks.Framework`."""
 
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     # The second copy shows whether the target has written into the first.
     handed, kept = _native(request), _native(request)
     returned = target.program(handed, request.reduction, lambda instance: instance)
-    value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (_first(returned, request), None)
     given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
@@ -52,6 +53,15 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
         dict.fromkeys(missing, why),
         modified(changed),
     )
+
+
+def _first(returned: Any, request: CallRequest) -> Any:
+    """The value of a tuple that goes on with a gradient for each input; others as they are."""
+    shapes = [np.shape(request.inputs[n]) for n in request.inputs if n in request.differentiable]
+    if not isinstance(returned, tuple) or not all(isinstance(x, numbers.Number | np.ndarray) for x in returned):
+        return returned
+    rest = [np.shape(x) for x in returned[1:]]
+    return returned[0] if len(rest) > 1 and np.shape(returned[0]) == () and {*rest} <= {*shapes} else returned
 
 
 def _without_gradients(returned: Any) -> str:
