@@ -9,7 +9,7 @@ from nceref.output.html import Markup, element, join, link, row, table
 from nceref.output.strip_plot import Axes, Mark, axes_of, power, strip_plot
 from nceref.output.words import counted, out_of
 from nceref.verification.corpus.clauses import CLAUSES, Clause, clause_of
-from nceref.verification.html.view import FAILING, STATUS, ReportView, counted_failures, largest, status
+from nceref.verification.html.view import FAILING, STATUS, ReportView, capital, counted_failures, largest, status
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Result
 
@@ -202,17 +202,12 @@ def _table(view: ReportView, cases: Sequence[CaseResults], quantities: Sequence[
     words = [f"{left_out} more without a failure are summed up above" if left_out else "",
              f"{cut} more do not fit in; --json FILE has all" if cut else ""]  # fmt: skip
     note = "; ".join(filter(None, words))
-    after = element("p", capital_note(note), class_="dim") if note else None
+    after = element("p", f"{capital(note)}.", class_="dim") if note else None
     if not rows:
         return join([after])
     caption = "Error in units of its bound: at most 1 is right."
     summary = element("summary", f"{counted(len(bodies), 'case')}, result by result")
     return element("details", summary, table(header, bodies, caption), after)
-
-
-def capital_note(note: str) -> str:
-    """A note as a sentence."""
-    return f"{note[:1].upper()}{note[1:]}." if note else ""
 
 
 def _row(view: ReportView, c: CaseResults, quantities: Sequence[str], place: int, runs: int, several: bool) -> Markup:

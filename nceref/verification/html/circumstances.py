@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from nceref.output.html import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
-from nceref.verification.html.cases import at_most, capital_note, cases_of, is_compared, quantity_name
-from nceref.verification.html.view import FAILING, ReportView, counted_failures, largest
+from nceref.verification.html.cases import at_most, cases_of, is_compared, quantity_name
+from nceref.verification.html.view import FAILING, ReportView, capital, counted_failures, largest
 from nceref.verification.page import skips
 from nceref.verification.records import Result
 
@@ -70,7 +70,7 @@ def not_judged(view: ReportView) -> Iterator[Markup]:
     items = items[: view.detail.rows]
     if cut := len(reasons) - len(items):
         items.append(element("li", f"{cut} more do not fit in; --json FILE has all"))
-    scope = [f"{capital_note(line)}" for line in report.scope.lines()] if report.scope.cases else []
+    scope = [f"{capital(line)}." for line in report.scope.lines()] if report.scope.cases else []
     if items or scope:
         lines = [element("p", line) for line in scope]
         yield view.section("not-judged", "What was not judged", element("ul", items) if items else None, *lines)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
 from nceref.verification.html import cases, circumstances
-from nceref.verification.html.findings import VERDICTS, capital, explanation, first_screen, further_findings
-from nceref.verification.html.view import Detail, ReportView
+from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings
+from nceref.verification.html.view import Detail, ReportView, capital
 from nceref.verification.report_data import ReportData
 
 MANY = 2000
@@ -66,6 +66,7 @@ SECTIONS = (
     ("environment", "Environment"),
     ("script", "Script"),
 )
+"""Ids of the sections that the navigation links to, where they are there, and what it calls them."""
 
 
 def _parts(view: ReportView) -> Iterator[Markup]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nceref.losses import all_losses
 from nceref.output.html import Markup, element, escape, join, thread
 from nceref.output.strip_plot import power
-from nceref.verification.html.view import FAILING, ReportView, largest
+from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.records import Diagnosis
 
 VERDICTS = {
@@ -154,8 +154,3 @@ def further_findings(view: ReportView) -> Iterator[Markup]:
                  for d in others]  # fmt: skip
         articles = [element("div", *part, class_="card") for part in parts]
         yield view.section("also", "Also measured, or another explanation", *articles)
-
-
-def capital(sentence: str) -> str:
-    """A sentence that begins with a capital letter, unless it begins with a name, as of a file."""
-    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].rstrip(",:").isalpha() else sentence

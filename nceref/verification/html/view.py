@@ -124,3 +124,8 @@ def counted_failures(results: Iterable[Result]) -> tuple[int, int, int]:
 def largest(results: Sequence[Result]) -> float | None:
     """The largest error in units of its bound; None where nothing was measured."""
     return max((ratio for r in results if (ratio := of_bound(r)) is not None), default=None)
+
+
+def capital(sentence: str) -> str:
+    """A sentence that begins with a capital letter, unless it begins with a name, as of a file."""
+    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].rstrip(",:").isalpha() else sentence
