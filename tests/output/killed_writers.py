@@ -39,7 +39,7 @@ COMMANDS = (
     "quadrants --steps 3 --temperature 0.2 --save made.npz --json made.json --out new",
     "quadrants --resume made.npz",
     "experiment long-tail --seeds 1 --json record.json --out new",
-    "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py",
+    "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}

@@ -359,7 +359,7 @@ def test_an_unknown_topic_suggests_near_ones():
 
 
 def test_an_unknown_form_names_the_known_ones():
-    with pytest.raises(InputError, match="'text', 'ascii', 'latex', got 'html'"):
+    with pytest.raises(InputError, match="'text', 'ascii', 'latex', 'markdown', got 'html'"):
         render(get("paco-extra"), "html")
 
 

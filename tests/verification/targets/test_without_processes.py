@@ -95,11 +95,11 @@ JOBS = """
     sys.__stdout__.write(json.dumps(done))
 """
 TWO_FILES = """
-import sys, theirs
+import sys, second_file
 print("hello", sys.argv[1:])
 assert sys.argv[1:] == []
 def f(z1, z2, temperature):
-    return theirs.ONE
+    return second_file.ONE
 """
 IDS = ("NC-6", "IS-3", "IS-6", "WL-3", "WL-18", "WL-20", "WL-4")
 """More pieces of evidence than are run in one process where there are several."""
@@ -169,13 +169,13 @@ def test_a_target_leaves_nothing_to_the_next_one(tmp_path, monkeypatch, capsys):
     for number in (1.0, 2.0):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / "theirs.py").write_text(f"ONE = {number}\n", encoding="utf-8")
+        (folder / "second_file.py").write_text(f"ONE = {number}\n", encoding="utf-8")
         (folder / "f.py").write_text(TWO_FILES, encoding="utf-8")
         with runner.in_child(f"{folder}/f.py:f", get_loss("nt_xent").declaration) as run:
             assert run(probe_of()).value == number
             assert run.reply(probe_of(), (3.0, {})).value == 3.0
         assert (sys.path, sys.argv, sys.stdin) == before
-        assert "theirs" not in sys.modules
+        assert "second_file" not in sys.modules
     assert capsys.readouterr() == ("", "")
 
 
