@@ -1,6 +1,6 @@
 """What is wrong between ranks in words: what was measured, on how many ranks, and what training makes of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nceref.verification.conventions import CONVENTIONS
@@ -8,7 +8,7 @@ from nceref.verification.diagnosis.gaps import listed
 from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ROLES, UNSEEN, Powers, SharedFit
 
-_TRAINING: Mapping[str, str] = {
+_TRAINING: dict[str, str] = {
     "local-candidates-only": "training sees the candidates of one rank, and has another optimum",
     "one-shard-missing": "training sees the candidates of all ranks but one, and has another optimum",
     "one-input-not-gathered": "one side of training sees the candidates of one rank, and has another optimum",
@@ -16,7 +16,7 @@ _TRAINING: Mapping[str, str] = {
     "weights-of-own-shard": "pairs are weighed by those of one rank, and training has another optimum",
     "rank-offset-forgotten": "on every rank but the first, training draws wrong pairs together",
     "shards-reordered": "training draws wrong pairs together",
-    "duplicated-rows": "repeated rows count twice, and are negatives of themselves",
+    "duplicated-rows": "repeated rows count twice, and have their own copies among their candidates",
     "mean-of-means": "rows on smaller shards weigh more in training",
     "own-shard-detached": "training lacks terms, and has another optimum",
     "cross-rank-terms-missing": "training lacks the terms between ranks, and has another optimum",
@@ -24,6 +24,10 @@ _TRAINING: Mapping[str, str] = {
     "gradient-times-ranks": "training goes as with a learning rate that is multiplied by W",
     "scalar-not-synchronized": "that scalar is trained with another learning rate than the rows",
 }
+_OF_SELF_MASK = dict.fromkeys(
+    ("rank-offset-forgotten", "shards-reordered"),
+    "rows are negatives of themselves where the mask is that of others, and training has another optimum",
+)
 _ALONE = "training is right; only the number that is logged is not"
 
 
@@ -53,7 +57,8 @@ def sentence(main: RankExplanation, runs: Sequence[RankExplanation]) -> str:
 def _training(main: RankExplanation) -> str:
     if main.gradients is None:
         return "its gradient is something else"
-    return "; ".join(_TRAINING[id] for id in main.ids if id in _TRAINING) or _ALONE
+    effects = _TRAINING | (_OF_SELF_MASK if main.value.readings[0].masks == "self" else {})
+    return "; ".join(effects[id] for id in main.ids if id in effects) or _ALONE
 
 
 def value_words(main: RankExplanation) -> str:

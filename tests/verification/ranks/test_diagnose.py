@@ -217,15 +217,19 @@ def cases(name):
     return CASES[name]
 
 
-def ids(name, program, backward, count=2, **contract):
-    """Ids of the diagnosis of a program."""
+def diagnosed(name, program, backward, count=2, **contract):
+    """The diagnosis of a program."""
 
     def run(size):
         shards = (1, 2, 3)[:size] if contract.get("shards") else ()
         made = Contract(size, **{**contract, "shards": shards})
         return observed(program, cases(name), made, backward), made
 
-    return [d.id for d in diagnose_ranks(*run(count), lambda: run(2 if count > 2 else 3))]
+    return diagnose_ranks(*run(count), lambda: run(2 if count > 2 else 3))
+
+
+def ids(*args, **contract):
+    return [d.id for d in diagnosed(*args, **contract)]
 
 
 def times(k):
@@ -298,6 +302,14 @@ WRONG = [
 )
 def test_what_is_wrong_between_ranks_is_named(name, program, backward, contract, id):
     assert ids(name, program, backward, **contract) == [id]
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "effect"), [({"self_at": 0}, "negatives of themselves"), ({"labels_at": 0}, "wrong pairs together")]
+)
+def test_what_training_makes_of_an_offset_is_that_of_what_has_none(forgotten, effect):
+    (diagnosis,) = diagnosed("nt_xent", partial(views, **forgotten), "sum")
+    assert effect in diagnosis.sentence
 
 
 RIGHT = [
