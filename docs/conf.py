@@ -37,6 +37,9 @@ numpydoc_class_members_toctree = False
 
 # Its style and letters are served from the site itself.
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
+# On a busy machine a socket of the file system may refuse its first connection; this one is tried again.
+katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
 katex_prerender = True
 katex_js_path = str(KATEX / "katex.min.js")
 katex_css_path = "katex/katex.min.css"
