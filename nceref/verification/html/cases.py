@@ -215,18 +215,16 @@ def _row(view: ReportView, c: CaseResults, quantities: Sequence[str], place: int
     hidden = [r for name, group in c.by_quantity.items() if name not in shown for r in group]
     spans = [element("span", id=view.result_anchor(r)) for r in hidden]
     what = c.clause.geometries.get(c.geometry, "")
-    about = element("span", f" {what}", class_="dim") if what else None
-    head = element(
-        "th",
-        element("code", c.case),
-        about,
-        scope="rowgroup" if runs > 1 else "row",
-        rowspan=runs if runs > 1 else None,
+    named = element("code", c.case), element("span", f" {what}", class_="dim") if what else None
+    # The case stands once, beside all of its runs.
+    span = {"scope": "rowgroup", "rowspan": runs} if runs > 1 else {"scope": "row"}
+    head = element("th", None if several else spans, named, **span) if place == 0 else None
+    return element(
+        "tr",
+        head,
+        element("td", c.run, spans) if several else None,
+        [_cell(view, shown.get(q, ())) for q in quantities],
     )
-    cells = [element("td", c.run, spans) if several else None]
-    if not several:
-        head = element("th", spans, element("code", c.case), about, scope="row")
-    return element("tr", head if place == 0 else None, cells, [_cell(view, shown.get(q, ())) for q in quantities])
 
 
 def _cell(view: ReportView, results: Sequence[Result]) -> Markup:
@@ -234,14 +232,14 @@ def _cell(view: ReportView, results: Sequence[Result]) -> Markup:
         return element("td")
     first, *others = results
     ratio = of_bound(first)
-    number = "finite" if first.quantity.endswith(".finite") and first.status == "pass" else ""
-    number = power(ratio) if ratio is not None else number
+    number = "" if ratio is None else power(ratio)
+    if first.quantity.endswith(".finite"):
+        number = "finite" if first.status == "pass" else "not finite"
     ids = [element("span", id=view.result_anchor(r)) for r in others]
     if first.status not in FAILING:
         return element("td", ids, status(first, number), id=view.result_anchor(first))
     why = view.cut(first.why) + (f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else "")
-    words = f"{number or 'no number'}"
-    return element("td", ids, status(first, words), element("span", why, class_="why"), id=view.result_anchor(first))
+    return element("td", ids, status(first, number), element("span", why, class_="why"), id=view.result_anchor(first))
 
 
 ALONE = (
@@ -265,7 +263,7 @@ def alone(view: ReportView) -> Iterator[Markup]:
             rows = [_line(view, group) for group in lines[: view.detail.rows]]
             cut = len(lines) - len(rows)
             after = element("p", f"{cut} more do not fit in; --json FILE has all.", class_="dim") if cut else None
-            shown = table(("", "result", "on", "what it says"), rows)
+            shown = table(("name", "result", "on", "what it says"), rows)
             yield view.section(f"cases-{name}", title, element("p", about, class_="dim"), shown, after, below=2)
 
 
