@@ -50,8 +50,8 @@ class RankRecord:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is said against it."""
-        return not (self.wrong or self.not_finite or self.trouble)
+        """Whether it was called, and nothing is said against it."""
+        return self.cases > 0 and not (self.wrong or self.not_finite or self.trouble)
 
     def record(self) -> dict[str, Any]:
         """As plain data."""
@@ -63,7 +63,7 @@ class RankRecord:
         words = [f"value wrong on {listed(self.wrong)}"] if self.wrong else []
         words += [f"not finite on {listed(self.not_finite)}"] if self.not_finite else []
         words += [f"{next(iter(self.trouble.values()))} on {listed(self.trouble)}"] if self.trouble else []
-        return "; ".join(words) or "nothing is wrong on this rank alone"
+        return "; ".join(words) or ("nothing is wrong on this rank alone" if self.cases else "no case was judged")
 
 
 def rank_records(run: str, observations: Sequence[Observation], contract: Contract) -> tuple[RankRecord, ...]:
@@ -80,19 +80,26 @@ def rank_records(run: str, observations: Sequence[Observation], contract: Contra
     tuple of RankRecord
         In the order of the ranks.
     """
-    judged = [o for o in observations if not o.probe.skip and len(o.outcome.ranks) == contract.world_size]
+    judged = [o for o in observations if not o.probe.skip and len(_answers(o, contract)) == contract.world_size]
     cases = predicted(answered(observations, contract), contract)
     wrong = wrong_values(cases) or [[]] * contract.world_size
     joined_wrong = [not gaps(case.observation)["value"].right for case in cases]
     out = []
     for rank in range(contract.world_size):
-        own = [(o.probe.id, o.outcome.ranks[rank]) for o in judged]
+        own = [(o.probe.id, _answers(o, contract)[rank]) for o in judged]
         off = (case.probe.id for case, *both in zip(cases, wrong[rank], joined_wrong, strict=False) if all(both))
-        not_finite = tuple(o.probe.id for o in judged if _is_source(o.outcome.ranks, rank))
+        not_finite = tuple(o.probe.id for o in judged if _is_source(_answers(o, contract), rank))
         # One that waits for another is not to blame.
         trouble = {id: a.sentence for id, a in own if a.trouble and a.trouble != "waits"}
         out.append(RankRecord(run, contract.world_size, rank, len(own), tuple(off), not_finite, trouble))
     return tuple(out)
+
+
+def _answers(observation: Observation, contract: Contract) -> Sequence[Outcome]:
+    """By rank; devices of one process fail together."""
+    outcome = observation.outcome
+    together = outcome.trouble and len(outcome.ranks) < contract.world_size
+    return (outcome,) * contract.world_size if together else outcome.ranks
 
 
 def _is_source(answers: Sequence[Outcome], rank: int) -> bool:

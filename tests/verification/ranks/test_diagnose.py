@@ -12,10 +12,11 @@ from verification.ranks.simulated_ranks import observed, probes
 from nceref.errors import InputError
 from nceref.verification.dense.batch import log_sum_exp, softplus, stack, transposed
 from nceref.verification.judge import judge
+from nceref.verification.ranks.by_rank import rank_records
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.diagnose import diagnose_ranks
 from nceref.verification.ranks.intended import check_gather, intended_gather
-from nceref.verification.records import Observation
+from nceref.verification.records import Observation, Outcome
 
 OWN_LOSS = Path(__file__).parents[3] / "docs/own-loss.md"
 
@@ -343,6 +344,17 @@ def test_a_case_that_one_rank_alone_has_wrong_hides_nothing():
     named = [diagnose_ranks(*run(2), lambda: run(3), frozenset(ids)) for ids in ((), {cases("clip")[0].id})]
     assert [[d.id for d in each] for each in named] == [[], ["cross-rank-terms-missing"]]
     assert "left out: 1 of 5 cases that one rank alone has wrong, n6-0.1" in named[1][0].sentence
+
+
+def test_each_rank_has_a_record_of_what_is_wrong_with_it():
+    contract = Contract(2)
+    seen = observed(partial(on_one, at=1, program=clip, other=doubled), cases("clip"), contract)
+    off = tuple(probe.id for probe in cases("clip"))
+    assert [(r.right, r.wrong, r.cases) for r in rank_records("", seen, contract)] == [(True, (), 3), (False, off, 3)]
+    failure = Outcome(trouble="raises", sentence="raises ValueError: no", ranks=(Outcome(trouble="raises"),))
+    together = [Observation(probe, failure) for probe in cases("clip")]
+    assert [(r.right, tuple(r.trouble)) for r in rank_records("", together, contract)] == [(False, off)] * 2
+    assert [(r.right, r.sentence) for r in rank_records("", (), contract)] == [(False, "no case was judged")] * 2
 
 
 @pytest.mark.parametrize(
