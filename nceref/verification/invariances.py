@@ -14,6 +14,7 @@ import numpy as np
 
 from nceref.checks.situations import Sizes
 from nceref.spec import Array, Choice, Labels, Scalar
+from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.judge import correct_bits
 from nceref.verification.records import Observation, Outcome, Probe, Result
@@ -90,9 +91,16 @@ def _two_answers(invariance: Invariance, observation: Observation, run: Callable
     if outcome.trouble:
         quantity, why = f"identity.{invariance.name}", f"{invariance.statement}: {outcome.sentence}"
         return Result(f"{probe.id}/{quantity}", probe.id, quantity, "error", None, None, None, why)
-    slack = _total(probe.bounds.value) + _total(there.bounds.value)
+    slack = _total(probe.bounds.value) + _total(there.bounds.value) + _rounding(probe, observation.outcome)
     gap = abs(_total(outcome.value) - _total(observation.outcome.value))
     return _result(invariance, probe, gap, slack, size=abs(_total(probe.value)))
+
+
+def _rounding(probe: Probe, outcome: Outcome) -> float:
+    """What two answers may differ by because they are larger than the reference, for which bounds are made."""
+    larger = max(0.0, abs(_total(outcome.value)) - abs(_total(probe.value)))
+    rows = max((len(probe.inputs[p.name]) for p in _embeddings(probe)), default=1)
+    return 4 * rows * FORMATS[probe.dtype].storage.u * larger
 
 
 # The same for all targets of a loss.

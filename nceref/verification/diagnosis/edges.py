@@ -15,7 +15,7 @@ from nceref.verification.diagnosis.dependence import bisected
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fresh import FreshCalls, Template, judged
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite, usable
-from nceref.verification.diagnosis.ranges import REACHED, CaseExponents, exponents, is_softmax
+from nceref.verification.diagnosis.ranges import REACHED, CaseExponents, exponents, is_softmax, overflow
 from nceref.verification.records import Observation
 
 CASES = 2
@@ -86,9 +86,9 @@ class TestedRange:
     def words(self) -> str:
         """What was measured, the rest of a sentence."""
         what, over = self.exponents[0], self.id == "exp-overflows"
-        limit = f"exp overflows beyond {self.top:.4g}" if over else f"exp(-{self.low:.4g}) is 0"
+        limit = overflow(self.top, self.dtype) if over else f"exp(-{self.low:.4g}) is 0 in {self.dtype}"
         reached = f"{REACHED[what]} {getattr(self.edge.beyond, what):.4g}"
-        return f"{self.edge.words}, where {reached}, and {limit} in {self.dtype}"
+        return f"{self.edge.words}, where {reached}, and {limit}"
 
     def holds(self, observations: Sequence[Observation]) -> bool:
         """Whether the values of other cases are finite exactly within the range, and right well within it.

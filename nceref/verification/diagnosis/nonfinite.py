@@ -49,7 +49,8 @@ def nonfinite(
     because = f": {words}" if words else ""
     if values:
         alone = all(without_positive(o.probe) for o in values) and not any(without_positive(o.probe) for o in finite)
-        others = f"; it agrees on the other {len(finite)}" if finite else ""
+        as_said = "right" if expected is None else "as said"
+        others = f"; on the other {len(finite)} it is finite and {as_said}" if finite else ""
         cases = where(values, moved, also_failing, also_right)
         sentence = f"the value is {_kind(values)} {cases}{'' if alone else because}{others}"
         named = "lonely-anchors-nan" if alone else id or "value-not-finite"

@@ -167,9 +167,14 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
         prediction = _predicted(spans, top, low, ways)
         if prediction:
             id, reached = prediction
-            limit = f"exp overflows beyond {top:.4g}" if id == "exp-overflows" else f"exp(-{low:.4g}) is 0"
-            return id, f"{reached}, and {limit} in {dtype}"
+            limit = overflow(top, dtype) if id == "exp-overflows" else f"exp(-{low:.4g}) is 0 in {dtype}"
+            return id, f"{reached}, and {limit}"
     return None
+
+
+def overflow(top: float, dtype: str) -> str:
+    """Where exponentials overflow, in words; `top` is the logarithm of the largest number."""
+    return f"exp overflows in {dtype} beyond {top:.4g}, a sum of n of them log n earlier"
 
 
 def _possible(failing: Sequence[Observation]) -> "list[Way]":

@@ -132,7 +132,8 @@ class Severity:
         if self.at_optimum > _MOVES:
             yield f"the optimum moves: at a minimum of the reference {share}"
         elif self.at_optimum < _AT_REST and self.angle is not None and self.angle[1] > _PARALLEL:
-            yield f"a minimum of the reference that descent has reached is a stationary point here too ({share})"
+            at_rest = "is a stationary point here too, a minimum or not"
+            yield f"a minimum of the reference that descent has reached {at_rest} ({share})"
 
     def record(self) -> dict[str, Any]:
         """As plain data."""

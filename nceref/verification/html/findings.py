@@ -80,8 +80,10 @@ def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
     parts = diagnosis.sentence.split("; ")
     # What is right goes before, in a sentence; here what is wrong does, and of a measured formula what differs.
     wrong = [part for part in parts if not _RIGHT.search(part)]
-    first = next((part for part in parts if part.startswith(_DIFFERENT)), (wrong or parts)[0])
-    others = [part for part in parts if part is not first]
+    # What differs is the end of a sentence, in several parts.
+    start = next((place for place, part in enumerate(parts) if part.startswith(_DIFFERENT)), len(parts))
+    first = "; ".join(parts[start:]) or (wrong or parts)[0]
+    others = [part for part in parts[:start] if part is not first]
     lead, *evidence = _EVIDENCE.split(first, maxsplit=1)
     beside = element("span", f", {evidence[0]}", class_="dim") if evidence else None
     yield element("p", element("strong", capital(lead)), beside, ".", class_="lead")

@@ -261,7 +261,7 @@ def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...], given: M
     near = f"to {trial.off:.2g} of their size" if trial.off else "to the last digit"
     whose = " of the sum of your rows" if calls.reduction == "none" else ""
     return (
-        f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} of them that were kept for that"
-        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}{beside}) {near}; the"
-        f" reference is off by up to {trial.reference_off:.2g}; {what}"
+        f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} that were kept to try it"
+        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}{beside}) {near}, which that of the"
+        f" reference misses by up to {trial.reference_off:.2g} of it; {what}"
     )
