@@ -493,7 +493,7 @@ _LISTED = (
     Convention("half-fallback", "arithmetic", "arithmetic in bfloat16 or float16", "Compute the loss in float32.",
                threads=("UKPLab/sentence-transformers#3893",)),
     Convention("exp-overflows", "arithmetic", "exponentials that overflow",
-               "Take logsumexp, which subtracts the row maximum, minus the logit of the positive; no log of a quotient.",
+               "Take logsumexp, which subtracts the row maximum, less the logit of the positive; no log of a quotient.",
                threads=("Lightning-Universe/lightning-bolts#320", "Lightning-Universe/lightning-bolts#811")),
     Convention("exp-underflows", "arithmetic", "exponentials that underflow to log 0",
                "Take the row maximum over unmasked entries only: logsumexp after the mask.",
