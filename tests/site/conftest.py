@@ -119,7 +119,8 @@ def accessibility_faults():
 
 def _node_folders():
     """Where npm may have installed: what NCEREF_NODE names, and the environment of the Makefile."""
-    return [Path(os.environ["NCEREF_NODE"])] * ("NCEREF_NODE" in os.environ) + [HERE.parents[1] / ".venv"]
+    named = os.environ.get("NCEREF_NODE")
+    return [*([Path(named)] if named else []), HERE.parents[1] / ".venv"]
 
 
 @pytest.fixture(scope="session")
