@@ -229,3 +229,14 @@ def test_in_a_notebook_it_is_short(doubled):
     assert len(text) < 6000
     assert page.ids == []
     assert doubled.diagnosis[0].fix in page.text
+
+
+def test_a_case_without_an_answer_is_counted_with_its_clause():
+    def cold(z1, z2, temperature):
+        if temperature < 0.05:
+            raise ValueError
+        return nceref.losses.nt_xent(z1, z2, temperature=temperature)
+
+    text = nceref.verify(cold, loss="nt_xent", suite="quick").to_html()
+    assert "✓ 6 cases agree, without an error" in text
+    assert "✕ 4 cases without an answer" in text

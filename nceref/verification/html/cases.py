@@ -1,5 +1,6 @@
 """Results by clause: what each group of cases tests, its strip plots, and a table with a row for each case."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,8 +88,19 @@ def compared(view: ReportView) -> Iterator[Markup]:
     numbers = {case: number for number, case in enumerate(dict.fromkeys(c.case for c in cases))}
     marks = [m for c in cases for q in quantities if (m := c.mark(q, view, numbers[c.case]))]
     axes = axes_of(marks, any(c.temperature for c in cases))
+    stopped = _without_answer(view)
     for clause, group in groupby(cases, key=lambda c: c.clause):
-        yield _clause(view, clause, list(group), quantities, axes, numbers)
+        yield _clause(view, clause, list(group), quantities, axes, numbers, stopped[clause])
+
+
+def _without_answer(view: ReportView) -> Counter[Clause]:
+    """How many cases of each clause ended without an answer, as where the target raises."""
+    ended = {
+        r.case.removeprefix(f"{view.run_of(r)}/")
+        for r in view.report.results
+        if r.case and r.status == "error" and r.quantity.startswith("behavior.")
+    }
+    return Counter(clause_of(case)[0] or OTHER for case in ended)
 
 
 def _clause(
@@ -98,6 +110,7 @@ def _clause(
     quantities: Sequence[str],
     axes: Axes,
     numbers: Mapping[str, int],
+    stopped: int,
 ) -> Markup:
     # The table first: a mark links only to what has a row.
     results = _table(view, cases, quantities)
@@ -108,19 +121,19 @@ def _clause(
         if figures:
             plots.append(element("div", element("p", run, class_="run") if run else None, figures, class_="plots"))
     anchor = view.anchor(f"cases-{clause.name}")
-    title = view.heading(2, clause.title, " ", _tally(cases), id=anchor)
+    unanswered = (
+        element("span", f" ✕ {counted(stopped, 'case')} without an answer", class_="tag fail") if stopped else None
+    )
+    title = view.heading(2, clause.title, " ", _tally(cases), unanswered, id=anchor)
     about = element("p", clause.about, class_="dim")
     return element("section", title, about, plots, _example(view, cases), results, aria_labelledby=anchor)
 
 
 def _tally(cases: Sequence[CaseResults]) -> Markup:
-    names = dict.fromkeys(c.case for c in cases)
     failing = len(dict.fromkeys(c.case for c in cases if c.fails))
     judged = len(dict.fromkeys(c.case for c in cases if any(r.status != "skip" for r in c.results)))
     if failing:
-        return element(
-            "span", f"✕ {out_of(failing, len(names), 'case')} differ{'s' * (failing == 1)}", class_="tag fail"
-        )
+        return element("span", f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}", class_="tag fail")
     if not judged:
         return element("span", "– not judged", class_="tag skip")
     ratio = largest([r for c in cases for r in c.results if r.status == "pass"])
