@@ -9,6 +9,7 @@ import numpy as np
 from nceref.checks.cases import Case, cases
 from nceref.checks.run import compare, on_kink
 from nceref.engine.arguments import bind
+from nceref.errors import InputError
 from nceref.exact.certified import NotProvenError, certified, numbers
 from nceref.exact.decimal_intervals import decimal_enclosures
 from nceref.losses import get_loss
@@ -16,8 +17,8 @@ from nceref.spec import Loss
 
 GEOMETRIES = ("random", "aligned", "opposed", "duplicate", "unnormalized", "lonely", "odd", "wide")
 TEMPERATURES = (1.0, 0.3, 0.07, 0.005, 0.001, 0.0001)
-WITNESSED = 0.3
-"""The temperature at which the second engine is run: at lower ones it takes more digits and minutes."""
+WITNESSED = (1.0, 0.3)
+"""Temperatures at which the second engine is run, 1 for a loss without one: lower ones take more digits and minutes."""
 DIGITS = 60
 """Of the second engine."""
 
@@ -36,7 +37,8 @@ class Certified:
     unsettled : int
         Enclosures that may round to more than one float64.
     apart : int or None
-        Numbers on which the two engines contradict each other; None where one engine was run.
+        Numbers on which the two engines contradict each other, of those at the temperatures `WITNESSED`; None where one
+        engine was run.
     of_bound : float
         Largest error of the program in units of its bound.
     worst : str
@@ -69,16 +71,26 @@ def certify(name: str, dtypes: tuple[str, ...], second: bool) -> Iterator[Certif
     dtypes : tuple of str
         Formats of the program.
     second : bool
-        Whether the decimal engine is run as well, at one temperature.
+        Whether the decimal engine is run as well, at the temperatures `WITNESSED`.
 
     Yields
     ------
     Certified
         One for each format.
+
+    Raises
+    ------
+    InputError
+        For a loss of which no case has a proof.
     """
     loss = get_loss(name).declaration
     smooth = [case for case in cases(loss, GEOMETRIES, TEMPERATURES) if not on_kink(loss, dict(case.inputs))]
     proven = [(case, out) for case in smooth if (out := _proven(loss, case))]
+    if not proven:
+        msg = (
+            f"none of {len(smooth)} cases of {name} has a proof: its formula compares or divides by what is equal or 0"
+        )
+        raise InputError(msg)
     everything = [one for _, out in proven for _, one in numbers(out)]
     unsettled = sum(not one.settled() for one in everything)
     apart = sum(_apart(loss, case, out) for case, out in proven) if second else None
@@ -104,7 +116,7 @@ def _floats(out: Mapping[str, Any]) -> dict[str, Any]:
 
 def _apart(loss: Loss, case: Case, out: Mapping[str, Any]) -> int:
     """On how many numbers the decimal engine contradicts the enclosures."""
-    if case.temperature not in (WITNESSED, 1.0):
+    if case.temperature not in WITNESSED:
         return 0
     theirs = numbers(decimal_enclosures(loss, bind(loss, (), case.inputs), DIGITS))
     return sum(not one.overlaps(other) for (_, one), (_, other) in zip(numbers(out), theirs, strict=True))

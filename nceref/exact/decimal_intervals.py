@@ -213,9 +213,8 @@ class DecimalIntervals:
     def __init__(self, digits: int) -> None:
         self.arithmetic = Arithmetic(digits)
 
-    def number(self, x: float, slope: float | None = None) -> Dual:
-        direction = None if slope is None else Ends(Decimal(slope), Decimal(slope))
-        return Dual(self.arithmetic, Ends(Decimal(x), Decimal(x)), direction)
+    def number(self, x: float) -> Dual:
+        return Dual(self.arithmetic, Ends(Decimal(x), Decimal(x)))
 
     def detach(self, x: Dual) -> Dual:
         return Dual(self.arithmetic, x.value)
@@ -278,12 +277,13 @@ def decimal_enclosures(loss: Loss, inputs: Mapping[str, Any], digits: int) -> di
     m = DecimalIntervals(digits)
     given = arguments(loss, m, inputs)
 
-    def value(changed: Mapping[str, Any], reduction: str = "mean") -> Any:
-        return reduce_rows(loss, loss.formula(m, **changed), changed, reduction)
+    def value(changed: Mapping[str, Any]) -> Any:
+        return reduce_rows(loss, loss.formula(m, **changed), changed, "mean")
 
-    out: dict[str, Any] = {"value": _enclosure(value(given))}
+    result = loss.formula(m, **given)
+    out: dict[str, Any] = {"value": _enclosure(reduce_rows(loss, result, given, "mean"))}
     if loss.has_rows:
-        out["rows"] = as_array([_enclosure(row) for row in value(given, "none")])
+        out["rows"] = as_array([_enclosure(row) for row in reduce_rows(loss, result, given, "none")])
     for name in differentiable(loss):
         if given[name] is not None:
             out[f"grad.{name}"] = as_array(perturbed(given[name], _slope, _seeded, value, given, name))

@@ -31,3 +31,10 @@ def test_what_is_a_finding(run, monkeypatch, change, status):
     monkeypatch.setattr(certify, "certify", lambda *_: iter([result, replace(result, dtype="float32")]))
     assert run("certify", "dcl")[0] == status
     assert run("certify", "dcl", "--json")[0] == status
+
+
+def test_a_loss_without_a_proof_is_refused(run, monkeypatch):
+    monkeypatch.setattr(certify, "_proven", lambda *_: {})
+    status, _, err = run("certify", "uniformity")
+    assert status == 2
+    assert "cases of uniformity has a proof" in err
