@@ -13,6 +13,7 @@ from nceref.errors import InputError
 from nceref.exact.certified import NotProvenError, certified, numbers
 from nceref.exact.decimal_intervals import decimal_enclosures
 from nceref.losses import get_loss
+from nceref.output.words import counted
 from nceref.spec import Loss
 
 GEOMETRIES = ("random", "aligned", "opposed", "duplicate", "unnormalized", "lonely", "odd", "wide")
@@ -88,7 +89,8 @@ def certify(name: str, dtypes: tuple[str, ...], second: bool) -> Iterator[Certif
     proven = [(case, out) for case in smooth if (out := _proven(loss, case))]
     if not proven:
         msg = (
-            f"none of {len(smooth)} cases of {name} has a proof: its formula compares or divides by what is equal or 0"
+            f"none of {counted(len(smooth), 'case')} of {name} has a proof: "
+            "its formula compares or divides by what is equal or 0"
         )
         raise InputError(msg)
     everything = [one for _, out in proven for _, one in numbers(out)]
