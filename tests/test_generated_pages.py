@@ -5,7 +5,10 @@ from pathlib import PurePosixPath
 import pytest
 
 from nceref import all_losses
+from nceref.output.markdown import escaped
 from nceref.theory import derivation, prove
+from nceref.verification.peers import known
+from nceref.verification.peers.peer import peers
 from tools.site import links
 from tools.site.pages import ROOT, pages, places
 
@@ -32,6 +35,19 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert "## Known bugs" in text
+
+
+@pytest.mark.parametrize("name", all_losses())
+def test_a_page_has_every_known_difference_of_released_packages(name):
+    text = PAGES[f"losses/{name}"]()
+    targets = {t.name: t for peer in peers().values() for t in peer.targets if t.loss == name}
+    rows = [line for line in text.splitlines() if "| `nceref verify " in line]
+    ways = [way for target in targets.values() for way in target.ranks]
+    assert len(rows) == len(targets) + len(ways)
+    for entry in known.known():
+        if entry.target in targets:
+            own = [row for row in rows if f"verify {entry.target}" in row and escaped(entry.reason) in row]
+            assert any(("--ranks" in row) == (entry.ranks is not None) for row in own), entry
 
 
 def test_a_chapter_states_published_and_computed_numbers():

@@ -15,8 +15,7 @@ from nceref.output.pages import with_spaces
 from nceref.spec import Array, Scalar
 from nceref.theory.tables import conventions
 from nceref.verification.bugs.bug import Program, bugs
-from nceref.verification.peers import known
-from nceref.verification.peers.peer import peers
+from tools.site import released
 from tools.site.claims import linked
 
 Rows = Sequence[tuple[str, ...]]
@@ -35,7 +34,7 @@ def page(loss: LossFunction) -> str:
         "Properties": _list((with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)),
         "Relations": _list((f"[{r.other}]({r.other}.md)", r.statement) for r in declared.relations),
         "What implementations do differently": _conventions(loss),
-        "Released implementations": _released(loss),
+        "Released implementations": released.section(loss),
         "Known bugs": _bugs(loss),
         "Sources": _list(("", " ".join(str(each).split())) for each in loss.sources),
     }
@@ -139,21 +138,6 @@ def _conventions(loss: LossFunction) -> str:
     columns = [column for column in conventions.COLUMNS if column != "loss"]
     table = _table(columns, [tuple(escaped(str(row[column])) for column in columns) for row in rows])
     return f"{table}\n\n[All of them](../../conventions.md), with what the columns mean." if rows else ""
-
-
-def _released(loss: LossFunction) -> str:
-    """Targets of released packages, how to judge them, and the differences that are known."""
-    targets = [(p, t) for p in peers().values() for t in p.targets if t.loss == loss.name]
-    said: dict[str, list[str]] = {t.name: [] for _, t in targets}
-    for entry in known.known():
-        if entry.target in said and entry.ranks is None and entry.reason not in said[entry.target]:
-            said[entry.target].append(entry.reason)
-    rows = [
-        (f"[{peer.name}]({peer.link})", f"`nceref verify {t.name}`", escaped(" ".join(said[t.name])) or "none")
-        for peer, t in targets
-    ]
-    table = _table(("package", "judged by", "known differences"), rows)
-    return f"{table}\n\n[The audit](../../audit.md) has the releases and the verdicts." if rows else ""
 
 
 def _bugs(loss: LossFunction) -> str:
