@@ -1,12 +1,14 @@
 // The page: one state, drawn anew after every change, and kept in the address.
 
+import { caption } from "./caption.js";
 import { catalogue } from "./catalogue.js";
 import { circle } from "./circle.js";
+import { decode, encode } from "./link.js";
 import { evaluate, stepped, valueAt } from "./model.js";
 import * as panels from "./panels.js";
 import { presets } from "./presets.js";
 import { html } from "./shapes.js";
-import { decode, encode, numbers, opened, suited } from "./state.js";
+import { exchanged, needs, numbers, opened, suited } from "./state.js";
 
 const find = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -26,7 +28,10 @@ const draw = circle(find("circle"), { moved: move, chosen: choose });
 /** Take a state and show it; what is changed by hand ends a run. */
 function set(changes, { byHand = true } = {}) {
   state = { ...state, ...changes };
-  if (byHand) run = { playing: false, steps: 0, origin: null };
+  if (byHand) {
+    run = { playing: false, steps: 0, origin: null };
+    find("unread").textContent = "";
+  }
   show();
 }
 
@@ -46,7 +51,9 @@ function choose(at) {
 }
 
 function choosesLoss(loss) {
-  const { points, preset } = suited(state, loss);
+  const { points, preset } = exchanged(state, loss);
+  const { title } = catalogue[loss];
+  if (preset !== state.preset) say(`${title} takes ${needs(loss)}: those of “${presets[preset].title}” are shown.`);
   set({ loss, points, preset, at: Math.min(state.at, points.length - 1) });
 }
 
@@ -119,16 +126,15 @@ function show(evaluated = evaluate(state)) {
 
 function showPreset() {
   const [name] = state.preset.split(".");
-  const { title, look, source } = presets[name];
-  const { summary, formula, title: lossTitle } = catalogue[state.loss];
+  const { title, look, source } = caption(state, run.origin?.points);
+  const { summary, formula } = catalogue[state.loss];
   for (const button of find("presets").children) {
     button.setAttribute("aria-pressed", String(button.dataset.preset === name));
   }
   find("preset-title").textContent = title;
-  const fits = state.loss === presets[name].loss || name === "start";
-  find("look").textContent = fits ? look : `Its points, under ${lossTitle}.`;
+  find("look").textContent = look;
   find("unit").textContent = state.loss === "simple" ? "" : "nats";
-  find("source").textContent = source ?? "";
+  find("source").textContent = source;
   find("loss").value = state.loss;
   find("summary").textContent = summary;
   if (find("formula").dataset.loss !== state.loss) {
@@ -208,7 +214,7 @@ function say(text) {
 function follow() {
   const { state: given, unread } = decode(location.hash);
   set(given);
-  if (unread.length) say(`Of the link, this could not be read: ${unread.join(", ")}.`);
+  find("unread").textContent = unread.length ? `Of the link this could not be read: ${unread.join("; ")}.` : "";
 }
 
 async function copy() {
@@ -223,18 +229,8 @@ async function copy() {
 
 // Controls.
 
-const WORDS = {
-  temperature: ["Temperature", "τ"],
-  alpha: ["Positive weight", "α"],
-  margin: ["Margin (radians)", "m"],
-  bias: ["Bias", "b"],
-  length: ["Center length", "|c|"],
-  rate: ["Step size", ""],
-};
-
 function control(name) {
-  const { low, high, log } = numbers[name];
-  const [word, sign] = WORDS[name];
+  const { word, sign, low, high, log } = numbers[name];
   const [from, to] = log ? [Math.log10(low), Math.log10(high)] : [low, high];
   const range = html("input", { type: "range", id: name, min: from, max: to, step: 0.01 });
   const typed = { type: "number", id: `${name}-exact`, "aria-label": `${word}, exact` };

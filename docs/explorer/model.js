@@ -58,18 +58,23 @@ export function spread({ points }) {
   return { within, between, uniformity: Math.log(potential) };
 }
 
-/** Of PaCo, means over the anchors: the probability of all centers together, and that of one positive. */
+/** Of PaCo, means over the anchors: the probability of all centers, and that of one positive, or null. */
 export function shares(state, { probabilities, anchors, candidates }) {
   const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
   const { points } = state;
   const centers = probabilities.map((row) =>
     row.reduce((sum, p, j) => sum + (points[candidates[j]].role === "c" ? p : 0), 0),
   );
-  const positives = probabilities.flatMap((row, i) =>
+  const positives = probabilities.map((row, i) =>
     row.filter(
       (p, j) =>
         p !== null && points[candidates[j]].role === "s" && points[candidates[j]].label === points[anchors[i]].label,
     ),
   );
-  return { centers: mean(centers), positive: mean(positives), positives: positives.length / anchors.length };
+  return {
+    centers: mean(centers),
+    positive: positives.some((own) => own.length) ? mean(positives.flat()) : null,
+    positives: mean(positives.map((own) => own.length)),
+    even: positives.every((own) => own.length === positives[0].length),
+  };
 }

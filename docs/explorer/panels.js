@@ -1,6 +1,7 @@
 // The panels beside the circle: probabilities, the loss against the temperature, and published numbers.
 
 import { anchorOf } from "./circle.js";
+import { ownPoints } from "./caption.js";
 import { catalogue } from "./catalogue.js";
 import { shares, spread, valueAt } from "./model.js";
 import { presets } from "./presets.js";
@@ -48,7 +49,7 @@ function single(state, model, row) {
   const printed = published?.find(([temperature]) => temperature === state.temperature);
   return model.candidates.flatMap((at, column) => {
     const p = model.probabilities[row][column];
-    const source = state.loss === loss ? printed?.[1][column] : undefined;
+    const source = state.loss === loss && ownPoints(state) ? printed?.[1][column] : undefined;
     const own = isOwn(state.points, model.anchors[row], at);
     return p === null ? [] : [{ p, point: state.points[at], own, count: 1, source }];
   });
@@ -217,22 +218,22 @@ export function force(element, { points, at }, { forces }) {
 export function published(element, state, model, { setTemperature, open }) {
   const [name] = state.preset.split(".");
   const preset = presets[name];
-  const rows =
-    state.loss !== preset.loss
-      ? null
-      : preset.published
-        ? printedRows(state, preset, setTemperature)
-        : preset.variants
-          ? variantRows(state)
-          : preset.optimum
-            ? optimumRows(state, model)
-            : null;
+  const rows = rowsOf(preset, state, model, setTemperature);
   element.hidden = rows === null;
   if (rows === null) return;
   const head = html("tr", {}, ...rows[0].map((title) => html("th", { scope: "col" }, title)));
   const body = rows.slice(1).map((row) => html("tr", {}, ...row.map(cell)));
   const numbers = html("table", {}, html("thead", {}, head), html("tbody", {}, ...body));
   element.replaceChildren(...(preset.variants ? [choices(name, preset, state, open)] : []), numbers);
+}
+
+/** Rows of the table, or null where nothing of what is published is about this scene. */
+function rowsOf(preset, state, model, setTemperature) {
+  if (state.loss !== preset.loss) return null;
+  if (preset.optimum) return optimumRows(state, model);
+  if (!ownPoints(state)) return null;
+  if (preset.published) return printedRows(state, preset, setTemperature);
+  return preset.variants ? variantRows(state) : null;
 }
 
 function cell(content, at) {
@@ -274,12 +275,16 @@ function choices(name, { variants }, state, open) {
   return html("div", { class: "choices", role: "group", "aria-label": "Features" }, ...buttons);
 }
 
+/** What is printed is of the points of the preset; the optimum is that of anchors with equally many positives each. */
 function optimumRows(state, model) {
-  const { centers, positive, positives } = shares(state, model);
+  const { centers, positive, positives, even } = shares(state, model);
   const mass = 1 + state.alpha * positives;
-  return [
-    ["Probability", "printed", "optimum", "here"],
-    ["of the centers", "0.71", 1 / mass, centers],
-    ["of each positive", "0.035", state.alpha / mass, positive],
+  const columns = [
+    ["Probability", "of the centers", "of each positive"],
+    ...(ownPoints(state) ? [["printed", "0.71", "0.035"]] : []),
+    ...(even ? [["optimum", 1 / mass, state.alpha / mass]] : []),
+    ["here", centers, positive],
   ];
+  const rows = positives > 0 ? [0, 1, 2] : [0, 1];
+  return rows.map((row) => columns.map((column) => column[row]));
 }

@@ -1,4 +1,5 @@
-// The presets: published ones with their numbers, and three that show one thing each.
+// The presets: published ones with their numbers, and three that show one thing each. The text of a preset (`look`) also
+// holds under the losses `alike`, and no longer where one of the numbers that it is `about` is another.
 
 import { quadrants } from "./quadrants.js";
 
@@ -45,6 +46,7 @@ export const presets = {
     title: "Three pairs",
     points: [...pair(0, 100, 20), ...pair(1, 140, 215), ...pair(2, 275, 330)],
     temperature: 0.5,
+    alike: ["nt_xent", "dcl", "hard_contrastive", "siglip"],
     look: "A filled point and the outlined one of its color are two views of one thing. Press Play: partners meet and the pairs spread; then drag a point, or lower τ, and see who still pulls and pushes.",
   },
   easy: {
@@ -70,6 +72,7 @@ export const presets = {
     title: "Dead gradient",
     points: [...pair(0, 80, 100), ...pair(1, 150, 165), ...pair(2, 215, 235)],
     temperature: 0.01,
+    about: ["temperature"],
     look: "The pairs crowd one half of the circle and nothing moves: at τ = 0.01 every partner has won by far. Raise τ to 0.3, and the arrows come back.",
     source: "Claims WL-13, WL-15",
   },
@@ -101,6 +104,7 @@ export const presets = {
       one("c", 1, 292),
     ],
     rate: 0.5,
+    about: ["alpha"],
     look: "Press Play: with K = 8 positives and α = 0.05, the centers end with 1/(1 + αK) = 0.71 of the probability. Another α, or another K, has another optimum.",
     source: "Source 004, which has K = 8.192; claims PC-5, PC-9, PC-10, PC-11",
     optimum: true,

@@ -1,16 +1,16 @@
-// The state of the page, and the link that keeps it. A link repeats only what differs from its preset.
+// The state of the page: a preset, or what was made of it; and its points for another loss.
 
 import { catalogue, withRoles } from "./catalogue.js";
 import { presets, ownPreset } from "./presets.js";
 
-// Range of each number, and its name in a link.
+// Range of each number, its name in a link and in words.
 export const numbers = {
-  temperature: { key: "t", low: 1e-3, high: 10, log: true },
-  alpha: { key: "alpha", low: 1e-3, high: 1, log: true },
-  margin: { key: "m", low: 0, high: 1.5 },
-  bias: { key: "b", low: -10, high: 5 },
-  length: { key: "length", low: 0.1, high: 20, log: true },
-  rate: { key: "rate", low: 1e-3, high: 10, log: true },
+  temperature: { key: "t", word: "Temperature", sign: "τ", low: 1e-3, high: 10, log: true },
+  alpha: { key: "alpha", word: "Positive weight", sign: "α", low: 1e-3, high: 1, log: true },
+  margin: { key: "m", word: "Margin (radians)", sign: "m", low: 0, high: 1.5 },
+  bias: { key: "b", word: "Bias", sign: "b", low: -10, high: 5 },
+  length: { key: "length", word: "Center length", sign: "|c|", low: 0.1, high: 20, log: true },
+  rate: { key: "rate", word: "Step size", sign: "", low: 1e-3, high: 10, log: true },
 };
 
 /** A preset as it is published; `name` may name a variant: "quadrants.0.05". */
@@ -30,64 +30,7 @@ export const isPreset = (name) => {
 };
 
 const copied = (points) => points.map((point) => ({ ...point }));
-const written = (points) => points.map(({ role, label, angle }) => `${role}${label}:${angle}`).join(",");
-
-/** The state as the part of a link behind #. Numbers are written with all their digits. */
-export function encode(state) {
-  const base = opened(state.preset);
-  const parts = [["preset", state.preset]];
-  if (state.loss !== base.loss) parts.push(["loss", state.loss]);
-  for (const [name, { key }] of Object.entries(numbers)) if (state[name] !== base[name]) parts.push([key, state[name]]);
-  if (state.at !== 0) parts.push(["at", state.at]);
-  if (state.view !== "loss") parts.push(["view", state.view]);
-  if (written(state.points) !== written(base.points)) parts.push(["points", written(state.points)]);
-  return parts.map(([key, value]) => `${key}=${value}`).join("&");
-}
-
-/** The state of a link, and what of it could not be read; that is left as the preset has it. */
-export function decode(text) {
-  const parts = text.replace(/^#/, "").split("&").filter(Boolean);
-  const given = new Map(parts.map((part) => part.split(/=(.*)/s).slice(0, 2)));
-  const unread = [];
-  const take = (key, accept) => {
-    if (!given.has(key)) return undefined;
-    const value = accept(given.get(key));
-    if (value === undefined) unread.push(key);
-    given.delete(key);
-    return value;
-  };
-  const state = opened(take("preset", (name) => (isPreset(name) ? name : undefined)) ?? "start");
-  const loss = take("loss", (name) => (Object.hasOwn(catalogue, name) ? name : undefined));
-  for (const [name, { key, low, high }] of Object.entries(numbers)) {
-    state[name] = take(key, (text) => number(text, low, high)) ?? state[name];
-  }
-  const points = take("points", readPoints);
-  if (points) state.points = points;
-  if (loss) state.loss = loss;
-  if (!suits(state.points, state.loss)) {
-    if (points) unread.push("points");
-    Object.assign(state, suited(state, state.loss));
-  }
-  state.at = take("at", (text) => whole(text, state.points.length)) ?? 0;
-  state.view = take("view", (name) => (["loss", "scaled"].includes(name) ? name : undefined)) ?? "loss";
-  return { state, unread: [...new Set([...unread, ...given.keys()])] };
-}
-
-function number(text, low, high) {
-  const value = text.trim() === "" ? NaN : Number(text);
-  return value >= low && value <= high ? value : undefined;
-}
-
-const whole = (text, below) => (/^\d+$/.test(text) && Number(text) < below ? Number(text) : undefined);
-
-// The quadrants with a center each, and a few more.
-const MOST = 120;
-
-function readPoints(text) {
-  const points = text.split(",").map((entry) => /^([qknsc])([0-5]):(-?[\d.]+(?:e-?\d+)?)$/.exec(entry));
-  if (points.length > MOST || points.some((match) => !match || !Number.isFinite(Number(match[3])))) return undefined;
-  return points.map(([, role, label, angle]) => ({ role, label: Number(label), angle: Number(angle) }));
-}
+export const written = (points) => points.map(({ role, label, angle }) => `${role}${label}:${angle}`).join(",");
 
 /** Whether a loss can be computed for points: pairs complete, two of each color, a center for each. */
 export function suits(points, loss) {
@@ -108,20 +51,39 @@ export function suits(points, loss) {
   return only("sc") && centered && labels("c").length > 1 && labels("s").length > 0;
 }
 
-/** The same points for another loss: pairs become samples of one color and back; else another preset with its points. */
+/** What a loss takes, in words. */
+export function needs(loss) {
+  if (catalogue[loss].anchors.includes("q")) return "two or more pairs q, k of a color each";
+  if (loss === "supcon_out") return "samples s, two or more of each color";
+  return "samples s, and a center c for each of the colors 0, 1, …";
+}
+
+/**
+ * The same points for another loss: pairs become samples of one color and back, a negative a pair of two equal views.
+ * Points that nothing is made of are replaced by another preset.
+ */
 export function suited({ points, preset }, loss) {
   const paired = catalogue[loss].anchors.includes("q");
-  const ways = paired
-    ? [points.filter(({ role }) => role !== "c" && role !== "n"), asPairs(points)]
-    : [points.filter(({ role }) => role !== "c"), asSamples(points, loss !== "supcon_out")];
+  const kept = points.filter(({ role }) => role !== "c");
+  const views = kept.flatMap((point) => (point.role === "n" ? twice(point) : [point]));
+  const ways = paired ? [views, asPairs(points)] : [views, asSamples(views, loss !== "supcon_out")];
   const match = [points, ...ways].find((way) => suits(way, loss));
   if (match) return { preset, points: copied(match) };
   const other = ownPreset[paired ? "q" : "s"];
   return { preset: other, points: suited({ points: presets[other].points, preset: other }, loss).points };
 }
 
+/** The points of a state for another loss. Points that nobody has moved are made anew from those of the preset. */
+export function exchanged(state, loss) {
+  const base = opened(state.preset);
+  const untouched = written(state.points) === written(suited(base, state.loss).points);
+  return suited(untouched ? base : state, loss);
+}
+
+const twice = (point) => ["q", "k"].map((role) => ({ ...point, role }));
+
 function asSamples(points, centered) {
-  const samples = points.filter(({ role }) => role !== "c" && role !== "n").map((point) => ({ ...point, role: "s" }));
+  const samples = points.map((point) => ({ ...point, role: "s" }));
   const labels = [...new Set(samples.map(({ label }) => label))].sort();
   const renamed = samples.map((point) => ({ ...point, label: labels.indexOf(point.label) }));
   const centers = labels.map((_, label) => ({ role: "c", label, angle: middle(renamed, label) }));

@@ -266,16 +266,88 @@ def test_a_link_keeps_everything(explorer, open_page):
     again.wait_for_function("document.querySelector('#status').textContent.length > 0")
 
 
-@pytest.mark.parametrize(
-    "link",
-    ["preset=nowhere", "t=abc", "t=-1", "points=q0:1,k7:2", "points=", "loss=paco&points=q0:1,k0:2", "at=99", "x=1",
-     "preset=start&loss=arcface&points=s0:1,c3:2", "points=" + "q0:1,k0:2," * 500, "t=1e-320&%00"],
-)  # fmt: skip
+UNREAD = {
+    "preset=nowhere": "preset=nowhere (there is no such scene), “Three pairs” is shown",
+    "preset=hard&loss=triplet": "loss=triplet (there is no such loss), InfoNCE is shown",
+    "t=abc": "t=abc (temperature is a number from 0.001 to 10), 0.5 is shown",
+    "t=-1&preset=paco": "t=-1 (temperature is a number from 0.001 to 10), 0.2 is shown",
+    "points=q0:1,k7:2": "(it is a list such as q0:90,k0:20 of 120 points at most), those of the scene are shown",
+    "points=": "points= (it is a list",
+    "loss=paco&points=q0:1,k0:2": "PaCo takes samples s, and a center c for each",
+    "at=99": "at=99 (there are points 0 to 5), 0 is chosen",
+    "x=1": "x=1 (there is no such setting), it is left out",
+    "preset=start&loss=arcface&points=s0:1,c3:2": "those of “A margin” are shown",
+    "points=q0:1,k0:2,q1:3": "InfoNCE takes two or more pairs",
+    "points=" + "q0:1,k0:2," * 500: "…",
+    "t=1e-320&%00&view=log": "; view=log (it is loss or scaled), the loss is drawn; %00 (there is no such setting)",
+}
+
+
+@pytest.mark.parametrize("link", UNREAD)
 def test_a_link_that_cannot_be_read_is_said_to_be_so(explorer, link):
     page = explorer(link)
-    assert "could not be read" in page.locator("#status").inner_text()
+    said = page.locator("#unread")
+    assert said.is_visible()
+    assert "could not be read: " in said.inner_text()
+    assert UNREAD[link] in said.inner_text()
+    assert len(said.inner_text()) < 300
     assert math.isfinite(_value(page))
     assert page.locator(".point").count() > 1
+    # It goes with the first change.
+    page.locator("[data-preset=easy]").click()
+    assert said.is_hidden()
+
+
+CAPTIONS = {
+    "preset=start&loss=nt_xent": ("Three pairs", "A filled point", ""),
+    "preset=start&loss=arcface": ("Three pairs", "Its points, under ArcFace.", "A filled point"),
+    "preset=start&points=q0:90,k0:80,q1:9,k1:5": ("Points of your own", "in place of the scene “Three pairs”", "Press"),
+    "preset=dead&t=1": ("Dead gradient", "τ is 1, in the scene 0.01. Of the scene as it was: The pairs crowd", ""),
+    "preset=easy&points=q0:90,k0:20,n1:80,n2:0,n3:10": ("Positive nearest", "Points have been moved. Of the", ""),
+    "preset=paco&alpha=0.3": ("PaCo’s 0.71", "α is 0.3, in the scene 0.05. Of the scene as it was: Press", ""),
+    "preset=paco&points=s0:0,s1:90,c0:0,c1:90": ("Points of your own", "Under PaCo", "K = 8"),
+    "preset=paco&points=s0:0,s0:3,s1:90,c0:0,c1:90": ("Points of your own", "Under PaCo", "optimum"),
+    "preset=quadrants&points=s0:0,s0:3": ("Points of your own", "Under SupCon", "replayed"),
+    "preset=easy&loss=dcl": ("Positive nearest", "Each of its negatives is a pair of two equal views here.", "printed"),
+}
+
+
+@pytest.mark.parametrize("link", CAPTIONS)
+def test_a_caption_is_about_what_is_shown(explorer, link):
+    page = explorer(link)
+    title, words, absent = CAPTIONS[link]
+    assert page.locator("#unread").is_hidden()
+    assert page.locator("#preset-title").inner_text() == title
+    assert words in page.locator("#look").inner_text()
+    scene = page.locator(".preset").inner_text()
+    assert not absent or absent not in scene
+    everything = page.locator("body").inner_text()
+    assert not [word for word in ("NaN", "Infinity", "undefined", "null") if word in everything]
+    # Play does what the text says: points that it moves are those of the scene.
+    page.locator("#step").click()
+    assert words in page.locator("#look").inner_text()
+
+
+def test_another_loss_keeps_the_points_and_the_way_back_does(explorer):
+    page = explorer("preset=easy&t=0.2")
+    before, value = _points(page), _value(page)
+    angles = {angle for _, angle in before}
+    for loss in ("dcl", "siglip", "arcface", "supcon_out", "hard_contrastive"):
+        page.locator("#loss").select_option(loss)
+        assert {"preset": "easy", "t": "0.2"}.items() <= _given(_settled(page)).items()
+        # Classes have centers beside the points.
+        assert angles <= {angle for _, angle in _points(page)}, loss
+    page.locator("#loss").select_option("info_nce")
+    assert (_points(page), _value(page)) == (before, value)
+    # What was moved stays where it is.
+    page.locator(".point").first.press("ArrowRight")
+    page.locator("#loss").select_option("dcl")
+    assert _points(page)[0][1] == before[0][1] + 1
+    # Two samples of one color are no two pairs: those of another scene are shown, with a word.
+    page.goto(page.url.split("#")[0] + "#preset=quadrants&points=s0:0,s0:30")
+    page.wait_for_function("document.querySelector('#preset-title').textContent === 'Points of your own'")
+    page.locator("#loss").select_option("info_nce")
+    assert "two or more pairs q, k of a color each: those of “Three pairs”" in page.locator("#status").inner_text()
 
 
 @pytest.mark.parametrize(("preset", "table"), [("easy", temperature_easy), ("hard", temperature_hard)])

@@ -32,7 +32,8 @@ LINKS = """
 import { catalogue } from "./catalogue.js";
 import { evaluate } from "./model.js";
 import { presets } from "./presets.js";
-import { decode, encode, opened, suited, suits } from "./state.js";
+import { decode, encode } from "./link.js";
+import { opened, suited, suits } from "./state.js";
 const answers = Object.keys(presets).flatMap((name) => Object.keys(catalogue).map((loss) => {
   const start = { ...opened(name), loss };
   const state = { ...start, ...suited(start, loss), temperature: 0.1 + 0.2, alpha: 1 / 3, at: 1 };
