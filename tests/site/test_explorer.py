@@ -286,16 +286,16 @@ UNREAD = {
 @pytest.mark.parametrize("link", UNREAD)
 def test_a_link_that_cannot_be_read_is_said_to_be_so(explorer, link):
     page = explorer(link)
-    said = page.locator("#unread")
-    assert said.is_visible()
-    assert "could not be read: " in said.inner_text()
-    assert UNREAD[link] in said.inner_text()
-    assert len(said.inner_text()) < 300
+    message = page.locator("#unread")
+    assert message.is_visible()
+    assert "could not be read: " in message.inner_text()
+    assert UNREAD[link] in message.inner_text()
+    assert len(message.inner_text()) < 300
     assert math.isfinite(_value(page))
     assert page.locator(".point").count() > 1
     # It goes with the first change.
     page.locator("[data-preset=easy]").click()
-    assert said.is_hidden()
+    assert message.is_hidden()
 
 
 CAPTIONS = {
@@ -319,8 +319,8 @@ def test_a_caption_is_about_what_is_shown(explorer, link):
     assert page.locator("#unread").is_hidden()
     assert page.locator("#preset-title").inner_text() == title
     assert words in page.locator("#look").inner_text()
-    scene = page.locator(".preset").inner_text()
-    assert not absent or absent not in scene
+    preset = page.locator(".preset").inner_text()
+    assert not absent or absent not in preset
     everything = page.locator("body").inner_text()
     assert not [word for word in ("NaN", "Infinity", "undefined", "null") if word in everything]
     # Play does what the text says: points that it moves are those of the scene.
