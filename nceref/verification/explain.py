@@ -75,7 +75,8 @@ def explain(
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
     if failing.setup.several:
         diagnoses = _on_ranks(failing, diagnoses, other)
-    wanted = not failing.setup.several and (request.repro or any(d.id == "unexplained" for d in diagnoses))
+    is_one_program = not failing.setup.several and not request.recorded
+    wanted = is_one_program and (request.repro or any(d.id == "unexplained" for d in diagnoses))
     return ExplainedDifference(diagnoses, effect, _script(request, run, failing) if wanted else "")
 
 
@@ -85,7 +86,7 @@ FINER = "float32"
 
 def _finer(request: Request, run: Any, failing: TargetRun) -> TargetRun:
     """The run that is looked at: that in a finer format, where the target fails in that too."""
-    if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
+    if request.recorded or failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
         return failing
     finer = run_target(replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None)
     return finer if any(r.status == "fail" for r in finer.results) else failing
@@ -195,8 +196,10 @@ def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosi
 
 def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
     """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
-    from nceref.verification.diagnosis.fresh import fresh_calls
+    from nceref.verification.diagnosis.fresh import NO_CALLS, fresh_calls
 
+    if request.recorded:
+        return NO_CALLS
     if failing.setup.contract is not None:
         run.use(failing.setup.contract)
     return fresh_calls(run, failing.observations, request.algorithm, request.resizing)

@@ -49,15 +49,15 @@ def _default_policies(probe: Probe) -> bool:
     return all(probe.inputs.get(p.name, p.default) == first.get(p.name, p.default) for p in policies)
 
 
-def check_invariances(observations: Iterable[Observation], run: Callable[[Probe], Outcome]) -> Iterator[Result]:
+def check_invariances(observations: Iterable[Observation], run: Callable[[Probe], Outcome] | None) -> Iterator[Result]:
     """Judge every identity on the first case where the reference keeps it.
 
     Parameters
     ----------
     observations : iterable of Observation
         The cases and their outcomes.
-    run : callable
-        Runs the target on another probe.
+    run : callable or None
+        Runs the target on another probe; without it, only identities of one answer are judged.
 
     Yields
     ------
@@ -82,10 +82,12 @@ def _one_answer(invariance: Invariance, observation: Observation) -> Result | No
     return None if gap_and_slack is None else _result(invariance, observation.probe, *gap_and_slack, size=1.0)
 
 
-def _two_answers(invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome]) -> Result | None:
+def _two_answers(
+    invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome] | None
+) -> Result | None:
     probe = observation.probe
-    there = _second(invariance, probe)
-    if there is None or there.bounds is None or probe.bounds is None:
+    there = _second(invariance, probe) if run is not None else None
+    if run is None or there is None or there.bounds is None or probe.bounds is None:
         return None
     outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
     if outcome.trouble:

@@ -14,6 +14,10 @@ NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
 """Troubles of a target that answers, but with no loss."""
 HARMLESS = frozenset({"prints", "replaces-numpy"})
 """Behavior that is reported, but is no failure."""
+UNSUPPORTED = "unsupported"
+"""Trouble of a target that declares that it cannot answer: nothing is judged, and nothing is wrong."""
+REFUSAL = "behavior.refusal"
+"""Whether inputs that the loss refuses are refused."""
 
 
 def judge(observation: Observation) -> list[Result]:
@@ -31,6 +35,10 @@ def judge(observation: Observation) -> list[Result]:
     list of Result
     """
     probe, outcome = observation.probe, observation.outcome
+    if outcome.trouble == UNSUPPORTED:
+        return [_result(probe, "value", "skip", outcome.sentence)]
+    if probe.must_refuse:
+        return [_refusal(probe, outcome)]
     if probe.skip:
         there = (
             f"; there the target {_without_reference(outcome)}" if outcome.trouble or outcome.value is not None else ""
@@ -47,6 +55,14 @@ def judge(observation: Observation) -> list[Result]:
     ]
     bound = probe.bounds.value if probe.bounds else 0.0
     return [*_compared(probe, "value", outcome.value, probe.value, bound), *_grads(probe, outcome), *remarks]
+
+
+def _refusal(probe: Probe, outcome: Outcome) -> Result:
+    if outcome.trouble == "raises":
+        return _result(probe, REFUSAL, "pass", "refuses the inputs, as it must")
+    status: Status = "error" if outcome.trouble else "fail"
+    why = f"{_without_reference(outcome)}, where it must refuse the inputs"
+    return _result(probe, REFUSAL, status, f"{why}: {probe.skip}" if probe.skip else why)
 
 
 def _without_reference(outcome: Outcome) -> str:

@@ -152,7 +152,7 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
         )
 
 
-def print_failures(page: Page, results: Sequence[Result]) -> None:
+def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:
     """The first failures, those that concern the whole run before those of a case.
 
     Parameters
@@ -161,6 +161,8 @@ def print_failures(page: Page, results: Sequence[Result]) -> None:
         Is written to.
     results : sequence of Result
         All of a run; those that fail are picked.
+    alone : bool
+        Whether a case can be run alone.
     """
     failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
@@ -179,7 +181,7 @@ def print_failures(page: Page, results: Sequence[Result]) -> None:
     if rest:
         page.print(f"and {rest} more", style="dim")
     case = next((r.case.rpartition("/")[2] for r in failures if r.case), "")
-    if case:
+    if case and alone:
         page.print(f"\nOne case alone: --case {case}", style="dim")
 
 

@@ -56,6 +56,8 @@ class Probe:
         What the same instance is called with first.
     forms : mapping
         Parametrizations by scalar whose rounding the bounds admit, see `nceref.verification.parametrization`.
+    must_refuse : bool
+        Whether no number is right: the loss refuses these inputs, and a right program raises, or answers with an error.
     """
 
     id: str
@@ -71,6 +73,7 @@ class Probe:
     cotangent: Any = None
     before: "Probe | None" = None
     forms: Mapping[str, str] = field(default_factory=dict)
+    must_refuse: bool = False
 
     @property
     def entries(self) -> int:
@@ -106,7 +109,7 @@ class Outcome:
         Inputs whose gradient cannot be judged, with the reason.
     trouble : str
         Id of what went wrong: ``raises``, ``exits``, ``hangs``, ``dies``, ``wrong-shape``, ``not-a-number-type`` ...,
-        or empty.
+        or empty; ``unsupported`` where the target declares that it cannot answer this.
     sentence : str
         What went wrong, in words.
     remarks : mapping

@@ -141,7 +141,7 @@ def page_of(report: Report) -> Page:
     if report.results:
         page.print()
         layout.print_results(page, report.results, _runs(report))
-    layout.print_failures(page, report.results)
+    layout.print_failures(page, report.results, alone=not report.scope.recorded)
     layout.print_terms(page, report.terms)
     if report.verdict in ("conforms", "value-only"):
         page.print()
@@ -168,6 +168,8 @@ def _runs(report: Report) -> list[str]:
 
 def _circumstances(report: Report) -> Iterator[str]:
     about = report.environment
+    if about.get("recorded"):
+        yield f"recorded in {about['recorded']}"
     yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
     if about.get("isolation"):
         yield f"isolated by {about['isolation']}"

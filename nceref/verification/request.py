@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -31,6 +31,7 @@ from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.ranks.options import added, contracts, importable
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.process.isolation import isolation
+from nceref.verification.targets.recorded import RecordedTarget
 
 NOT_CONTAINED = (
     "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"
@@ -45,7 +46,7 @@ class Request:
     Attributes
     ----------
     thing : str or object
-        The target as it was given; `name` is how a report calls it.
+        The target as it was given; `name` is how a report calls it. A `RecordedTarget` brings its own cases.
     loss : Loss
         The reference.
     settings : mapping
@@ -97,6 +98,11 @@ class Request:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     contracts: tuple[Contract, ...] = ()
     added: tuple[str, float] | None = None
+
+    @property
+    def recorded(self) -> RecordedTarget | None:
+        """The target, if its answers were recorded elsewhere: no call beyond them can be made."""
+        return self.thing if isinstance(self.thing, RecordedTarget) else None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -421,12 +427,29 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts["ranks"] = ", ".join(each.label for each in request.contracts)
         first = request.contracts[0]
         facts |= {"value": first.value, "sync": first.sync}
+    if request.recorded is not None:
+        return facts | dict(request.recorded.facts)
     # An object runs in this process everywhere; to find out about others, none is started for it.
     if not processes_available(attempt=issubclass(type(request.thing), str)):
         facts["containment"] = NOT_CONTAINED
     if request.isolate:
         facts["isolation"] = isolation(folder_of(request.thing)).name
     return facts
+
+
+def recorded_request(recorded: RecordedTarget) -> Request:
+    """What a target whose answers were recorded elsewhere is held to.
+
+    Parameters
+    ----------
+    recorded : RecordedTarget
+
+    Returns
+    -------
+    Request
+    """
+    like = Request(recorded, recorded.name, recorded.loss, {}, {}, "mean", (recorded.dtype,))
+    return replace(like, suite=recorded.suite, device="")
 
 
 def _version(package: str) -> str:

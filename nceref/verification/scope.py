@@ -1,6 +1,6 @@
 """What a run has looked at: the ends of sizes and scalars, formats, ways of calling, and what was not judged."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.words import counted
 from nceref.spec import Array, Labels
+from nceref.verification.judge import REFUSAL
 from nceref.verification.records import Observation, Result
 
 Range = tuple[float, float]
@@ -30,6 +31,8 @@ class Scope:
         Inputs whose gradient was judged on no case.
     ranks : tuple of int
         Numbers of ranks; empty for one process.
+    recorded : bool
+        Whether answers were recorded elsewhere, so that nothing was called here.
     """
 
     cases: int = 0
@@ -38,6 +41,7 @@ class Scope:
     modes: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
+    recorded: bool = False
 
     def lines(self) -> Iterator[str]:
         """The scope in words, a line or two."""
@@ -45,9 +49,16 @@ class Scope:
         scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
         ranks = [f"ranks {', '.join(map(str, self.ranks))}"] * bool(self.ranks)
         yield f"looked at {counted(self.cases, 'case')}: {', '.join([*ends, *scalars, *self.dtypes, *ranks])}"
-        ways = f"called plainly and {', '.join(self.modes)}" if self.modes else "called plainly"
+        if self.recorded:
+            ways = f"recorded outputs: nothing beyond {counted(self.cases, 'case')} was called"
+        else:
+            ways = self._ways
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
         yield f"{ways}{rest}; beyond that nothing is said"
+
+    @property
+    def _ways(self) -> str:
+        return f"called plainly and {', '.join(self.modes)}" if self.modes else "called plainly"
 
     def record(self) -> dict[str, Any]:
         """The scope as plain data."""
@@ -59,6 +70,7 @@ class Scope:
             "modes": list(self.modes),
             "not_judged": list(self.not_judged),
             **({"ranks": list(self.ranks)} if self.ranks else {}),
+            **({"recorded": True} if self.recorded else {}),
         }
 
 
@@ -70,7 +82,7 @@ def _span(low: float, high: float) -> str:
 
 
 def scope_of(
-    observations: Iterable[Observation], results: Iterable[Result], dtypes: tuple[str, ...], not_judged: Iterable[str]
+    observations: Iterable[Observation], results: Sequence[Result], dtypes: tuple[str, ...], not_judged: Iterable[str]
 ) -> Scope:
     """The scope of a run.
 
@@ -78,7 +90,7 @@ def scope_of(
     ----------
     observations : iterable of Observation
         Of all formats.
-    results : iterable of Result
+    results : sequence of Result
         Which ways of calling were judged is in them.
     dtypes : tuple of str
     not_judged : iterable of str
@@ -96,7 +108,8 @@ def scope_of(
     passed = (r.quantity for r in results if r.status == "pass" and r.quantity.startswith("mode."))
     modes = dict.fromkeys(quantity.removeprefix("mode.") for quantity in passed)
     ranges = {name: (min(each), max(each)) for name, each in seen.items()}
-    return Scope(len(judged), ranges, dtypes, tuple(modes), tuple(not_judged))
+    refused = sum(r.quantity == REFUSAL and r.status != "error" for r in results)
+    return Scope(len(judged) + refused, ranges, dtypes, tuple(modes), tuple(not_judged))
 
 
 def _sizes(observation: Observation) -> Iterator[tuple[str, float]]:

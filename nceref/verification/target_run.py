@@ -1,7 +1,7 @@
 """One run of a target: made ready, called on the cases of one format, judged, and the verifier tested beside it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import Any
@@ -13,7 +13,7 @@ from nceref.verification.corpus.corpus import corpus, evaluate
 from nceref.verification.corpus.files import given_inputs
 from nceref.verification.diagnosis.intended import intended
 from nceref.verification.invariances import check_invariances
-from nceref.verification.judge import judge
+from nceref.verification.judge import REFUSAL, judge
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
 from nceref.verification.ranks.contract import Contract
@@ -90,6 +90,8 @@ def runner_of(request: Request, child: Any = None) -> Any:
     -------
     context manager
     """
+    if request.recorded is not None:
+        return nullcontext(request.recorded)
     from nceref.verification.targets import runner
 
     options: dict[str, Any] = {
@@ -181,7 +183,7 @@ class TargetRun:
     def judged(self) -> int:
         """Cases with a comparison."""
         # Every compared case has this result, also where its value is not finite and nothing else is measured.
-        return len({r.case for r in self.results if r.quantity == "value.finite"})
+        return len({r.case for r in self.results if r.quantity in ("value.finite", REFUSAL) and r.status != "error"})
 
     @property
     def never_given(self) -> tuple[str, ...]:
@@ -215,6 +217,8 @@ def probes_of(
     InputError
         For a case that does not exist.
     """
+    if request.recorded is not None:
+        return request.recorded.probes
     dtype, contract, resizing = setup.dtype, setup.contract, request.resizing
     if contract is not None:
         resizing = replace(resizing, multiple_of=lcm(resizing.multiple_of, contract.unit))
@@ -272,12 +276,13 @@ def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callabl
     refuse_other_frameworks(request.modes, run.target.framework)
     observations = observed(request, setup, run, on_progress)
     results = [result for o in observations for result in judge(o)]
-    results += check_invariances(observations, run)
+    results += check_invariances(observations, run if request.recorded is None else None)
     # The sum of a batch is no sum of its shards' sums under every contract.
     plain = not request.intended and setup.contract is None
     # On ranks every program of JAX is compiled.
     without = () if setup.contract is None else ("jit",)
-    results += check_modes(observations, run, run.target, request.modes, plain=plain, without=without)
+    if request.recorded is None:
+        results += check_modes(observations, run, run.target, request.modes, plain=plain, without=without)
     # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.
     trials = run_self_test(observations, run.reply)
     takes = frozenset(run.target.names.values())

@@ -8,6 +8,7 @@ import numpy as np
 from nceref.output.words import counted, out_of
 from nceref.spec import Array
 from nceref.verification import report as codes
+from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Result
 from nceref.verification.request import Request
 from nceref.verification.targets.frameworks import PAIR
@@ -63,8 +64,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (mute and request.contracts, "error", codes.TARGET_FAILED,
          lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _by_format(failed, errors, runs)),
-        (judged < (1 if request.cases else LEAST), "inconclusive", codes.TOO_LITTLE,
-         lambda: f"too little was executed: {out_of(judged, len(runs[0].observations), 'case')} could be judged"),
+        (judged < _least(request), "inconclusive", codes.TOO_LITTLE,
+         lambda: _too_little(request, judged, len(runs[0].observations))),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
         (not judged_grads or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
@@ -73,6 +74,18 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (True, "conforms", codes.CONFORMS, lambda: f"value and gradients agree {cases}{beside}"),
     )  # fmt: skip
     return next((verdict, code, why()) for applies, verdict, code, why in rules if applies)
+
+
+def _least(request: Request) -> int:
+    """Cases that must be judged."""
+    if request.recorded is not None:
+        return request.recorded.least
+    return 1 if request.cases else LEAST
+
+
+def _too_little(request: Request, judged: int, cases: int) -> str:
+    required = f", and {request.recorded.least:,} must be" if request.recorded is not None else ""
+    return f"too little was executed: {out_of(judged, cases, 'case')} could be judged{required}"
 
 
 def _mute(runs: Sequence[Any]) -> str:
@@ -154,7 +167,7 @@ def _only_size(runs: Sequence[Any]) -> str:
     right: dict[int, list[bool]] = {}
     for each in runs:
         wrong = {r.case.rpartition("/")[2] for r in each.results if r.status in ("fail", "error")}
-        for probe in (o.probe for o in each.observations if not o.probe.skip):
+        for probe in (o.probe for o in each.observations if not (o.probe.skip or o.outcome.trouble == UNSUPPORTED)):
             sizes = [len(probe.inputs[p.name]) for p in probe.loss.parameters if np.ndim(probe.inputs.get(p.name))]
             # One sample alone has a loss of 0 by most programs.
             if sizes[0] > 1:

@@ -17,7 +17,7 @@ from nceref.verification.judge import mark_expected_failures
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.verification.report import Report
-from nceref.verification.request import Request, environment, parse_request
+from nceref.verification.request import Request, environment, parse_request, recorded_request
 from nceref.verification.scope import Scope, scope_of
 from nceref.verification.target_run import (
     TargetRun,
@@ -30,6 +30,7 @@ from nceref.verification.target_run import (
 )
 from nceref.verification.targets.arguments import SUCH_AS
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
+from nceref.verification.targets.recorded import RecordedTarget
 from nceref.verification.verdict import decide_verdict, graded
 
 _OPTIONS = frozenset({
@@ -174,11 +175,7 @@ def verify_with(
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
-        # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
-        with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
-            runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
-            runs = _mixed(request, run, runs) if request.added else runs
-            report = _report(request, run, runs, measure, training and measure)
+        report = _judged(request, child, on_progress, measure, training and measure)
     except SignatureError as error:
         words = adapted(request, runner_of, probes_of, child) if measure else ""
         reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
@@ -189,6 +186,40 @@ def verify_with(
         words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
         return replace(report, reason=f"{report.reason}{words}")
     return report
+
+
+def verify_recorded(
+    recorded: RecordedTarget, on_progress: Callable[..., Any] | None = None, training: bool = True
+) -> Report:
+    """Like `verify`, for answers that were recorded elsewhere: the same judge and the same explanations.
+
+    What takes calls beyond the recorded cases is left out: moved inputs, other ways of calling, calls that would refute
+    an explanation, a formula that is measured, and a script of the smallest failure.
+
+    Parameters
+    ----------
+    recorded : RecordedTarget
+    on_progress, training
+        As for `verify_with`.
+
+    Returns
+    -------
+    Report
+    """
+    request = recorded_request(recorded)
+    if replaced := replaced_functions():
+        return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
+    return _judged(request, None, on_progress, measure=False, training=training)
+
+
+def _judged(
+    request: Request, child: Any, on_progress: Callable[..., Any] | None, measure: bool, training: bool
+) -> Report:
+    # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
+    with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
+        runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
+        runs = _mixed(request, run, runs) if request.added else runs
+        return _report(request, run, runs, measure, training)
 
 
 def _mixed(request: Request, run: Any, runs: Sequence[TargetRun]) -> list[TargetRun]:
@@ -263,7 +294,8 @@ def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
 def _scope(request: Request, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
     observations = [o for each in runs for o in each.observations]
     scope = scope_of(observations, results, request.dtypes, graded(results)[1])
-    return replace(scope, ranks=tuple(contract.world_size for contract in request.contracts))
+    ranks = tuple(contract.world_size for contract in request.contracts)
+    return replace(scope, ranks=ranks, recorded=request.recorded is not None)
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:

@@ -111,7 +111,7 @@ def _repeat(view: ReportView) -> Iterator[Markup]:
         return
     lines = [element("pre", element("code", command), class_="command")]
     case = next((r.case.rpartition("/")[2] for r in view.report.results if r.status in FAILING and "-" in r.case), "")
-    if case and " --case " not in command and not command.endswith(")"):
+    if case and not view.report.scope.recorded and " --case " not in command and not command.endswith(")"):
         alone = f"{command} --case {shlex.quote(case)}"
         lines += [
             element("p", "One failing case alone:", class_="dim"),
@@ -136,6 +136,7 @@ def _facts(view: ReportView) -> Markup:
         "Run": f"{how}{ranks}",
         "Ranks": about.get("ranks"),
         "Cases": f"{report.scope.cases} judged, suite {about.get('suite', '')}" if report.scope.cases else None,
+        "Recorded in": about.get("recorded"),
         "Isolated by": about.get("isolation"),
         "Contained": about.get("containment"),
     }
