@@ -17,8 +17,15 @@ def rows(m: Any, matrix: list[list[Number]], normalize: str) -> list[list[Number
 
 
 def dot(a: list[Number], b: list[Number]) -> Number:
-    """sum_k a_k b_k."""
-    return sum(x * y for x, y in zip(a, b, strict=True))
+    """sum_k a_k b_k; numbers may have a rule of their own for all of it (see `exact.reverse_mode`)."""
+    at_once = getattr(a[0], "dot_product", None)
+    return at_once(a, b) if at_once else sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def squared_distance(a: list[Number], b: list[Number]) -> Number:
+    """sum_k (a_k - b_k)^2, as `dot`."""
+    at_once = getattr(a[0], "squared_distance", None)
+    return at_once(a, b) if at_once else sum((x - y) * (x - y) for x, y in zip(a, b, strict=True))
 
 
 def labelled_rows(

@@ -6,7 +6,8 @@ Each offers ``exp log sqrt sin cos acos`` and, for what is not analytic, ``real`
 
 import cmath
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from nceref.errors import UnavailableError
@@ -117,6 +118,68 @@ class ExponentRange(Mpmath):
         return self.context.acos(max(-1, min(1, x)))
 
 
+class Vector:
+    """Numbers of a system side by side: what reverse mode adds up of rows.
+
+    Parameters
+    ----------
+    numbers : iterable of number
+    """
+
+    def __init__(self, numbers: Iterable[Number]) -> None:
+        self.numbers = list(numbers)
+
+    def __add__(self, other: "Vector") -> "Vector":
+        return Vector(x + y for x, y in zip(self.numbers, other.numbers, strict=True))
+
+    def times(self, factor: Number) -> "Vector":
+        """Each number times the factor."""
+        return Vector(factor * x for x in self.numbers)
+
+    def dot(self, other: "Vector") -> Number:
+        """Sum of the products."""
+        return sum(x * y for x, y in zip(self.numbers, other.numbers, strict=True))
+
+
+class BallVector:
+    """Balls side by side, as a matrix of python-flint with one row.
+
+    Parameters
+    ----------
+    numbers : iterable of ball
+    """
+
+    def __init__(self, numbers: Iterable[Number]) -> None:
+        import flint
+
+        row = list(numbers)
+        self.matrix = flint.arb_mat(1, len(row), row)
+
+    @classmethod
+    def _made(cls, matrix: Any) -> "BallVector":
+        out = cls.__new__(cls)
+        out.matrix = matrix
+        return out
+
+    @property
+    def numbers(self) -> list[Number]:
+        return list(self.matrix.entries())
+
+    def __add__(self, other: "BallVector") -> "BallVector":
+        return self._made(self.matrix + other.matrix)
+
+    def times(self, factor: Number) -> "BallVector":
+        return self._made(self.matrix * factor)
+
+    def dot(self, other: "BallVector") -> Number:
+        return (self.matrix * other.column)[0, 0]
+
+    @cached_property
+    def column(self) -> Any:
+        """The same balls, one below another."""
+        return self.matrix.transpose()
+
+
 class Balls:
     """Balls of python-flint with `digits` decimal digits: every result encloses the true value."""
 
@@ -132,6 +195,10 @@ class Balls:
         self.number: Callable[[float], Number] = ball
         self.exp, self.log, self.sqrt = ball.exp, ball.log, ball.sqrt
         self.sin, self.cos, self.acos = ball.sin, ball.cos, ball.acos
+
+    def vector(self, numbers: Iterable[Number]) -> "BallVector":
+        """A `Vector` of balls."""
+        return BallVector(numbers)
 
     def real(self, x: Number) -> Any:
         return float(x.mid())

@@ -6,6 +6,8 @@ Nothing is approximated: where the numbers are proven enclosures, so are the der
 from collections.abc import Iterable
 from typing import Any
 
+from nceref.exact.number_systems import Vector
+
 Number = Any
 
 
@@ -26,16 +28,33 @@ class Variable:
         The derivative of an output by it, once `backward` has run.
     """
 
-    __slots__ = ("base", "parents", "slope", "value")
+    __slots__ = ("base", "parents", "row", "slope", "value")
 
-    def __init__(self, base: Any, value: Number, parents: Iterable[tuple["Variable", Number]] = ()) -> None:
+    def __init__(self, base: Any, value: Number, parents: Iterable[tuple[Any, Any]] = ()) -> None:
         self.base, self.value, self.parents = base, value, tuple(parents)
         self.slope: Number = 0
+        self.row: VariableRow | None = None
 
     def made(self, value: Number, slope: Number, other: Any = None, its_slope: Number = None) -> "Variable":
         """A result of this variable and of another one, or of a number, with the derivatives by both."""
         parents = [(self, slope), *([(other, its_slope)] if isinstance(other, Variable) else [])]
         return Variable(self.base, value, parents)
+
+    def spread(self) -> None:
+        """Add to the slope of everything that this was made of what comes from this one."""
+        for parent, slope in self.parents:
+            parent.slope = parent.slope + self.slope * slope
+
+    def dot_product(self, a: list[Any], b: list[Any]) -> "Variable":
+        """sum_k a_k b_k of rows that begin with this variable and with any number."""
+        x, y = row_of(self.base, a), row_of(self.base, b)
+        return OfRows(self.base, x.vector.dot(y.vector), ((x, y.vector), (y, x.vector)))
+
+    def squared_distance(self, a: list[Any], b: list[Any]) -> "Variable":
+        """sum_k (a_k - b_k)^2 of such rows."""
+        x, y = row_of(self.base, a), row_of(self.base, b)
+        apart = x.vector + y.vector.times(-1)
+        return OfRows(self.base, apart.dot(apart), ((x, apart.times(2)), (y, apart.times(-2))))
 
     def __neg__(self) -> "Variable":
         return self.made(-self.value, -1)
@@ -80,6 +99,60 @@ class Variable:
 def value_of(x: Any) -> Number:
     """The value of a variable; a number as it is."""
     return x.value if isinstance(x, Variable) else x
+
+
+class VariableRow:
+    """Variables, or numbers, side by side: one step between the many products of rows and what is in the rows.
+
+    Parameters
+    ----------
+    base : number system
+    elements : list of Variable or number
+
+    Attributes
+    ----------
+    vector : Vector
+        Their values.
+    slope : Vector or None
+        The derivatives by them that came from products of rows.
+    """
+
+    __slots__ = ("elements", "parents", "slope", "vector")
+
+    def __init__(self, base: Any, elements: list[Any]) -> None:
+        self.elements = elements
+        self.slope: Any = None
+        self.vector = getattr(base, "vector", Vector)(map(value_of, elements))
+        self.parents = tuple((x, None) for x in elements if isinstance(x, Variable))
+
+    def spread(self) -> None:
+        """Add to the slope of every variable of the row what came to the row."""
+        slopes = self.slope.numbers if self.slope else []
+        for x, slope in zip(self.elements, slopes, strict=False):
+            if isinstance(x, Variable):
+                x.slope = x.slope + slope
+
+
+class OfRows(Variable):
+    """A number that was made of rows; its parents are these, each with a vector of derivatives."""
+
+    __slots__ = ()
+
+    def spread(self) -> None:
+        for row, slopes in self.parents:
+            step = slopes.times(self.slope)
+            row.slope = row.slope + step if row.slope else step
+
+
+def row_of(base: Any, elements: list[Any]) -> VariableRow:
+    """The row of these elements, the same one each time."""
+    first = elements[0]
+    if not isinstance(first, Variable):
+        return VariableRow(base, elements)
+    # Compared one by one, by identity: a formula may make another row of some of the same variables.
+    if first.row is None or first.row.elements != elements:
+        first.row = VariableRow(base, list(elements))
+    return first.row
 
 
 class ReverseMode:
@@ -134,15 +207,14 @@ def backward(output: Any) -> None:
         return
     output.slope = 1
     for variable in reversed(_ordered(output)):
-        for parent, slope in variable.parents:
-            parent.slope = parent.slope + variable.slope * slope
+        variable.spread()
 
 
-def _ordered(output: Variable) -> list[Variable]:
+def _ordered(output: Any) -> list[Any]:
     """All that a variable was made of, parents first; without recursion, which long sums would exhaust."""
-    ordered: list[Variable] = []
+    ordered: list[Any] = []
     entered: set[int] = set()
-    stack: list[tuple[Variable, bool]] = [(output, False)]
+    stack: list[tuple[Any, bool]] = [(output, False)]
     while stack:
         variable, complete = stack.pop()
         if complete:

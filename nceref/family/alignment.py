@@ -7,7 +7,7 @@ from functools import partial
 
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import embed
-from nceref.engine.formulas import rows
+from nceref.engine.formulas import rows, squared_distance
 from nceref.engine.heads import HeadRows, monotone
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
@@ -21,7 +21,7 @@ from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
 def formula(m, x, y, *, exponent, normalize):
     """Euclidean distance of each pair, to the power `exponent`."""
     x, y = rows(m, x, normalize), rows(m, y, normalize)
-    squares = [sum((a - b) * (a - b) for a, b in zip(x_i, y_i, strict=True)) for x_i, y_i in zip(x, y, strict=True)]
+    squares = [squared_distance(x_i, y_i) for x_i, y_i in zip(x, y, strict=True)]
     return [d2 ** (exponent / 2) for d2 in squares]
 
 

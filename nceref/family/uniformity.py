@@ -9,7 +9,7 @@ import math
 
 from nceref.engine.distances import SquaredDistance
 from nceref.engine.embeddings import embed
-from nceref.engine.formulas import rows
+from nceref.engine.formulas import rows, squared_distance
 from nceref.engine.heads import HeadRows, cancelling, monotone
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE
@@ -25,7 +25,7 @@ def formula(m, x, *, t, include_diagonal, normalize):
     """One number for the whole set."""
     x, n = rows(m, x, normalize), len(x)
     pairs = [(i, j) for i in range(n) for j in range(n) if i < j or include_diagonal]
-    potentials = [m.exp(-t * sum((a - b) * (a - b) for a, b in zip(x[i], x[j], strict=True))) for i, j in pairs]
+    potentials = [m.exp(-t * squared_distance(x[i], x[j])) for i, j in pairs]
     return m.log(sum(potentials) / len(pairs))
 
 

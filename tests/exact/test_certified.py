@@ -11,7 +11,7 @@ from nceref import exact, losses
 from nceref.checks.cases import cases
 from nceref.engine.arguments import bind
 from nceref.exact.decimal_intervals import Arithmetic, Ends, decimal_enclosures
-from nceref.exact.reverse_mode import ReverseMode
+from nceref.exact.reverse_mode import ReverseMode, Variable
 from nceref.losses import get_loss
 
 pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
@@ -37,6 +37,17 @@ def test_both_engines_and_multiprecision_agree(loss_name):
         enclosed = proven[name if name == "value" else f"grad.{name}"]
         nearest = np.vectorize(float, otypes=[float])(enclosed)
         assert np.array_equal(nearest, exact.as_floats(x)), name
+
+
+def test_products_of_rows_are_those_of_their_numbers(monkeypatch, loss_name):
+    loss, inputs = get_loss(loss_name).declaration, small_case(loss_name).inputs
+    at_once = certified(loss, **inputs)
+    for rule in ("dot_product", "squared_distance"):
+        monkeypatch.delattr(Variable, rule)
+    for (name, one), (_, other) in zip(numbers(at_once), numbers(certified(loss, **inputs)), strict=True):
+        assert one.overlaps(other), name
+        assert float(one) == float(other), name
+        assert one.radius <= 8 * other.radius, name
 
 
 @pytest.mark.parametrize("wrong", ["exp", "log", "sqrt"])

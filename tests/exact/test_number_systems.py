@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from nceref import UnavailableError, exact, losses
-from nceref.exact.number_systems import Complex, ExponentRange, Floats, Mpmath
+from nceref.engine.formulas import dot, squared_distance
+from nceref.exact.number_systems import Balls, Complex, ExponentRange, Floats, Mpmath
+from nceref.exact.reference import as_floats
 from nceref.exact.reverse_mode import ReverseMode, Variable, backward
 
 
@@ -47,6 +49,23 @@ def test_operators_by_reverse_mode():
     # d/dx: (2 (1 - x) - (2x - y)) / (y + 1) - 6 / x^2 + y x^(y-1); d/dy: ...
     assert math.isclose(x.slope, (2 * -2 - 4) / 3 - 6 / 9 + 6)
     assert math.isclose(y.slope, 2 / 3 - (4 * -2) / 9 + 9 * math.log(3) + 12)
+
+
+@pytest.mark.parametrize("system", [Floats, lambda: Mpmath(30), lambda: Balls(30)], ids=["floats", "mpmath", "balls"])
+def test_products_of_rows_by_reverse_mode(system):
+    """Rows that share variables, begin with the same one, or hold a constant."""
+    base = system()
+    x, y, z = (Variable(base, base.number(value)) for value in (2.0, 3.0, 5.0))
+    four = base.number(4.0)
+    # 2 (xx + yz) - (xx + 4y) + 4y + zy + 3 ((x - z)^2 + (y - x)^2) + (x - 4)^2
+    backward(
+        2 * dot([x, y], [x, z])
+        - dot([x, y], [x, four])
+        + dot([four, z], [y, y])
+        + 3 * squared_distance([x, y], [z, x])
+        + squared_distance([x], [four])
+    )
+    assert [float(as_floats(v.slope)) for v in (x, y, z)] == [2 * 2 + 6 * (-3 - 1) + 2 * -2, 10 + 5 + 6, 6 + 3 + 18]
 
 
 @pytest.mark.parametrize("m", [Floats(), Complex(), ReverseMode(Mpmath(30))])
