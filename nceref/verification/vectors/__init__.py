@@ -1,0 +1,1 @@
+"""Reference vectors: inputs with proven outputs, frozen, for implementations in any language."""

@@ -1,0 +1,252 @@
+"""Makes reference vectors: chooses cases, encloses their outputs with two engines, and looks which bugs they see."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from nceref.checks.certify import DIGITS
+from nceref.engine.arguments import bind
+from nceref.exact.certified import SPARE_BITS, Enclosure, NotProvenError, certified, numbers
+from nceref.exact.decimal_intervals import decimal_enclosures
+from nceref.losses import default_of
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
+from nceref.tolerance.implementation import FORMATS
+from nceref.verification.corpus.clauses import clause_of
+from nceref.verification.corpus.corpus import designed_inputs, evaluate
+from nceref.verification.corpus.rounding import rounded
+from nceref.verification.judge import judge
+from nceref.verification.records import Observation, Probe
+from nceref.verification.vectors.records import (
+    ERROR,
+    VALUE,
+    VectorCase,
+    VectorOutput,
+    content_id,
+    largest_bound,
+)
+
+MOST_ENTRIES = 64
+"""Of one array of a small case."""
+_LEFT_OUT = ("many", "random", "zero")
+"""Geometries of the suite without vectors: two that others make up for, and rows that have no direction."""
+_OF_VARIANTS = ("designed-0.3", "designed-0.07", "seven-0.5", "lonely-0.3")
+"""Cases of the arguments that are not those of the first variant."""
+_FEW_BITS = "bfloat16"
+"""Numbers of this format, within the range of float16, are numbers of all four formats."""
+
+
+def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and arguments of the small cases of a loss, before anything is known of their outputs.
+
+    Parameters
+    ----------
+    loss : Loss
+
+    Yields
+    ------
+    (str, dict)
+    """
+    for number, variant in enumerate(loss.variants):
+        for name, inputs in designed_inputs(loss, variant, "standard", _FEW_BITS, 0, {}):
+            geometry = clause_of(name)[1]
+            wanted = geometry not in _LEFT_OUT if number == 0 else name in _OF_VARIANTS or clause_of(name)[2] is None
+            if wanted and max(np.size(x) for x in inputs.values()) <= MOST_ENTRIES:
+                yield name, {p.name: inputs.get(p.name, default_of(p)) for p in loss.parameters}
+
+
+def small_cases(loss: Loss, second: bool = True) -> Iterator[VectorCase]:
+    """The small cases of a loss; those that have no proof are left out.
+
+    Parameters
+    ----------
+    loss : Loss
+    second : bool
+        Whether the decimal engine runs as well.
+
+    Yields
+    ------
+    VectorCase
+        Without the bugs that it sees.
+
+    Raises
+    ------
+    ArithmeticError
+        Where the two engines contradict each other.
+    """
+    seen = set()
+    for name, arguments in small_inputs(loss):
+        numeric = {p.name for p in loss.parameters if isinstance(p, Array | Labels | Scalar)}
+        given = {key: x for key, x in arguments.items() if x is not None}
+        inputs = {key: x for key, x in given.items() if key in numeric}
+        settings = {key: x for key, x in given.items() if key not in numeric}
+        id = content_id(name, loss.name, settings, inputs)
+        expect, outputs = _expected(loss, {**inputs, **settings}, second)
+        clause = clause_of(name)[0]
+        if expect and id not in seen:
+            seen.add(id)
+            yield VectorCase(id, loss.name, settings, inputs, expect, outputs, (clause.name,) if clause else ())
+
+
+def _expected(loss: Loss, arguments: Mapping[str, Any], second: bool) -> tuple[str, dict[str, VectorOutput]]:
+    """What is expected of a case, and its outputs; empty for one that is no case."""
+    probe = evaluate(loss, arguments)
+    if probe.skip:
+        # Refused because a setting demands it; what is not defined at all is no case.
+        demanded = any(isinstance(p, Choice) and arguments.get(p.name) == ERROR for p in loss.parameters)
+        return (ERROR if demanded else "", {})
+    if not probe.grads:
+        return "", {}
+    try:
+        proven = certified(loss, **arguments)
+    except NotProvenError:
+        return "", {}
+    proven = {name: np.asarray(x, dtype=object) for name, x in proven.items() if name != "rows"}
+    if not all(one.settled() for _, one in numbers(proven)):
+        return "", {}
+    engines = {"arb": proven, **({"decimal": witness(loss, arguments)} if second else {})}
+    return VALUE, vector_outputs(loss, arguments, engines)
+
+
+def witness(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Enclosures of the same outputs by the decimal engine."""
+    out = decimal_enclosures(loss, bind(loss, (), arguments), DIGITS)
+    return {name: np.asarray(x, dtype=object) for name, x in out.items() if name != "rows"}
+
+
+def vector_outputs(
+    loss: Loss, arguments: Mapping[str, Any], engines: Mapping[str, Mapping[str, Any]]
+) -> dict[str, VectorOutput]:
+    """The outputs of a case from the enclosures of each engine, the first of which is the finest.
+
+    Parameters
+    ----------
+    loss : Loss
+    arguments : mapping
+    engines : mapping
+        Name of the engine to name of the output to an object array of `Enclosure`.
+
+    Raises
+    ------
+    ArithmeticError
+        Where two engines contradict each other.
+    """
+    first = next(iter(engines.values()))
+    for name, theirs in engines.items():
+        for (output, one), (_, other) in zip(numbers(first), numbers(theirs), strict=True):
+            if not one.overlaps(other):
+                msg = f"{loss.name}, {output}: {name} has {other}, which does not overlap {one}"
+                raise ArithmeticError(msg)
+    probes = {dtype: probe for dtype in FORMATS if (probe := _judged(loss, arguments, dtype))}
+    return {name: _output(name, {engine: out[name] for engine, out in engines.items()}, probes) for name in first}
+
+
+def _judged(loss: Loss, arguments: Mapping[str, Any], dtype: str) -> Probe | None:
+    """The probe of a format; None where it cannot hold the inputs or the loss."""
+    if any(not np.array_equal(rounded(x, dtype), x) for x in arguments.values() if not isinstance(x, str)):
+        return None
+    probe = evaluate(loss, arguments, dtype)
+    return None if probe.skip or not probe.grads else probe
+
+
+def _output(name: str, engines: Mapping[str, Any], probes: Mapping[str, Probe]) -> VectorOutput:
+    enclosures = next(iter(engines.values()))
+    nearest = np.vectorize(float, otypes=[np.float64])
+    held = nearest(enclosures)
+    off = [abs(one.middle - Fraction(x)) + one.radius for one, x in zip(enclosures.flat, held.flat, strict=True)]
+    known = {dtype: p for dtype, p in probes.items() if name == "value" or name.removeprefix("grad.") in p.grads}
+    terms = {dtype: _terms(p) for dtype, p in known.items()} if name == "value" else {}
+    return VectorOutput(
+        held,
+        held.shape,
+        upward(max(off)),
+        {engine: upward(max(one.radius for one in out.flat)) for engine, out in engines.items()},
+        max(off) == 0,
+        tuple(dtype for dtype in FORMATS if all(is_unique(one, dtype) for one in enclosures.flat)),
+        {dtype: upward(largest_bound(p, name)) for dtype, p in known.items()},
+        terms,
+    )
+
+
+def _terms(probe: Probe) -> dict[str, float]:
+    assert probe.bounds is not None
+    return {stage: upward(float(np.max(size))) for stage, size in probe.bounds.terms.items()}
+
+
+def upward(x: Fraction | float) -> float:
+    """A number of three digits that is no smaller, by less than 1 %; 0 for 0.
+
+    >>> upward(0.00123401), upward(Fraction(1, 3)), upward(0.5)
+    (0.00124, 0.334, 0.5)
+    """
+    exact = Fraction(x)
+    digits = Context(prec=3, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    near = float(digits)
+    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+
+
+def is_unique(one: Enclosure, dtype: str) -> bool:
+    """Whether all of an enclosure, some bits wider, has one nearest number of a format."""
+    low, high = (nearest_number(end, dtype) for end in one.ends(2**SPARE_BITS))
+    return low == high
+
+
+def nearest_number(x: Fraction, dtype: str) -> Fraction:
+    """The number of a format nearest to a fraction, in one rounding, without a largest number."""
+    storage = FORMATS[dtype].storage
+    if x == 0:
+        return x
+    exponent = x.numerator.bit_length() - x.denominator.bit_length()
+    exponent -= abs(x) < Fraction(2) ** exponent
+    unit = Fraction(2) * Fraction(storage.u) * Fraction(2) ** max(exponent, round(math.log2(storage.tiny)))
+    return round(x / unit) * unit
+
+
+def with_bugs(loss: Loss, cases: Iterable[VectorCase]) -> Iterator[VectorCase]:
+    """The cases with the known bugs that fail on each, and those that pass.
+
+    Parameters
+    ----------
+    loss : Loss
+    cases : iterable of VectorCase
+
+    Yields
+    ------
+    VectorCase
+    """
+    from dataclasses import replace as changed
+
+    from nceref.verification.bugs.bug import bugs, target
+    from nceref.verification.bugs.score import intended
+    from nceref.verification.targets.runner import in_process
+
+    runners = []
+    for bug in bugs().values():
+        if bug.loss == loss.name and "float64" in bug.dtypes and not _conventions(loss, bug.settings):
+            settings = intended(bug)
+            with in_process(target(bug), loss, framework="numpy", settings=settings) as run:
+                runners.append((bug, settings, run))
+    for case in cases:
+        seen: dict[str, list[str]] = {"fail": [], "pass": []}
+        if case.expect == VALUE:
+            probe = evaluate(loss, case.arguments)
+            for bug, settings, run in runners:
+                if _applies(loss, case, settings) and not (outcome := run(probe)).trouble:
+                    fails = any(result.status == "fail" for result in judge(Observation(probe, outcome)))
+                    seen["fail" if fails else "pass"].append(bug.id)
+        yield changed(case, kills=tuple(seen["fail"]), blind=tuple(seen["pass"]))
+
+
+def _conventions(loss: Loss, settings: Mapping[str, Any]) -> bool:
+    """Whether any of the settings is no argument of the loss."""
+    return not {*settings} <= {p.name for p in loss.parameters}
+
+
+def _applies(loss: Loss, case: VectorCase, settings: Mapping[str, Any]) -> bool:
+    """Whether a program that intends these settings is meant for a case."""
+    arrays = {p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required}
+    same = all(case.arguments.get(name) == x for name, x in settings.items() if name not in arrays)
+    return same and {name for name in settings if name in arrays} >= {name for name in case.inputs if name in arrays}

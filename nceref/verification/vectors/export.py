@@ -1,0 +1,56 @@
+"""Writes reference vectors for other programs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from pathlib import Path
+
+from nceref.errors import InputError
+from nceref.output.files import make_folder, replace
+from nceref.verification.vectors.records import VectorCase, VectorOutput
+from nceref.verification.vectors.store import folder_files, read_vectors
+
+
+def export(folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: str = "") -> Iterator[Path]:
+    """Write vectors of the package into a folder: a file for each loss, and the manifest.
+
+    Parameters
+    ----------
+    folder : path
+        It is made if it is not there; files of these names are replaced.
+    losses : tuple of str
+        Names; empty for all.
+    dtype : str
+        Cases whose numbers this format can hold, with what it is allowed; empty for all formats.
+
+    Yields
+    ------
+    Path
+        Each file that was written, the manifest last.
+
+    Raises
+    ------
+    InputError
+        For a loss without vectors, or without any in the format.
+    """
+    read = read_vectors(losses=losses).cases
+    wanted = {loss: [case for case in each if not dtype or dtype in case.formats] for loss, each in read.items()}
+    cases = {loss: tuple(_of_format(case, dtype) for case in each) for loss, each in wanted.items()}
+    if empty := [loss for loss, each in cases.items() if not each]:
+        msg = f"`dtype` {dtype} has no case of {empty[0]}; leave it out"
+        raise InputError(msg)
+    place = make_folder(folder)
+    for name, content in folder_files(cases).items():
+        replace(place / name, content)
+        yield place / name
+
+
+def _of_format(case: VectorCase, dtype: str) -> VectorCase:
+    """The case with what is allowed in one format alone."""
+    return changed(case, outputs={name: _alone(x, dtype) for name, x in case.outputs.items()}) if dtype else case
+
+
+def _alone(output: VectorOutput, dtype: str) -> VectorOutput:
+    terms = {dtype: output.terms[dtype]} if dtype in output.terms else {}
+    unique = tuple(one for one in output.unique if one == dtype)
+    return changed(output, allowed={dtype: output.allowed[dtype]}, terms=terms, unique=unique)

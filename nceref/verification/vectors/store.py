@@ -1,0 +1,195 @@
+"""The folder of reference vectors: a manifest with checksums, and a file for each loss."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nceref import __version__
+from nceref.errors import FileError, InputError
+from nceref.losses import default_of, get_loss
+from nceref.output.files import read
+from nceref.output.json_text import json_object
+from nceref.output.text import shown
+from nceref.output.words import counted
+from nceref.registry import choose
+from nceref.spec import Array, Labels
+from nceref.verification.vectors.records import VALUE, VectorCase, case_of, fields, record_of
+
+DATA = Path(__file__).parent / "data"
+"""The vectors of the package."""
+MANIFEST = "MANIFEST.json"
+FORMAT = "1.0"
+"""Of the files. The first number changes where a reader of before would misread them."""
+CORPUS = "2026.11"
+"""Version of the cases, by year and month."""
+PathLike = str | os.PathLike[str]
+
+
+class ChecksumError(InputError):
+    """A file of the vectors is not the one that the manifest names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """A folder of vectors that was read.
+
+    Attributes
+    ----------
+    manifest : mapping
+        As it stands in the file.
+    sha256 : str
+        Of the bytes of the manifest: what recorded outputs have to name.
+    cases : mapping
+        Name of a loss to its cases, in order.
+    """
+
+    manifest: Mapping[str, Any]
+    sha256: str
+    cases: Mapping[str, tuple[VectorCase, ...]]
+
+    def case(self, id: str) -> VectorCase:
+        """The case with an id.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        by_id = {case.id: case for cases in self.cases.values() for case in cases}
+        return choose("case", [id], by_id, "nceref vectors list LOSS")[0]
+
+
+def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -> Vectors:
+    """Read a folder of vectors, whole or the files of some losses.
+
+    Parameters
+    ----------
+    folder : path, optional
+        What ``nceref vectors export`` wrote; None for the vectors of the package.
+    losses : tuple of str
+        Names; empty for all.
+
+    Raises
+    ------
+    ChecksumError
+        For a file that is not the one of the manifest.
+    FileError
+        For a file that cannot be read, or is no JSON.
+    InputError
+        For a loss without vectors, a format of another version, and anything else that is not as it must be.
+    """
+    place = DATA if folder is None else Path(folder)
+    content = read(place / MANIFEST)
+    manifest = _manifest(place / MANIFEST, content)
+    files = {loss: f"{loss}.json" for loss in manifest["counts"]}
+    chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
+    cases = {name.removesuffix(".json"): _cases(place / name, manifest) for name in chosen}
+    return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
+
+
+def check_files(folder: PathLike | None = None) -> int:
+    """Compare the checksum of every file of a folder with the manifest; how many there are.
+
+    Raises
+    ------
+    ChecksumError
+        For the first that differs.
+    """
+    place = DATA if folder is None else Path(folder)
+    manifest = _manifest(place / MANIFEST, read(place / MANIFEST))
+    for name in manifest["files"]:
+        checked_content(place / name, manifest)
+    return len(manifest["files"])
+
+
+def checked_content(path: Path, manifest: Mapping[str, Any]) -> bytes:
+    """The bytes of a file that are those of the manifest."""
+    content, wanted = read(path), manifest["files"][path.name]
+    if (got := hashlib.sha256(content).hexdigest()) != wanted:
+        msg = f"{path} was changed: its sha256 is {got}, the manifest has {wanted}; export the vectors anew"
+        raise ChecksumError(msg)
+    return content
+
+
+def _manifest(path: Path, content: bytes) -> dict[str, Any]:
+    manifest = json_object(path, _text(path, content))
+    version = manifest.get("format")
+    if not isinstance(version, str) or version.partition(".")[0] != FORMAT.partition(".")[0]:
+        msg = (
+            f"{path}: `format` must be {FORMAT.partition('.')[0]}.x, which this version reads, got {shown(version)}; "
+            "use the version that wrote it"
+        )
+        raise InputError(msg)
+    return fields(manifest, str(path), format=str, corpus=str, specification=dict, generator=str, license=str,
+                  reduction=str, counts=dict, min_cases=dict, files=dict)  # fmt: skip
+
+
+def _cases(path: Path, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
+    content = json_object(path, _text(path, checked_content(path, manifest)))
+    taken = fields(content, str(path), format=str, loss=str, cases=list)
+    cases = tuple(case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
+    ids = [case.id for case in cases]
+    count = manifest["counts"][path.stem]
+    if taken["loss"] != path.stem or len(cases) != count or len(set(ids)) < len(ids):
+        msg = (
+            f"{path}: the manifest counts {counted(count, 'case')} of {path.stem}, with different ids; "
+            f"got {len(set(ids))} of {taken['loss']}"
+        )
+        raise InputError(msg)
+    return cases
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        msg = f"{path} is no text in UTF-8: {error}"
+        raise FileError(msg) from None
+
+
+def folder_files(cases: Mapping[str, Sequence[VectorCase]]) -> dict[str, bytes]:
+    """The contents of a folder of vectors by name of file, the manifest last.
+
+    Parameters
+    ----------
+    cases : mapping
+        Name of a loss to its cases.
+    """
+    files = {f"{loss}.json": _loss_file(loss, each) for loss, each in cases.items()}
+    files |= {path.name: read(path) for path in sorted(DATA.glob("*.schema.json"))}
+    return {**files, MANIFEST: _manifest_file(cases, files)}
+
+
+def _loss_file(loss: str, cases: Sequence[VectorCase]) -> bytes:
+    """The file of a loss, a case on each line."""
+    lines = ",\n".join(json.dumps(record_of(case), allow_nan=False) for case in cases)
+    return f'{{"format": "{FORMAT}", "loss": "{loss}", "cases": [\n{lines}\n]}}\n'.encode()
+
+
+def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str, bytes]) -> bytes:
+    content = {
+        "format": FORMAT,
+        "corpus": CORPUS,
+        "specification": dict.fromkeys(cases, 1),
+        "generator": f"nceref {__version__}",
+        "license": "CC0-1.0",
+        "reduction": "mean",
+        "counts": {loss: len(each) for loss, each in cases.items()},
+        "min_cases": {loss: sum(map(is_required, each)) for loss, each in cases.items()},
+        "files": {name: hashlib.sha256(x).hexdigest() for name, x in files.items()},
+    }
+    return f"{json.dumps(content, indent=1)}\n".encode()
+
+
+def is_required(case: VectorCase) -> bool:
+    """Whether every implementation of the loss has to answer a case: it has the arguments of the first variant."""
+    declared = get_loss(case.loss).declaration
+    first = {p.name: default_of(p) for p in declared.parameters} | dict(declared.variants[0])
+    optional = {p.name for p in declared.parameters if isinstance(p, Array | Labels) and not p.required}
+    same = all(first[name] == x for name, x in case.settings.items())
+    given = {name for name in optional if first[name] is not None}
+    return case.expect == VALUE and same and optional & case.inputs.keys() == given
