@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.search.en import SearchEnglish
 from sphinxcontrib import katex
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +17,7 @@ import nceref  # noqa: E402 - of this clone
 from nceref.theory import prove  # noqa: E402
 from tools.site.links import relinked  # noqa: E402
 from tools.site.pages import KATEX, places  # noqa: E402
+from tools.site.words import SPLIT_QUERY, words  # noqa: E402
 
 project, author, copyright = "nceref", "the nceref authors", "the nceref authors"
 version = release = nceref.__version__
@@ -52,6 +54,7 @@ html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 # Else the theme reports an error on the console.
 html_context = {"default_mode": "auto"}
+html_search_scorer = str(ROOT / "docs" / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -115,7 +118,18 @@ def compile_formulas(app: Sphinx, doctree: nodes.document) -> None:
                 raise ExtensionError(msg) from error
 
 
+class SearchWords(SearchEnglish):
+    """English, but for decimals and names: 0.71 and nt_xent are words."""
+
+    js_splitter_code = SPLIT_QUERY
+
+    def split(self, text: str) -> list[str]:
+        """As the page is indexed."""
+        return words(text)
+
+
 def setup(app: Sphinx) -> None:
-    """Connect both."""
+    """Connect both, and the words of the search."""
+    app.add_search_language(SearchWords)
     app.connect("source-read", prepare)
     app.connect("doctree-read", compile_formulas)

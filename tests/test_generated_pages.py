@@ -1,5 +1,6 @@
 """Pages of the site that are made from declarations: which there are, and what they say; Sphinx is not needed."""
 
+import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -9,7 +10,7 @@ from nceref.output.markdown import escaped
 from nceref.theory import derivation, prove
 from nceref.verification.peers import known
 from nceref.verification.peers.peer import peers
-from tools.site import links
+from tools.site import links, words
 from tools.site.pages import ROOT, pages, places
 
 PAGES = pages()
@@ -56,6 +57,17 @@ def test_a_chapter_states_published_and_computed_numbers():
     assert "[wrong]{.verdict .wrong} (it needs" in text
     assert "$ nceref prove PC-11\n" in text
     assert "| number | published | computed | verdict |" in text
+    assert "- **source 004** (PC): " in text
+
+
+def test_every_source_is_explained():
+    text = PAGES["claims/index"]()
+    known = {
+        kind
+        for kinds in re.findall(r"^- \*\*.*\*\* \(([A-Z, ]+)\): ", text, re.MULTILINE)
+        for kind in kinds.split(", ")
+    }
+    assert known == {claim.split("-")[0] for claim in prove.claims()}
 
 
 MOVED = {
@@ -75,6 +87,18 @@ def test_links_of_a_page_that_moves_lead_where_they_led(link):
     assert (
         links.relinked("[a](verify.md) [b](../LICENSE)", origin, origin, places()) == "[a](verify.md) [b](../LICENSE)"
     )
+
+
+WORDS = {
+    "NT-Xent, nt_xent": "NT Xent NTXent nt_xent nt xent ntxent",
+    "6.236370 of 0.71": "6.236370 6.24 6.236 6.2364 of 0.71",
+    "claim WL-13 (1.2.10)": "claim WL-13 WL 13 WL13 1.2.10",
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_the_search_knows_names_and_numbers(text):
+    assert words.words(text) == WORDS[text].split()
 
 
 def test_what_is_shown_elsewhere_is_there():

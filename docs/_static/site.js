@@ -1,12 +1,15 @@
 // The table of all claims gets a filter; without this script all of them are shown.
 const place = document.getElementById("claims")
-const table = place && document.querySelector("article table")
+const table = place && document.querySelector("#claims ~ * table, #claims ~ table")
 if (table) {
   const rows = [...table.tBodies[0].rows]
   const text = (row, column) => row.cells[column].textContent.trim()
+  // NT-Xent, nt_xent and "ntxent" are one word.
+  const plain = words => words.toLowerCase().replace(/[-_]/g, "")
   const form = document.createElement("form")
   const counts = new Map()
-  for (const row of rows) counts.set(text(row, 2), (counts.get(text(row, 2)) || 0) + 1)
+  const [VERDICT, SOURCE] = [3, 4]
+  for (const row of rows) counts.set(text(row, VERDICT), (counts.get(text(row, VERDICT)) || 0) + 1)
 
   const field = (name, control) => {
     const label = document.createElement("label")
@@ -20,10 +23,10 @@ if (table) {
     for (const [value, name] of options) control.add(new Option(name, value))
     return control
   }
-  const sources = [...new Set(rows.flatMap(row => text(row, 3).split("; ")))].sort()
+  const sources = [...new Set(rows.flatMap(row => text(row, SOURCE).split("; ")))].sort()
   const verdict = field("Verdict", select([["", "all"], ...[...counts].map(([name, n]) => [name, `${name} (${n})`])]))
   const source = field("Source", select([["", "all"], ...sources.map(name => [name, name])]))
-  const words = field("Words", Object.assign(document.createElement("input"), {type: "search"}))
+  const words = field("Words", Object.assign(document.createElement("input"), {type: "search", placeholder: "in any order"}))
   const shown = document.createElement("output")
   form.append(shown)
   form.addEventListener("submit", event => event.preventDefault())
@@ -36,11 +39,12 @@ if (table) {
   filter()
 
   function filter(event) {
+    const wanted = words.value.split(/\s+/).map(plain)
     for (const row of rows) {
       row.hidden = !(
-        (!verdict.value || text(row, 2) === verdict.value) &&
-        (!source.value || text(row, 3).split("; ").includes(source.value)) &&
-        row.textContent.toLowerCase().includes(words.value.toLowerCase()))
+        (!verdict.value || text(row, VERDICT) === verdict.value) &&
+        (!source.value || text(row, SOURCE).split("; ").includes(source.value)) &&
+        wanted.every(word => plain(row.textContent).includes(word)))
     }
     shown.value = `${rows.filter(row => !row.hidden).length} of ${rows.length} claims`
     if (!event) return

@@ -1,12 +1,15 @@
 """The pages of the claims: a table of all of them, and one page for each chapter."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from nceref.cli.claims_page import marks, meanings, record
+from nceref.losses import all_losses
 from nceref.output.markdown import escaped, markdown_table
+from nceref.spec import Loss
 from nceref.theory import derivation, prove
 from nceref.theory.claim import Chapter, Claim
 
@@ -38,25 +41,89 @@ def _chapters() -> Mapping[str, str]:
     return {claim.id: chapter.name for chapter in prove.chapters() for claim in chapter.claims}
 
 
+@cache
+def name_in_words(loss: str) -> re.Pattern[str]:
+    """What finds a loss in words: NT-Xent and "SupCon L_out and L_in" are the names nt_xent and supcon_in."""
+    return re.compile(r"\b" + loss.replace("_", r".{0,40}?(?:\bL_)?") + r"\b", re.IGNORECASE)
+
+
 def index() -> str:
     """Every claim in a line, which a script on the page filters."""
     rows = [
-        (linked(claim.id, ""), escaped(claim.title), _verdict(claim), escaped(claim.source), marks(claim).strip())
+        (
+            linked(claim.id, ""),
+            escaped(claim.title),
+            ", ".join(f"[{name}](../losses/{name}.md)" for name in losses_of(claim)),
+            _verdict(claim),
+            escaped(claim.source),
+            marks(claim).strip(),
+        )
         for claim in prove.claims().values()
     ]
-    table = markdown_table(("claim", "statement", "verdict", "source", "evidence"), rows)
+    table = markdown_table(("claim", "statement", "losses", "verdict", "source", "evidence"), rows)
     return (
         "# All claims\n\n"
         f"{len(rows)} statements of the sources, each with a verdict that is derived from its evidence. "
         "[What the sources say](../../claims.md) has those that may surprise.\n\n"
-        "Evidence: S with symbols, N with 50 digits, P on random instances.\n\n"
+        "Evidence: S with symbols, N with 50 digits, P on random instances. Losses: those that it names, or that "
+        "rest on it.\n\n"
+        f"<details><summary>What the sources are</summary>\n\n{_list(_sources().values())}\n\n</details>\n\n"
         f'<div id="claims"></div>\n\n{table}\n'
     )
 
 
+def losses_of(claim: Claim) -> list[str]:
+    """The losses that a claim names, and those whose declaration refers to it.
+
+    Parameters
+    ----------
+    claim : Claim
+
+    Returns
+    -------
+    list of str
+    """
+    words = f"{claim.title}. {claim.published}"
+    names = ((name, name_in_words(_NAMED.get(name, name))) for name in all_losses())
+    return [name for name, pattern in names if claim.id in _references()[name] or pattern.search(words)]
+
+
+_NAMED = {"simple": "simple_loss"}
+"""Losses whose name is a word of the language too."""
+
+
+@cache
+def _references() -> Mapping[str, frozenset[str]]:
+    """The claims to which the declaration of each loss refers."""
+    return {
+        name: frozenset(_ids().findall(" ".join(_reasons(loss.declaration)))) for name, loss in all_losses().items()
+    }
+
+
+def _reasons(declared: Loss) -> Iterable[str]:
+    yield declared.notes
+    yield from (each.because for each in declared.expectations)
+    yield from (each.statement for each in declared.relations)
+
+
 def page(chapter: Chapter) -> str:
-    """The claims of one chapter in full."""
-    return "\n\n".join([f"# {escaped(chapter.title)}", *map(_claim, chapter.claims)]) + "\n"
+    """The claims of one chapter in full, below what its sources are."""
+    known = _sources()
+    used = dict.fromkeys(claim.id.split("-")[0] for claim in chapter.claims)
+    about = _list(dict.fromkeys(known[kind] for kind in used))
+    return "\n\n".join([f"# {escaped(chapter.title)}", about, *map(_claim, chapter.claims)]) + "\n"
+
+
+@cache
+def _sources() -> Mapping[str, str]:
+    """What each source is, by how the ids of its statements begin: from the table of the page of the sources."""
+    text = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8").partition("## Sources")[2]
+    rows = re.findall(r"^\| ([^|]+) \| ([A-Z, ]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    return {kind: f"**{name}** ({kinds}): {what}" for name, kinds, what in rows for kind in kinds.split(", ")}
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in dict.fromkeys(lines))
 
 
 def _claim(claim: Claim) -> str:

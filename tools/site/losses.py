@@ -16,7 +16,7 @@ from nceref.spec import Array, Scalar
 from nceref.theory.tables import conventions
 from nceref.verification.bugs.bug import Program, bugs
 from tools.site import released
-from tools.site.claims import linked
+from tools.site.claims import linked, name_in_words
 
 Rows = Sequence[tuple[str, ...]]
 
@@ -132,9 +132,7 @@ def _number(reading: Reading) -> str:
 
 def _conventions(loss: LossFunction) -> str:
     """The rows of the table of conventions that name this loss."""
-    # NT-Xent and "SupCon L_out and L_in" are the names nt_xent and supcon_in.
-    name = re.compile(r"\b" + loss.name.replace("_", r".{0,40}?(?:\bL_)?") + r"\b", re.IGNORECASE)
-    rows = [row for row in conventions.rows() if name.search(row["loss"])]
+    rows = [row for row in conventions.rows() if name_in_words(loss.name).search(row["loss"])]
     columns = [column for column in conventions.COLUMNS if column != "loss"]
     table = _table(columns, [tuple(escaped(str(row[column])) for column in columns) for row in rows])
     return f"{table}\n\n[All of them](../../conventions.md), with what the columns mean." if rows else ""

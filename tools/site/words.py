@@ -1,0 +1,50 @@
+"""Words as the search knows them: decimals stay whole, and a name is known by its parts and without its signs."""
+
+import re
+from collections.abc import Iterator
+
+_WORD = re.compile(r"\d+(?:\.\d+)+|\w+(?:-\w+)*")
+_LONGEST = 24
+
+SPLIT_QUERY = r"""
+function splitQuery(query) {
+  return query.match(/\d+(?:\.\d+)+|[a-z]+-\d+|[\p{L}\p{N}_]+/giu) || [];
+}
+"""
+"""The same for what a reader looks for, in JavaScript: each of its words must be on the page."""
+
+
+def words(text: str) -> list[str]:
+    """What a text is found by.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of str
+
+    >>> words("NT-Xent reads 6.236370, as nt_xent (claim WL-13)")
+    ['NT', 'Xent', 'NTXent', 'reads', '6.236370', '6.24', '6.236', '6.2364', 'as', 'nt_xent', 'nt', 'xent', 'ntxent', \
+'claim', 'WL-13', 'WL', '13', 'WL13']
+    """
+    return [known for word in _WORD.findall(text) for known in (_rounded(word) if "." in word else _parts(word))]
+
+
+def _rounded(number: str) -> Iterator[str]:
+    """A reader has fewer digits than a page may print."""
+    yield number
+    decimals = len(number.partition(".")[2])
+    if number.count(".") == 1:
+        yield from (f"{float(number):.{digits}f}" for digits in (2, 3, 4) if digits < decimals)
+
+
+def _parts(word: str) -> Iterator[str]:
+    parts = [part for part in re.split("[-_]", word) if part]
+    if "-" not in word or re.fullmatch(r"[A-Za-z]+-\d+", word):
+        yield word
+    if len(parts) > 1:
+        yield from parts
+        if len(joined := "".join(parts)) <= _LONGEST:
+            yield joined
