@@ -40,7 +40,8 @@ BROWSER = """
     sysconfig.get_config_vars()
     # Before anything is imported that looks at it: `subprocess` refuses there by itself.
     sys.platform = "emscripten"
-    for name in ("_multiprocessing", "fcntl", "resource", "_posixsubprocess"):
+    # Nor is there PyTorch or JAX, which crash when they leave a system that they were not built for.
+    for name in ("_multiprocessing", "fcntl", "resource", "_posixsubprocess", "torch", "jax"):
         sys.modules[name] = None
     import os, signal, threading
 
