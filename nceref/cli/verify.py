@@ -14,7 +14,8 @@ Exit status
   1  differs
   2  wrong usage
   3  the checker failed its own test: a wrong answer passed
-  4  the target could not be loaded, or no case could be run
+  4  the target could not be loaded, or no case could be run; a program of
+     another language gave no answer on some case
   5  nothing or too little was executed
   6  inconclusive: nothing failed, but the cases could not have seen it
 
@@ -25,6 +26,7 @@ Examples
   nceref verify my_losses.py:clip_loss --loss clip --ranks 2,3
   nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
       --call "f(torch.cat([embeddings]), labels)"
+  nceref verify cmd:"./impl --serve" --loss nt_xent
 """
 _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
@@ -96,6 +98,8 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.pass_context
 def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
     """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
+
+    A program of another language is cmd:"./impl --serve": it answers one JSON object a line.
 
     Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,

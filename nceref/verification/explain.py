@@ -219,8 +219,10 @@ def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Seque
 
 def _script(request: Request, run: Any, failing: TargetRun) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
+    from nceref.verification.repro.command_script import command_script
     from nceref.verification.repro.minimize import smallest
     from nceref.verification.repro.script import script
+    from nceref.verification.targets.command_line import FRAMEWORK
 
     # With several dtypes the ids of results begin with the dtype, those of probes do not.
     wrong = {r.case.removeprefix(f"{failing.label}/") for r in failing.results if r.status == "fail"}
@@ -233,4 +235,5 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
         algorithm=request.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
     )
-    return script(run.target, *failure) if failure else ""
+    made = command_script if run.target.framework == FRAMEWORK else script
+    return made(run.target, *failure) if failure else ""

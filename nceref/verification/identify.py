@@ -9,10 +9,12 @@ from typing import Any
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
+from nceref.output.text import printable
 from nceref.output.words import counted
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.child import ChildRunner
+from nceref.verification.targets.command_line import is_command
 from nceref.verification.targets.runner import child_runner
 from nceref.verification.verifier import verify_with
 
@@ -71,6 +73,9 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
         expression(options["call"], {p.name: None for one in all_losses().values() for p in one.parameters})
     tried: list[Candidate] = []
     reasons: list[str] = []
+    if is_command(target):
+        msg = f"TARGET {printable(target)} is a program, which is called for one loss: nceref verify TARGET --loss LOSS"
+        raise InputError(msg)
     with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:
         for name in all_losses():
             try:

@@ -16,8 +16,8 @@ from nceref.checks.situations import Sizes
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.judge import correct_bits
-from nceref.verification.records import Observation, Outcome, Probe, Result
+from nceref.verification.judge import UNSUPPORTED, correct_bits
+from nceref.verification.records import Observation, Outcome, Probe, Result, Status
 
 Inputs = dict[str, Any]
 _KEPT = 1e-6
@@ -92,7 +92,8 @@ def _two_answers(
     outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
     if outcome.trouble:
         quantity, why = f"identity.{invariance.name}", f"{invariance.statement}: {outcome.sentence}"
-        return Result(f"{probe.id}/{quantity}", probe.id, quantity, "error", None, None, None, why)
+        status: Status = "skip" if outcome.trouble == UNSUPPORTED else "error"
+        return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, None, None, None, why)
     slack = _total(probe.bounds.value) + _total(there.bounds.value) + _rounding(probe, observation.outcome)
     gap = abs(_total(outcome.value) - _total(observation.outcome.value))
     return _result(invariance, probe, gap, slack, size=abs(_total(probe.value)))

@@ -14,8 +14,9 @@ from nceref.spec import Array, Labels
 from nceref.tolerance.implementation import implementation_bounds
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.judge import judge
+from nceref.verification.judge import UNSUPPORTED, judge
 from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result, Status
+from nceref.verification.targets.command_line import FRAMEWORK
 from nceref.verification.targets.target import ResolvedTarget
 
 Made = Probe | None
@@ -149,7 +150,7 @@ def _judged(name: str, plain: Observation, probe: Probe, run: Callable[[Probe], 
     mode, outcome = MODES[name], run(probe)
     if outcome.trouble:
         # An unusual layout may be refused; what was asked for must run, and nothing may end the process.
-        refused = outcome.trouble == "raises" and not mode.optional
+        refused = outcome.trouble in ("raises", UNSUPPORTED) and not mode.optional
         return _result(name, probe, "skip" if refused else "error", f"{mode.words} it {outcome.sentence}")
     # What the plain call could not judge says nothing here either.
     grads = {} if mode.value_only else {n: g for n, g in outcome.grads.items() if n in plain.outcome.grads}
@@ -219,7 +220,7 @@ def _in_bfloat16(probe: Probe, others: Sequence[Probe]) -> Made:
 
 
 _ARRAYS = ("numpy", "torch")
-_ALL = ("numpy", "torch", "jax")
+_ALL = ("numpy", "torch", "jax", FRAMEWORK)
 MODES: Mapping[str, Mode] = MappingProxyType({
     "again": Mode("when it is called again after the other cases", _ALL, _same, "earlier-calls-kept"),
     "upstream": Mode(

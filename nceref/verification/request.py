@@ -30,6 +30,8 @@ from nceref.verification.ranks.intended import check_gather
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.ranks.options import added, contracts, importable
 from nceref.verification.targets.aliases import match_input
+from nceref.verification.targets.command_line import is_command, refuse_options, words_of
+from nceref.verification.targets.frameworks import NAMES
 from nceref.verification.targets.process.isolation import isolation
 from nceref.verification.targets.recorded import RecordedTarget
 
@@ -139,6 +141,8 @@ def parse_request(
         For an option, a loss, a setting or a value that does not exist.
     """
     thing, name = _target(thing)
+    if is_command(thing):
+        refuse_options(options)
     on_ranks = contracts({name: x for name, x in options.items() if name in OF_RANKS})
     own = _checked_options({name: x for name, x in options.items() if name not in OF_RANKS})
     if known := _known(thing, options):
@@ -215,7 +219,9 @@ def _declared_loss(target: peer.PeerTarget, loss: str | Loss | None, name: str) 
 
 def _must_be_possible(thing: Any, own: Mapping[str, Any]) -> None:
     """Refuse, before anything is said of the loss, a text that names nothing, and to isolate what runs here."""
-    if type(thing) is str:
+    if is_command(thing):
+        words_of(thing)
+    elif type(thing) is str:
         place_and_name(thing)
     elif own.get("isolate"):
         msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
@@ -235,6 +241,9 @@ def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -
         raise InputError(msg)
     if own.get("device", "cpu") != "cpu":
         msg = f"`device` must be cpu on ranks, which meet by gloo, got {shown(own['device'])}"
+        raise InputError(msg)
+    if is_command(thing):
+        msg = "`ranks` is not for a target cmd:, since ranks meet in PyTorch or JAX; name the function itself"
         raise InputError(msg)
     return thing if issubclass(type(thing), str) else importable(thing)
 
@@ -414,7 +423,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         "algorithm": request.algorithm,
         "platform": platform.platform(terse=True),
     }
-    if framework not in ("", "numpy"):
+    if framework in NAMES and framework != "numpy":
         facts[framework] = _version(framework)
     if target is not None:
         held = {name: described(form, target.parameters[name]) for name, form in (forms or {}).items()}

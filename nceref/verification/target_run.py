@@ -21,6 +21,7 @@ from nceref.verification.ranks.intended import GATHER, intended_gather
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
+from nceref.verification.targets.command_line import is_command
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def runner_of(request: Request, child: Any = None) -> Any:
     if request.recorded is not None:
         return nullcontext(request.recorded)
     from nceref.verification.targets import runner
+    from nceref.verification.targets.command import in_command
 
     options: dict[str, Any] = {
         "call": request.call,
@@ -111,6 +113,9 @@ def runner_of(request: Request, child: Any = None) -> Any:
             return on_same_ranks(child, request.thing, request.loss, **options)
         most = max(contract.world_size for contract in request.contracts)
         return on_ranks(request.thing, request.loss, most, timeout=request.timeout or 30.0, **options)
+    if is_command(request.thing):
+        limit, settings = request.timeout or 30.0, request.settings
+        return in_command(request.thing, request.loss, settings=settings, dtypes=request.dtypes, timeout=limit)
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
     if issubclass(type(request.thing), str):

@@ -11,6 +11,8 @@ from nceref.verification import report as codes
 from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Result
 from nceref.verification.request import Request
+from nceref.verification.targets.child import ENDED
+from nceref.verification.targets.command_line import is_command
 from nceref.verification.targets.frameworks import PAIR
 
 LEAST = 3
@@ -38,6 +40,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     judged = sum(each.judged for each in runs)
     failed = [r for r in results if r.status in ("fail", "xpass")]
     errors = [r for r in results if r.status == "error"]
+    # What a program of its own does not survive is no answer that could be wrong.
+    ended = [r for r in errors if r.quantity in _ENDED] if is_command(request.thing) else []
     trials = [t for each in runs for t in each.trials]
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
@@ -60,6 +64,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
          f"{survived[0].wrong_answer.sentence}, on {survived[0].case}{_of(runs, survived[0])}; {_cause(results)}"),
         (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
          f" does not hand its answers on, it {lost[0].why}"),
+        (ended, "error", codes.TARGET_FAILED, lambda: f"the program gives no answer on {ended[0].case}, it"
+         f" {ended[0].why}{_and_others(ended)}"),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (mute and request.contracts, "error", codes.TARGET_FAILED,
          lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
@@ -86,6 +92,15 @@ def _least(request: Request) -> int:
 def _too_little(request: Request, judged: int, cases: int) -> str:
     required = f", and {request.recorded.least:,} must be" if request.recorded is not None else ""
     return f"too little was executed: {out_of(judged, cases, 'case')} could be judged{required}"
+
+
+_ENDED = tuple(f"behavior.{trouble}" for trouble in ENDED)
+
+
+def _and_others(ended: Sequence[Result]) -> str:
+    """How many other cases there are without an answer."""
+    others = len({r.case for r in ended}) - 1
+    return f"; so it is on {counted(others, 'other case')}" if others else ""
 
 
 def _mute(runs: Sequence[Any]) -> str:

@@ -29,6 +29,7 @@ from nceref.verification.target_run import (
     setups_of,
 )
 from nceref.verification.targets.arguments import SUCH_AS
+from nceref.verification.targets.command_line import is_command
 from nceref.verification.targets.global_state import ORDINARY, replaced_functions
 from nceref.verification.targets.recorded import RecordedTarget
 from nceref.verification.verdict import decide_verdict, graded
@@ -48,6 +49,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     ----------
     target : str or callable
         ``file.py:name``, ``package.module:name``, the name of a known target, or a function, class or module object.
+        ``cmd:./impl --serve`` is an executable that answers one JSON object a line, see docs/other_languages.md.
         Text is run in a process of its own, which may hang or die, where the system starts any; it is no sandbox, see
         `isolate`. An object is run in this process: what it raises is reported, and what it changes (``np.seterr``,
         functions of NumPy, the working directory and the like) is put back after each call. One that hangs, crashes,
@@ -182,6 +184,7 @@ def verify_with(
         return _error(request, codes.TARGET_FAILED, reason)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
+    measure = measure and not is_command(request.thing)
     if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
         words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
         return replace(report, reason=f"{report.reason}{words}")

@@ -142,13 +142,13 @@ def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     imports = {*needed, *_modules(target), *dialect.imports, "import sys", "import numpy as np"}
     wrong = _wrong(probe, outcome)
     sections = (
-        DOCSTRING.format(title=_title(target, probe), inputs=_described(probe)),
+        DOCSTRING.format(title=title(target, probe), inputs=described(probe)),
         "\n".join(sorted(imports, key=lambda line: (not line.startswith(STANDARD), line))),
         dialect.setup.get(probe.dtype, ""),
         f"# The target, loaded as it was given: run this in the folder from which nceref was run.\n{loading}",
         f"# The input.\n{_inputs(target, probe, dialect)}",
         _called(target, probe, outcome, [name for name in wrong if name != VALUE]),
-        "\n".join(["differ = False", *(_comparison(target, probe, name) for name in wrong)]),
+        comparisons(target, probe, outcome),
         "sys.exit(1 if differ else 0)",
     )
     return "\n\n".join(filter(None, sections)) + "\n"
@@ -156,6 +156,21 @@ def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
 
 STANDARD = ("import sys", "import importlib", "import functools", "import math")
 """Imports of the standard library, which come first."""
+
+
+def comparisons(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
+    """Lines that print what is wrong beside the reference, from `value` and `grads`, and set `differ`.
+
+    Parameters
+    ----------
+    target, probe, outcome
+        As for `script`.
+
+    Returns
+    -------
+    str
+    """
+    return "\n".join(["differ = False", *(_comparison(target, probe, name) for name in _wrong(probe, outcome))])
 
 
 def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
@@ -168,13 +183,15 @@ def _wrong(probe: Probe, outcome: Outcome) -> list[str]:
     return list(dict.fromkeys([*wrong, *(n for n in not_finite(observation) if n in probe.grads)])) or [VALUE]
 
 
-def _title(target: ResolvedTarget, probe: Probe) -> str:
+def title(target: ResolvedTarget, probe: Probe) -> str:
+    """The first line of the docstring of a script."""
     # Within a docstring: a name of others must not end it, and a backslash would begin an escape.
     name = printable(target.name).replace("\\", "\\\\").replace('"', "'")
     return f"A case on which {name} differs from the loss {probe.loss.name} of nceref {__version__}:"
 
 
-def _described(probe: Probe) -> str:
+def described(probe: Probe) -> str:
+    """Shapes and scalars of a case, on one line."""
     given = [(p, probe.inputs[p.name]) for p in probe.loss.parameters if probe.inputs.get(p.name) is not None]
     parts = [f"{p.name} {np.shape(x)}" for p, x in given if isinstance(p, Array)]
     parts += [f"{p.name} {x:g}" for p, x in given if isinstance(p, Scalar)]

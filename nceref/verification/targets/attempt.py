@@ -110,9 +110,7 @@ def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tupl
         if request.before is not None:
             frameworks.answer(target, replace(request, inputs=request.before, shape=None, before=None))
         result = frameworks.answer(target, request)
-        changed = _changed(result, frameworks.answer(target, request), request.rooms) if twice else ""
-    sentence = f"gives another {changed} when it is called again with the same inputs"
-    return result, {"not-deterministic": sentence} if changed else {}
+        return result, unlike(result, frameworks.answer(target, request), request.rooms) if twice else {}
 
 
 def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str, str]) -> Outcome:
@@ -128,11 +126,27 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
     return Outcome(trouble="raises", sentence=sentence, remarks=remarks)
 
 
-def _changed(first: Answer, second: Answer, rooms: Mapping[str, Any]) -> str:
-    """The first quantity that differs by more than two right answers do, or nothing."""
+def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str, Any]) -> dict[str, str]:
+    """The remark for two answers to the same inputs that differ by more than two right ones do, of a quantity.
+
+    Parameters
+    ----------
+    first, second : Answer or Outcome
+        Without trouble.
+    rooms : mapping
+        How far they may be apart, see `CallRequest`.
+
+    Returns
+    -------
+    dict
+        Empty where they are alike.
+    """
     pairs = {"": (first.value, second.value)} | {n: (g, second.grads.get(n)) for n, g in first.grads.items()}
     changed = next((n for n, (a, b) in pairs.items() if b is None or not _alike(a, b, rooms.get(n, 0.0))), None)
-    return "" if changed is None else f"gradient of `{changed}`" if changed else "value"
+    if changed is None:
+        return {}
+    quantity = f"gradient of `{changed}`" if changed else "value"
+    return {"not-deterministic": f"gives another {quantity} when it is called again with the same inputs"}
 
 
 def _alike(a: Any, b: Any, room: Any) -> bool:

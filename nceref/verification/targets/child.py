@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from nceref.errors import InputError, NcerefError, TargetError
@@ -34,6 +34,8 @@ BOOT = (
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
+ENDED = ("hangs", "dies", "breaks-protocol")
+"""Troubles after which there is no process that could be called."""
 COMPILING = 300.0
 """Seconds that a call has beside its own where it is compiled: the first one imports and starts a compiler."""
 _COMPILED = ("compile", "jit")
@@ -60,6 +62,7 @@ class ChildRunner:
     """
 
     target: ResolvedTarget
+    _exchange_by: type = Exchange
 
     def __init__(
         self,
@@ -105,11 +108,16 @@ class ChildRunner:
         """
         assert self._load_request is not None
         around = isolation(folder_of(self._load_request.text)) if self._isolate else Isolation("")
+        self._begin([*around.prefix, sys.executable, "-P", "-c", BOOT, json.dumps(sys.path), *around.arguments])
+        self._load()
+
+    def _begin(self, words: Sequence[str]) -> None:
+        """Start a program that is ended, with all that it starts, by `stop`."""
         # A file and no pipe: nobody reads it while the target runs, and a full pipe would block the target.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._mark = os.urandom(8).hex()
         self._process = subprocess.Popen(
-            [*around.prefix, sys.executable, "-P", "-c", BOOT, json.dumps(sys.path), *around.arguments],
+            words,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -122,8 +130,7 @@ class ChildRunner:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._born = tree.birth(self._process.pid)
-        self._exchange = Exchange(self._process.stdin, self._process.stdout)
-        self._load()
+        self._exchange = self._exchange_by(self._process.stdin, self._process.stdout)
 
     def load(self, request: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
@@ -181,7 +188,7 @@ class ChildRunner:
             limit = f"within {self._timeout:g} s (--timeout)" + f" and {compiling:g} s to compile" * bool(compiling)
             outcome = self._answer(request, messages.call_message(request, twice, answer), seconds, limit)
         # The next call starts a fresh process.
-        if outcome.trouble in ("hangs", "dies"):
+        if outcome.trouble in ENDED:
             self.stop()
             self._in_a_row.append(outcome)
         else:
@@ -230,20 +237,25 @@ class ChildRunner:
         return gone
 
     def _death(self) -> Outcome:
+        if not self._collected() or self._process.returncode == messages.WITHOUT_PIPE:
+            return Outcome(trouble="dies", sentence=_GARBLED)
+        return Outcome(trouble="dies", sentence=self._how())
+
+    def _collected(self) -> bool:
+        """Whether the process has ended; the pipe may close before the exit code is there."""
         _resume(self._process)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # The pipe may close before the exit code is there.
             self._process.wait(timeout=1.0)
-        if self._process.poll() is None:
-            return Outcome(trouble="dies", sentence=_GARBLED)
+        return self._process.poll() is not None
+
+    def _how(self) -> str:
+        """How the process has ended."""
         code = self._process.returncode
-        if code == messages.WITHOUT_PIPE:
-            return Outcome(trouble="dies", sentence=_GARBLED)
         # Who isolates it ends as a shell does.
         code = 128 - code if self._isolate and code > 128 else code
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
         why = f": {frameworks.short(words)}" if (words := self._last_words()) else ""
-        return Outcome(trouble="dies", sentence=f"ends the process with {how}{why}")
+        return f"ends the process with {how}{why}"
 
     def _last_words(self) -> str:
         # The end only: the file may be larger than the memory.

@@ -58,13 +58,11 @@ def answer_of(record: Mapping[str, Any], request: CallRequest) -> Answer:
     return Answer(value, grads, dict.fromkeys(missing, why))
 
 
-def refusal(record: Mapping[str, Any]) -> Outcome | None:
-    """The outcome of a record that holds ``error`` or ``unsupported`` in place of a value; None of any other."""
+def refusal(record: Mapping[str, Any]) -> Outcome:
+    """The outcome of a record that holds ``error`` or ``unsupported`` in place of a value."""
     if "error" in record:
         return Outcome(trouble="raises", sentence=f"answers with an error: {_text(record['error'])}")
-    if "unsupported" in record:
-        return Outcome(trouble="unsupported", sentence=f"does not support this: {_text(record['unsupported'])}")
-    return None
+    return Outcome(trouble="unsupported", sentence=f"does not support this: {_text(record['unsupported'])}")
 
 
 def _text(content: Any) -> str:
@@ -93,7 +91,7 @@ def _gradient(name: str, content: Any, request: CallRequest) -> Any:
     if numbers.size == math.prod(shape) and (numbers.ndim or not shape):
         return numbers.reshape(shape)[()]
     has = counted(numbers.size, "number") if numbers.ndim else "one number"
-    msg = f"the gradient of `{name}` has {has}, but the input has {math.prod(shape)}, {shape}"
+    msg = f"returns {has} as the gradient of `{name}`, whose shape is {shape}"
     raise Trouble(msg, "wrong-shape")
 
 
@@ -102,7 +100,7 @@ def _numbers(what: str, content: Any) -> Any:
     if not isinstance(content, list):
         return np.float64(_number(what, content))
     if any(isinstance(x, list) for x in content):
-        msg = f"{what} is a list of lists instead of a flat list, row by row"
+        msg = f"returns {what} as a list of lists instead of a flat list, row by row"
         raise Trouble(msg, "wrong-shape")
     return np.array([_number(what, x) for x in content], dtype=np.float64)
 
@@ -121,5 +119,5 @@ def _number(what: str, content: Any) -> float:
         except OverflowError:
             pass
     forms = 'a finite JSON number, 16 hexadecimal digits, "NaN", "Infinity" or "-Infinity"'
-    msg = f"{what} has the entry {shown(content)} instead of {forms}"
+    msg = f"returns {shown(content)} in {what} instead of {forms}"
     raise Trouble(msg, "not-a-number-type")

@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 import time
+from collections.abc import Callable
 from typing import IO, Any
 
 from nceref.verification.targets.process.wire import Frame, Limits, WireError, packed, read_frame
@@ -16,6 +17,25 @@ _PAUSE = 0.1
 """Seconds between two looks at whether the process is still there."""
 _GRACE = 1.0
 """Seconds in which what a process has written before its end is read."""
+
+
+def awaited(answers: "queue.Queue[Any]", seconds: float, ended: Callable[[], bool]) -> Any:
+    """The next answer in a queue; raises as `Exchange.receive` does, and what stands in the queue in its place."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        gone = ended()
+        try:
+            answer = answers.get(timeout=_GRACE if gone else min(left, _PAUSE))
+        except queue.Empty:
+            if gone:
+                break
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+    else:
+        raise TimeoutError
+    raise EOFError
 
 
 class Exchange:
@@ -63,27 +83,13 @@ class Exchange:
         WireError
             If what comes is no answer.
         """
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            gone = ended()
-            try:
-                answer = self._answers.get(timeout=_GRACE if gone else min(left, _PAUSE))
-            except queue.Empty:
-                if gone:
-                    break
-                continue
-            if isinstance(answer, Exception):
-                raise answer
-            return answer.content
-        else:
-            raise TimeoutError
-        raise EOFError
+        return awaited(self._answers, seconds, ended).content
 
     def interject(self, content: Any, seconds: float) -> Any:
         """The answer to a question in between, from a child that owes another one; None if there is none in time."""
         try:
             # The thread that waits for the answer reads this one in its place.
-            _write(self._requests, packed(self._number, content))
+            write_all(self._requests, packed(self._number, content))
             answer = self._answers.get(timeout=seconds)
         except (queue.Empty, OSError, ValueError):
             return None
@@ -102,7 +108,7 @@ class Exchange:
 def _exchanged(requests: IO[bytes], replies: IO[bytes], content: bytes, number: int, limits: Limits) -> Any:
     """The answer, or the exception that stands for none."""
     try:
-        _write(requests, content)
+        write_all(requests, content)
         frame = read_frame(lambda count: os.read(replies.fileno(), count), limits)
     except (EOFError, WireError) as error:
         return error
@@ -112,7 +118,8 @@ def _exchanged(requests: IO[bytes], replies: IO[bytes], content: bytes, number: 
     return frame if frame.number == number else WireError("an answer to another request")
 
 
-def _write(stream: IO[bytes], content: bytes) -> None:
+def write_all(stream: IO[bytes], content: bytes) -> None:
+    """Write all of it, or as much as the other end takes before it is gone."""
     rest = memoryview(content)
     try:
         while rest:

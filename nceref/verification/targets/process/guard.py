@@ -20,19 +20,38 @@ def main() -> None:
 
     The second argument of the program, if there is one, is the plan of an isolation by namespaces.
     """
-    if sys.platform == "linux" and tree.AVAILABLE:
-        # Where the caller ignores it, there would be nothing to wait for.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _adopt()
-        target = os.fork()
-        if target:
-            _guard(target)
-        # Signals to its group do not reach the guard.
-        os.setsid()
+    if _split():
         _isolate(sys.argv[2:])
     from nceref.verification.targets import child_main
 
     child_main.main()
+
+
+def execute() -> None:
+    """Become the program that the further arguments name, on Linux beside a guard, which ends as that does."""
+    _split()
+    # Python ignores it, and so would the program.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        os.write(2, f"it cannot be executed: {error.strerror}\n".encode())
+        os._exit(126)
+
+
+def _split() -> bool:
+    """Where there can be a guard, go on beside it, in the target's process."""
+    if sys.platform != "linux" or not tree.AVAILABLE:
+        return False
+    # Where the caller ignores it, there would be nothing to wait for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _adopt()
+    target = os.fork()
+    if target:
+        _guard(target)
+    # Signals to its group do not reach the guard.
+    os.setsid()
+    return True
 
 
 def probe() -> None:

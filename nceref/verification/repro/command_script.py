@@ -1,0 +1,73 @@
+"""A failing case of an executable as a script that runs without nceref: the lines that it is sent, and both numbers."""
+
+from nceref.verification.records import Outcome, Probe
+from nceref.verification.repro.script import DOCSTRING, comparisons, described, title
+from nceref.verification.targets import protocol
+from nceref.verification.targets.command_line import words_of
+from nceref.verification.targets.frameworks import call_request
+from nceref.verification.targets.target import ResolvedTarget
+
+_ID = "smallest"
+_TEMPLATE = """{docstring}
+
+import json
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+# Run this in the folder from which nceref was run.
+command = {words!r}
+sent = (
+{lines}
+)
+answered = subprocess.run(command, input=sent, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+result = json.loads(answered[1])["result"]
+
+
+def numbers(x):
+    if isinstance(x, list):
+        return [numbers(each) for each in x]
+    # The bits of a float64, a word such as NaN, or a number.
+    return struct.unpack(">d", bytes.fromhex(x))[0] if isinstance(x, str) and len(x) == 16 else float(x)
+
+
+value = numbers(result["value"])
+grads = {{name: numbers(x) for name, x in (result.get("grad") or {{}}).items()}}
+
+{comparisons}
+
+sys.exit(1 if differ else 0)
+"""
+
+
+def command_script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
+    """A stand-alone script, as of `script`, that starts the executable and sends it one case.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+        An executable.
+    probe : Probe
+        The case.
+    outcome : Outcome
+        What it did: it decides whether the value is shown, or the gradients.
+
+    Returns
+    -------
+    str
+        Python source; it needs NumPy.
+    """
+    request = call_request(probe)
+    lines = (
+        protocol.hello(probe.loss.name, [probe.dtype]),
+        protocol.run(_ID, probe.loss.name, request),
+        protocol.line("bye", {}),
+    )
+    return _TEMPLATE.format(
+        docstring=DOCSTRING.format(title=title(target, probe), inputs=described(probe)),
+        words=words_of(target.text),
+        lines="\n".join(f"    {line!r} '\\n'" for line in lines),
+        comparisons=comparisons(target, probe, outcome),
+    )

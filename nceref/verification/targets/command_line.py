@@ -1,0 +1,82 @@
+"""A command line as the name of a target: ``cmd:"./impl --serve"``."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.output.text import shown
+
+PREFIX = "cmd:"
+FRAMEWORK = "command"
+"""What stands in the place of a framework."""
+_REFUSED = {
+    "call": "every input is handed over by its name",
+    "param": "every input is handed over by its name",
+    "init": 'a program takes arguments, as in cmd:"./impl --serve"',
+    "framework": "a program has none that matters",
+    "modes": "they are ways of calling PyTorch",
+    "isolate": "it prepares a process of Python; isolate the program itself, in its own command line",
+    "device": "a program computes where its own arguments say",
+}
+
+
+def is_command(thing: Any) -> bool:
+    """Whether a target is an executable.
+
+    Parameters
+    ----------
+    thing : object
+        As a user names a target.
+
+    Returns
+    -------
+    bool
+    """
+    return issubclass(type(thing), str) and thing.startswith(PREFIX)
+
+
+def words_of(text: str) -> list[str]:
+    """The program and its arguments, as a shell parts them; nothing of it is expanded.
+
+    Parameters
+    ----------
+    text : str
+        ``cmd:`` and a command line.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    InputError
+        If there is no program, or a quotation has no end.
+    """
+    command = text.removeprefix(PREFIX)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        msg = f"TARGET cmd: must be a command line, got {shown(command)}: {error}"
+        raise InputError(msg) from error
+    if not words or not words[0]:
+        msg = 'TARGET cmd: must name a program and its arguments, such as cmd:"./impl --serve"'
+        raise InputError(msg)
+    if "\0" in command:
+        msg = f"TARGET cmd: must be a command line, got {shown(command)}, with a null character"
+        raise InputError(msg)
+    return words
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Raise an `InputError` for an option of `verify` that says nothing of an executable.
+
+    Parameters
+    ----------
+    options : mapping
+        What was given, by name; what is empty was not, and the device ``cpu`` is the default.
+    """
+    for name, value in options.items():
+        if value and (name, value) != ("device", "cpu") and name in _REFUSED:
+            msg = f"`{name}` is not for a target cmd:, {_REFUSED[name]}; leave it out"
+            raise InputError(msg)
