@@ -40,8 +40,6 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     judged = sum(each.judged for each in runs)
     failed = [r for r in results if r.status in ("fail", "xpass")]
     errors = [r for r in results if r.status == "error"]
-    # What a program of its own does not survive is no answer that could be wrong.
-    ended = [r for r in errors if r.quantity in _ENDED] if is_command(request.thing) else []
     trials = [t for each in runs for t in each.trials]
     survived = [t for t in trials if t.result == "survived"]
     unseen = [t for t in trials if t.result == "unseen"]
@@ -52,9 +50,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
-    beside = f"; {counted(held, 'failure')} expected" if held else ""
-    beside += f"; not judged: the gradient of {', '.join(ungraded)}" if judged_grads and ungraded else ""
-    beside += f"; never given: {', '.join(idle)} (--set judges a value)" if (idle := runs[0].never_given) else ""
+    beside = _beside(held, ungraded if judged_grads else (), runs[0].never_given)
     several = f"{counted(judged, 'case')} but where it is expected not to"
     cases = f"on {several if held else _judged_by_format(runs)}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
@@ -64,8 +60,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
          f"{survived[0].wrong_answer.sentence}, on {survived[0].case}{_of(runs, survived[0])}; {_cause(results)}"),
         (lost, "error", codes.TARGET_FAILED, lambda: f"the checker could not test itself: the target's process"
          f" does not hand its answers on, it {lost[0].why}"),
-        (ended, "error", codes.TARGET_FAILED, lambda: f"the program gives no answer on {ended[0].case}, it"
-         f" {ended[0].why}{_and_others(ended)}"),
+        (ended := _ended(request, errors), "error", codes.TARGET_FAILED, lambda: _no_answer(ended)),
         (errors and not judged, "error", codes.TARGET_FAILED, lambda: f"no case could be judged: {errors[0].why}"),
         (mute and request.contracts, "error", codes.TARGET_FAILED,
          lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
@@ -94,13 +89,25 @@ def _too_little(request: Request, judged: int, cases: int) -> str:
     return f"too little was executed: {out_of(judged, cases, 'case')} could be judged{required}"
 
 
+def _beside(held: int, ungraded: Sequence[str], idle: Sequence[str]) -> str:
+    """What is added to a good verdict: failures that were expected, and what was not judged or never given."""
+    words = f"; {counted(held, 'failure')} expected" if held else ""
+    words += f"; not judged: the gradient of {', '.join(ungraded)}" if ungraded else ""
+    return words + (f"; never given: {', '.join(idle)} (--set judges a value)" if idle else "")
+
+
 _ENDED = tuple(f"behavior.{trouble}" for trouble in ENDED)
 
 
-def _and_others(ended: Sequence[Result]) -> str:
-    """How many other cases there are without an answer."""
+def _ended(request: Request, errors: Sequence[Result]) -> list[Result]:
+    """What a program of another language did not survive: that is no answer, which could be wrong."""
+    return [r for r in errors if r.quantity in _ENDED] if is_command(request.thing) else []
+
+
+def _no_answer(ended: Sequence[Result]) -> str:
     others = len({r.case for r in ended}) - 1
-    return f"; so it is on {counted(others, 'other case')}" if others else ""
+    rest = f"; so it is on {counted(others, 'other case')}" if others else ""
+    return f"the program gives no answer on {ended[0].case}, it {ended[0].why}{rest}"
 
 
 def _mute(runs: Sequence[Any]) -> str:
