@@ -1,12 +1,12 @@
 """`nceref verify`: whether an implementation is right, and if not, what it is."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import echo, echo_json, echo_xml, output_file, show, wrote
+from nceref.cli.common import output_file, show
+from nceref.cli.reports import command_of, show_report
 
 _EXITS = """\b
 Exit status
@@ -158,29 +158,6 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 _WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added")
 
 
-_FILES = {"json_file", "html_file", "junit_file", "repro_file"}
-
-
-def _command(context: click.Context) -> str:
-    """The words of this call, but for the files that it writes."""
-    import shlex
-
-    words = context.command_path.split()
-    for option in context.command.params:
-        name = option.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _FILES:
-            continue
-        value = context.params[name]
-        if isinstance(option, click.Argument):
-            words.append(str(value))
-        elif isinstance(option, click.Option) and option.is_flag:
-            words.append(option.opts[0])
-        else:
-            for each in value if option.multiple else [value]:
-                words += [f"{option.opts[0]}={each}"] if str(each).startswith("-") else [option.opts[0], str(each)]
-    return shlex.join(words)
-
-
 def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -> int:
     from dataclasses import replace
 
@@ -190,36 +167,10 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
 
     with progress(None) as on_progress:
         report = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
-    report = replace(report, command=_command(context))
-    # What took long to find is shown also if a file cannot be written.
-    files = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
-    try:
-        _write(files, given)
-    finally:
-        if given["json_file"] == "-":
-            echo_json(report.record())
-        elif given["junit_file"] == "-":
-            echo_xml(report.to_junit())
-        elif given["html_file"] == "-":
-            echo_xml(report.to_html())
-        else:
-            show(page_of(report))
+    report = replace(report, command=command_of(context))
+    makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
+    show_report(makers, given, lambda: page_of(report))
     return report.exit_code
-
-
-def _write(makers: Mapping[str, Callable[[], str]], given: dict[str, Any]) -> None:
-    """The files of a report, made by option; each is named on standard error."""
-    from nceref.output.files import write_text
-
-    for option, make in makers.items():
-        path = given[f"{option}_file"]
-        if path in (None, "-"):
-            continue
-        if text := make():
-            write_text(path, text, f"--{option}")
-            wrote(path)
-        else:
-            echo(f"no number is wrong, so {path} is not written", err=True)
 
 
 def _list(target: str | None, given: dict[str, Any]) -> int:
@@ -253,13 +204,5 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
             on_progress=on_progress,
         )
     makers = {"json": lambda: json_text(audit.record(rows)), "html": lambda: audit_page.html(rows)}
-    try:
-        _write(makers, given)
-    finally:
-        if given["json_file"] == "-":
-            echo_json(audit.record(rows))
-        elif given["html_file"] == "-":
-            echo_xml(audit_page.html(rows))
-        else:
-            show(audit_page.page_of(rows))
+    show_report(makers, given, lambda: audit_page.page_of(rows))
     return audit.exit_code(rows)

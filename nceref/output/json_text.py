@@ -53,7 +53,7 @@ def json_object(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     """
     try:
         # Nested too deeply, a text ends in a RecursionError; a number too long, in a ValueError.
-        content = json.loads(text, object_pairs_hook=_unique)
+        content = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         msg = f"{os.fspath(path)} is not JSON: {error}"
         raise FileError(msg) from None
@@ -61,6 +61,11 @@ def json_object(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         msg = f"{os.fspath(path)} must hold a JSON object, got a {type(content).__name__}"
         raise FileError(msg)
     return content
+
+
+def _no_number(name: str) -> float:
+    msg = f'{name} is no number of JSON; write the string "{name}"'
+    raise ValueError(msg)
 
 
 def _unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:

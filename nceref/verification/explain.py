@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from nceref.output.words import out_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.mix import mix_diagnoses
-from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.records import Diagnosis, Observation, Probe
 from nceref.verification.request import Request
 from nceref.verification.target_run import RunSetup, TargetRun, observed, probes_of, run_target
 
@@ -64,12 +66,12 @@ def explain(
         effect = _training(request, _calls(request, run, failing), failing, diagnoses) if training else {}
         return ExplainedDifference(diagnoses, effect)
     failing = failed[0]
-    looked_at = _finer(request, run, failing)
+    looked_at = _finer(request, run, failing) if not request.recorded else _of_one_kind(failing)
     calls = _calls(request, run, looked_at)
     diagnoses = _explained(request, calls, looked_at)
     diagnoses = _limited(request, _measured(request, run, looked_at, diagnoses) if measure else diagnoses)
     effect = _training(request, calls, looked_at, diagnoses) if training else {}
-    if looked_at is not failing:
+    if looked_at.dtype != failing.dtype:
         diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
     elif len(runs) > 1:
         diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
@@ -86,10 +88,28 @@ FINER = "float32"
 
 def _finer(request: Request, run: Any, failing: TargetRun) -> TargetRun:
     """The run that is looked at: that in a finer format, where the target fails in that too."""
-    if request.recorded or failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
+    if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
         return failing
     finer = run_target(replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None)
     return finer if any(r.status == "fail" for r in finer.results) else failing
+
+
+def _of_one_kind(failing: TargetRun) -> TargetRun:
+    """The cases of the first settings with which the target fails: with others, something else may be wrong."""
+    wrong = {r.case for r in failing.results if r.status == "fail"}
+    kinds: dict[Any, list[Observation]] = {}
+    for observation in failing.observations:
+        kinds.setdefault(_kind(observation.probe), []).append(observation)
+    first = next((each for each in kinds.values() if any(o.probe.id in wrong for o in each)), failing.observations)
+    ids = {o.probe.id for o in first}
+    return replace(failing, observations=tuple(first), results=tuple(r for r in failing.results if r.case in ids))
+
+
+def _kind(probe: Probe) -> tuple[tuple[str, Any], ...]:
+    """What the cases of a suite share: settings, and which arrays there are."""
+    return tuple(
+        (name, x if isinstance(x, str) else np.ndim(x)) for name, x in sorted(probe.inputs.items()) if x is not None
+    )
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:

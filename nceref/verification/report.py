@@ -1,6 +1,6 @@
 """What a verification returns: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ class Report(ReportData):
 
     def to_junit(self) -> str:
         """The report as JUnit XML: one test case for every judged quantity, and a suite for every rank."""
-        return _junit(self)
+        return junit_of([self])
 
     def to_html(self) -> str:
         """The report as one HTML document of less than 1 MB that loads nothing."""
@@ -118,18 +118,20 @@ class Report(ReportData):
             raise VerificationError(msg)
 
 
-def page_of(report: Report) -> Page:
+def page_of(report: Report, page: Page | None = None) -> Page:
     """All about one report, for reading.
 
     Parameters
     ----------
     report : Report
+    page : Page, optional
+        Is written to; default: a new one.
 
     Returns
     -------
     Page
     """
-    page = Page()
+    page = page or Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     page.print(", ".join(_circumstances(report)), style="dim")
     if words := report.environment.get("containment"):
@@ -197,7 +199,30 @@ def _plain(value: Any) -> Any:
     return "given" if value is ... else value
 
 
-def _junit(report: Report) -> str:
+def junit_of(reports: Sequence[Report]) -> str:
+    """Reports as JUnit XML: a suite for each, and one for every rank.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+
+    Returns
+    -------
+    str
+    """
+    from xml.etree import ElementTree as ET
+
+    suites = [suite for report in reports for suite in _suites(report)]
+    root = suites[0]
+    if len(suites) > 1:
+        root = ET.Element("testsuites")
+        root.extend(suites)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _suites(report: Report) -> Iterator[Any]:
+    """One report as JUnit suites: its results, and each rank."""
     from xml.etree import ElementTree as ET
 
     failed = [r for r in report.results if r.status in ("fail", "xpass")]
@@ -220,12 +245,8 @@ def _junit(report: Report) -> str:
         if result.status != "pass":
             kind = kinds.get(result.status, "skipped")
             ET.SubElement(case, kind, {"message": harmless(result.why), "type": result.status})
-    root = suite if not report.ranks else ET.Element("testsuites")
-    if report.ranks:
-        root.append(suite)
-        root.extend(_suite_of(each, suite.get("name", "")) for each in report.ranks)
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    yield suite
+    yield from (_suite_of(each, suite.get("name", "")) for each in report.ranks)
 
 
 def _suite_of(rank: Mapping[str, Any], name: str) -> Any:

@@ -95,7 +95,9 @@ CLAUSES = (
     Clause("own", "Your own batch", "What --inputs names.", {"given": "your rows"}),
 )
 """In the order of a report; every geometry of the corpus is in one of them."""
-_CASE = re.compile(r"^(?:large-)?(.*?)(?:-(\d+(?:\.\d+)?(?:e[+-]?\d+)?))?(?:-[0-9a-f]{8})?$", re.DOTALL)
+_HASH = "-[0-9a-f]{8}$"
+"""What the id of a reference vector ends in."""
+_CASE = re.compile(rf"^(?:large-)?(.*?)(?:(?!{_HASH})-(\d+(?:\.\d+)?(?:e[+-]?\d+)?))?(?:$|{_HASH})", re.DOTALL)
 _CLAUSE = {geometry: clause for clause in CLAUSES for geometry in clause.geometries}
 
 
@@ -105,13 +107,13 @@ def clause_of(case: str) -> tuple[Clause | None, str, float | None]:
     Parameters
     ----------
     case : str
-        An id, such as ``aligned-0.07``; that of a reference vector ends in a hash.
+        An id, such as ``aligned-0.07``, or that of a reference vector, ``aligned-0.07-7f3ac1d2``.
 
     >>> clause, geometry, temperature = clause_of("large-aligned-0.07")
     >>> clause.name, geometry, temperature
     ('positives', 'aligned', 0.07)
-    >>> clause_of("aligned-0.07-12345678")[1:]
-    ('aligned', 0.07)
+    >>> clause_of("single-12345678")[1:], clause_of("aligned-0.07-12345678")[1:]
+    (('single', None), ('aligned', 0.07))
     """
     match = _CASE.match(case)
     assert match is not None

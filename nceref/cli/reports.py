@@ -1,0 +1,68 @@
+"""What the commands with a report share: its files and formats, and the words of the call that made it."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from nceref.cli.common import echo, echo_json_text, echo_xml, show, wrote
+
+if TYPE_CHECKING:
+    from nceref.output.pages import Page
+
+_FILES = {"json_file", "html_file", "junit_file", "repro_file"}
+
+
+def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
+    """Write the files of a report, each of which is named on standard error, and print it.
+
+    Parameters
+    ----------
+    makers : mapping
+        Name of a format to what makes the text: ``json``, ``html``, ``junit``, ``repro``.
+    given : mapping
+        The options: for each format ``FORMAT_file``, a path, - for standard output in place of the page, or None.
+    page : callable
+    """
+    # What took long to find is shown also if a file cannot be written.
+    try:
+        for option, make in makers.items():
+            if given[f"{option}_file"] not in (None, "-"):
+                _write(given[f"{option}_file"], make(), f"--{option}")
+    finally:
+        if given["json_file"] == "-":
+            echo_json_text(makers["json"]())
+        elif (name := next((n for n in ("junit", "html") if given.get(f"{n}_file") == "-"), "")) in makers:
+            echo_xml(makers[name]())
+        else:
+            show(page())
+
+
+def _write(path: str, text: str, option: str) -> None:
+    from nceref.output.files import write_text
+
+    if text:
+        write_text(path, text, option)
+        wrote(path)
+    else:
+        echo(f"no number is wrong, so {path} is not written", err=True)
+
+
+def command_of(context: click.Context) -> str:
+    """The words of this call, but for the files that it writes."""
+    words = context.command_path.split()
+    for option in context.command.params:
+        name = option.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _FILES:
+            continue
+        value = context.params[name]
+        if isinstance(option, click.Argument):
+            words.append(str(value))
+        elif isinstance(option, click.Option) and option.is_flag:
+            words.append(option.opts[0])
+        else:
+            for each in value if option.multiple else [value]:
+                words += [f"{option.opts[0]}={each}"] if str(each).startswith("-") else [option.opts[0], str(each)]
+    return shlex.join(words)
