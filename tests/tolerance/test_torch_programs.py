@@ -45,7 +45,8 @@ def shares(name, probe, how):
     value, grads = run(name, how, probe)
     pairs = {"value": (value, probe.value, probe.bounds.value)}
     pairs |= {k: (grads[k], probe.grads[k], probe.bounds.grads[k]) for k in probe.grads}
-    return {k: float(np.max(np.nan_to_num(np.abs(a - b) / c, nan=np.inf, posinf=np.inf))) for k, (a, b, c) in pairs.items()}
+    ratios = {k: np.abs(a - b) / c for k, (a, b, c) in pairs.items()}
+    return {k: float(np.max(np.where(np.isfinite(x), x, np.inf))) for k, x in ratios.items()}
 
 
 def may_break(name, how, probe):

@@ -40,11 +40,17 @@ BROWSER = """
     sysconfig.get_config_vars()
     # Before anything is imported that looks at it: `subprocess` refuses there by itself.
     sys.platform = "emscripten"
-    # Nor is there PyTorch or JAX, which crash when they leave a system that they were not built for.
-    for name in ("_multiprocessing", "fcntl", "resource", "_posixsubprocess", "torch", "jax"):
+    for name in ("_multiprocessing", "fcntl", "resource", "_posixsubprocess"):
         sys.modules[name] = None
     import os, signal, threading
 
+    # Nor is there PyTorch, which crashes when it leaves a system that it was not built for.
+    class Missing:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in ("torch", "jax"):
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Missing())
     for module, names in (
         (os, ("fork", "forkpty", "posix_spawn", "killpg", "register_at_fork", "sched_getaffinity")),
         (signal, ("setitimer", "getitimer", "alarm")),
