@@ -26,8 +26,8 @@ from nceref.verification.targets.runner import child_runner
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""
 CASES = 3
-SHORT, LOADING, WHOLE = 5.0, 120.0, 120.0
-"""Seconds for a case, for loading, and for all calls: a call may import a framework, which takes long on a busy machine."""
+SHORT, LOADING, WHOLE = 30.0, 120.0, 120.0
+"""Seconds for a case, for loading, and for all calls: the first case of a call may import a framework."""
 _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
 """What becomes of a call whose arguments or whose answer have another form."""
 Attempt = Callable[..., Sequence[Observation]]
