@@ -1,6 +1,6 @@
 """Value, rows and gradients of a formula as proven enclosures, narrow enough to round to one number of a format."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -125,7 +125,14 @@ def _fraction(x: Any) -> Fraction:
 
 
 @entry_point
-def certified(declaration: Any, /, *arrays: Any, most_digits: int = MOST_DIGITS, **named: Any) -> dict[str, Any]:
+def certified(
+    declaration: Any,
+    /,
+    *arrays: Any,
+    most_digits: int = MOST_DIGITS,
+    of_rows: Collection[int] | None = None,
+    **named: Any,
+) -> dict[str, Any]:
     """Enclosures of the value, the rows and all gradients of a loss, under the reduction "mean".
 
     The formula runs in ball arithmetic and its derivatives are taken by reverse mode in the same balls. Precision
@@ -139,6 +146,8 @@ def certified(declaration: Any, /, *arrays: Any, most_digits: int = MOST_DIGITS,
         The arguments of the loss, NumPy arrays.
     most_digits : int
         Where doubling ends; what is not settled then is returned as it is, see `Enclosure.settled`.
+    of_rows : collection of int, optional
+        The rows that count: what they contribute to the mean over all is enclosed, and its gradients. Default: all.
 
     Returns
     -------
@@ -159,7 +168,7 @@ def certified(declaration: Any, /, *arrays: Any, most_digits: int = MOST_DIGITS,
     digits, out = FIRST_DIGITS, None
     while digits <= most_digits:
         try:
-            out = enclosures(loss, inputs, ProvenBalls(digits))
+            out = enclosures(loss, inputs, ProvenBalls(digits), of_rows)
         except ArithmeticError:
             out = None
         if out is not None and all(one.settled() for _, one in numbers(out)):
@@ -180,9 +189,11 @@ def numbers(out: Mapping[str, Any]) -> Iterator[tuple[str, Enclosure]]:
         yield from ((name, one) for one in (x.flat if isinstance(x, np.ndarray) else [x]))
 
 
-def enclosures(loss: Loss, inputs: Mapping[str, Any], base: Any) -> dict[str, Any]:
+def enclosures(
+    loss: Loss, inputs: Mapping[str, Any], base: Any, of_rows: Collection[int] | None = None
+) -> dict[str, Any]:
     """What `certified` returns, at the precision of one number system."""
-    value, rows, slopes = with_gradients(loss, inputs, base)
+    value, rows, slopes = with_gradients(loss, inputs, base, of_rows)
     made = {"value": value, **({} if rows is None else {"rows": rows})}
     made |= {f"grad.{name}": x for name, x in slopes.items()}
     return {name: as_array(mapped(base.enclosure, x)) for name, x in made.items()}

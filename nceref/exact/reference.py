@@ -4,7 +4,7 @@ A formula sees numbers only through `m` (see `number_systems`). The same text th
 differences (reverse mode, complex step), 50 digits, proven enclosures and symbolic expressions.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -105,7 +105,9 @@ def value(loss: Loss, inputs: Mapping[str, Any], m: Any, reduction: str = "mean"
     return reduce_rows(loss, loss.formula(m, **given), given, reduction)
 
 
-def with_gradients(loss: Loss, inputs: Mapping[str, Any], base: Any) -> tuple[Any, Any, dict[str, Any]]:
+def with_gradients(
+    loss: Loss, inputs: Mapping[str, Any], base: Any, of_rows: Collection[int] | None = None
+) -> tuple[Any, Any, dict[str, Any]]:
     """The formula and all its derivatives in one number system, by reverse mode.
 
     Parameters
@@ -116,6 +118,8 @@ def with_gradients(loss: Loss, inputs: Mapping[str, Any], base: Any) -> tuple[An
         What `bind` returned.
     base : number system
         Of real numbers.
+    of_rows : collection of int, optional
+        The rows that count; the others are 0, and the mean is divided by as many as before. Default: all.
 
     Returns
     -------
@@ -131,6 +135,8 @@ def with_gradients(loss: Loss, inputs: Mapping[str, Any], base: Any) -> tuple[An
         name: mapped(partial(Variable, base), given[name]) for name in differentiable(loss) if given[name] is not None
     }
     result = loss.formula(ReverseMode(base), **given | variables)
+    if of_rows is not None:
+        result = [row if i in of_rows or row is None else 0 for i, row in enumerate(result)]
     output = reduce_rows(loss, result, given, "mean")
     backward(output)
     zero = base.number(0.0)

@@ -35,7 +35,7 @@ _LEFT_OUT = ("many", "random", "zero")
 """Geometries of the suite without vectors: two that others make up for, and rows that have no direction."""
 _OF_VARIANTS = ("designed-0.3", "designed-0.07", "seven-0.5", "lonely-0.3")
 """Cases of the arguments that are not those of the first variant."""
-_FEW_BITS = "bfloat16"
+FEW_BITS = "bfloat16"
 """Numbers of this format, within the range of float16, are numbers of all four formats."""
 
 
@@ -51,7 +51,7 @@ def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
     (str, dict)
     """
     for number, variant in enumerate(loss.variants):
-        for name, inputs in designed_inputs(loss, variant, "standard", _FEW_BITS, 0, {}):
+        for name, inputs in designed_inputs(loss, variant, "standard", FEW_BITS, 0, {}):
             geometry = clause_of(name)[1]
             wanted = geometry not in _LEFT_OUT if number == 0 else name in _OF_VARIANTS or clause_of(name)[2] is None
             if wanted and max(np.size(x) for x in inputs.values()) <= MOST_ENTRIES:
@@ -141,7 +141,7 @@ def vector_outputs(
                 msg = f"{loss.name}, {output}: {name} has {other}, which does not overlap {one}"
                 raise ArithmeticError(msg)
     probes = {dtype: probe for dtype in FORMATS if (probe := _judged(loss, arguments, dtype))}
-    return {name: _output(name, {engine: out[name] for engine, out in engines.items()}, probes) for name in first}
+    return {name: proven_output(name, {engine: out[name] for engine, out in engines.items()}, probes) for name in first}
 
 
 def _judged(loss: Loss, arguments: Mapping[str, Any], dtype: str) -> Probe | None:
@@ -152,7 +152,8 @@ def _judged(loss: Loss, arguments: Mapping[str, Any], dtype: str) -> Probe | Non
     return None if probe.skip or not probe.grads else probe
 
 
-def _output(name: str, engines: Mapping[str, Any], probes: Mapping[str, Probe]) -> VectorOutput:
+def proven_output(name: str, engines: Mapping[str, Any], probes: Mapping[str, Probe]) -> VectorOutput:
+    """One output from its enclosures by each engine, with what the probe of each format allows."""
     enclosures = next(iter(engines.values()))
     nearest = np.vectorize(float, otypes=[np.float64])
     held = nearest(enclosures)

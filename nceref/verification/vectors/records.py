@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,9 +16,11 @@ from nceref.output.text import shown
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.records import Probe
+from nceref.verification.vectors.rows import placed
 
 VALUE, ERROR = "value", "error"
 """What is expected of a case: a number, or that an implementation refuses the inputs."""
+_BITS = re.compile("[0-9a-f]{16}")
 INTEGER = "integer"
 """The kind of labels; other inputs are real numbers."""
 
@@ -133,11 +136,15 @@ def probe_of(case: VectorCase, dtype: str) -> Probe:
     probe = evaluate(get_loss(case.loss).declaration, case.arguments, dtype, id=case.id)
     if probe.skip or case.expect == ERROR:
         return probe
-    numbers = {name: output.numbers for name, output in case.outputs.items()}
     for name, output in case.outputs.items():
         _check_allowed(case.id, name, dtype, output.allowed.get(dtype), largest_bound(probe, name))
-    grads = {name: numbers[f"grad.{name}"] for name in probe.grads}
-    return replace(probe, value=float(numbers["value"]), grads=grads)
+    assert probe.bounds is not None
+    grads, rooms = dict(probe.grads), dict(probe.bounds.grads)
+    for name in grads:
+        output = case.outputs[f"grad.{name}"]
+        grads[name], rooms[name] = placed(grads[name], rooms[name], output.numbers, output.rows)
+    value = float(case.outputs["value"].numbers)
+    return replace(probe, value=value, grads=grads, bounds=replace(probe.bounds, grads=rooms))
 
 
 def largest_bound(probe: Probe, output: str) -> float:
@@ -172,7 +179,7 @@ def record_of(case: VectorCase) -> dict[str, Any]:
         "settings": dict(case.settings),
         "inputs": {name: _input(x) for name, x in case.inputs.items()},
         "expect": case.expect,
-        "outputs": {name: _output(x) for name, x in case.outputs.items()},
+        "outputs": {name: output_record(x) for name, x in case.outputs.items()},
         "clauses": list(case.clauses),
         "kills": list(case.kills),
         "blind": list(case.blind),
@@ -184,7 +191,8 @@ def _input(x: Any) -> dict[str, Any]:
     return {"shape": list(np.shape(x)), "hex": hex_of(x), **kind}
 
 
-def _output(output: VectorOutput) -> dict[str, Any]:
+def output_record(output: VectorOutput) -> dict[str, Any]:
+    """An output as plain data."""
     rows = {} if output.rows is None else {"rows": list(output.rows)}
     return {
         "shape": list(output.shape),
@@ -220,7 +228,7 @@ def case_of(loss: str, record: Any, where: str) -> VectorCase:
     id = taken["id"]
     here = f"{where}, case {id}"
     inputs = {name: _given(x, f"{here}, input {name}") for name, x in taken["inputs"].items()}
-    outputs = {name: _known(x, f"{here}, output {name}") for name, x in taken["outputs"].items()}
+    outputs = {name: output_of(x, f"{here}, output {name}") for name, x in taken["outputs"].items()}
     if taken["expect"] not in (VALUE, ERROR) or (taken["expect"] == VALUE) != bool(outputs):
         msg = f"{here}: `expect` must be {VALUE!r} with outputs or {ERROR!r} without, got {taken['expect']!r}"
         raise InputError(msg)
@@ -256,7 +264,7 @@ def numbers_of(hexes: Sequence[Any], shape: Sequence[Any], where: str) -> Any:
     if size != len(hexes):
         msg = f"{where}: `shape` {shown(list(shape))} does not hold the {len(hexes)} numbers of `hex`"
         raise InputError(msg)
-    if wrong := [x for x in hexes if not (isinstance(x, str) and len(x) == 16 and set(x) <= set("0123456789abcdef"))]:
+    if wrong := [x for x in hexes if not (isinstance(x, str) and _BITS.fullmatch(x))]:
         msg = f"{where}: `hex` must have 16 digits of 0-9 and a-f a number, got {shown(wrong[0])}"
         raise InputError(msg)
     return np.frombuffer(bytes.fromhex("".join(hexes)), dtype=">f8").astype(np.float64).reshape(tuple(shape))
@@ -273,7 +281,8 @@ def _given(record: Any, where: str) -> Any:
     return x if x.ndim else x.item()
 
 
-def _known(record: Any, where: str) -> VectorOutput:
+def output_of(record: Any, where: str) -> VectorOutput:
+    """The output of plain data; raises `InputError` as `case_of` does."""
     number = (int, float)
     taken = fields(record, where, optional=("rows",), shape=list, rows=list, hex=list, decimal=list, radius=number,
                    exact=bool, engines=dict, unique=list, allowed=dict, terms=dict)  # fmt: skip

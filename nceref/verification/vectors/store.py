@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nceref import __version__
@@ -17,6 +18,7 @@ from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.registry import choose
 from nceref.spec import Array, Labels
+from nceref.verification.vectors import packed
 from nceref.verification.vectors.records import VALUE, VectorCase, case_of, fields, record_of
 
 DATA = Path(__file__).parent / "data"
@@ -27,6 +29,7 @@ FORMAT = "1.0"
 CORPUS = "2026.11"
 """Version of the cases, by year and month."""
 PathLike = str | os.PathLike[str]
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 class ChecksumError(InputError):
@@ -132,8 +135,8 @@ def _cases(path: Path, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
     content = json_object(path, _text(path, checked_content(path, manifest)))
     taken = fields(content, str(path), format=str, loss=str, cases=list)
     cases = tuple(case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
-    ids = [case.id for case in cases]
-    count = manifest["counts"][path.stem]
+    cases += _large_cases(path.parent, path.stem, manifest)
+    ids, count = [case.id for case in cases], manifest["counts"][path.stem]
     if taken["loss"] != path.stem or len(cases) != count or len(set(ids)) < len(ids):
         msg = (
             f"{path}: the manifest counts {counted(count, 'case')} of {path.stem}, with different ids; "
@@ -141,6 +144,15 @@ def _cases(path: Path, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
         )
         raise InputError(msg)
     return cases
+
+
+def _large_cases(place: Path, loss: str, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
+    """What stands in files of its own in the package."""
+    if packed.RECORDS not in manifest["files"]:
+        return ()
+    records, arrays = (checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS))
+    where = str(place / packed.RECORDS)
+    return tuple(case_of(loss, each, where) for each in packed.unpacked(records, arrays, loss, where))
 
 
 def _text(path: Path, content: bytes) -> str:
@@ -151,15 +163,23 @@ def _text(path: Path, content: bytes) -> str:
         raise FileError(msg) from None
 
 
-def folder_files(cases: Mapping[str, Sequence[VectorCase]]) -> dict[str, bytes]:
+def folder_files(
+    cases: Mapping[str, Sequence[VectorCase]], others: Mapping[str, bytes] = NOTHING, pack: bool = False
+) -> dict[str, bytes]:
     """The contents of a folder of vectors by name of file, the manifest last.
 
     Parameters
     ----------
     cases : mapping
         Name of a loss to its cases.
+    others : mapping
+        Contents of files without cases of one loss alone, by name.
+    pack : bool
+        Whether the numbers of large cases stand in a file of arrays, as they do in the package.
     """
-    files = {f"{loss}.json": _loss_file(loss, each) for loss, each in cases.items()}
+    large = [case for each in cases.values() for case in each if pack and packed.is_large(case)]
+    files = {f"{loss}.json": _loss_file(loss, [x for x in each if x not in large]) for loss, each in cases.items()}
+    files |= {**(packed.packed(large, FORMAT) if large else {}), **others}
     files |= {path.name: read(path) for path in sorted(DATA.glob("*.schema.json"))}
     return {**files, MANIFEST: _manifest_file(cases, files)}
 

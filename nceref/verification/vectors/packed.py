@@ -1,0 +1,106 @@
+"""Large cases as the package keeps them: their numbers in one file of arrays, inputs that are the same once.
+
+Written out, with all numbers in place, they are cases like the others.
+"""
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.verification.vectors.records import VectorCase, hex_of, record_of
+from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
+
+RECORDS, ARRAYS = "large.json", "large.npz"
+Files = Mapping[str, bytes]
+
+
+def is_large(case: VectorCase) -> bool:
+    """Whether a record of the case lists some rows of its gradients."""
+    return any(output.rows is not None for output in case.outputs.values())
+
+
+def packed(cases: Sequence[VectorCase], format: str) -> dict[str, bytes]:
+    """The two files of large cases.
+
+    Parameters
+    ----------
+    cases : sequence of VectorCase
+        At most one of a loss.
+    format : str
+        Of the records.
+
+    Returns
+    -------
+    dict
+        Contents by name of file; equal cases give equal bytes.
+    """
+    arrays, lines = dict(shared_arrays()), []
+    for case in cases:
+        record, shared = record_of(case), shared_by(get_loss(case.loss).declaration)
+        for name, (array, column) in shared.items():
+            assert np.array_equal(taken(arrays, array, column), case.inputs[name])
+            record["inputs"][name] = _without_numbers(record["inputs"][name], array=array, column=column)
+        for name, output in case.outputs.items():
+            if output.rows is not None:
+                arrays[f"{case.loss}.{name}"] = output.numbers
+                record["outputs"][name] = _without_numbers(record["outputs"][name], array=f"{case.loss}.{name}")
+        lines.append(json.dumps({"loss": case.loss, **record}, allow_nan=False))
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    body = ",\n".join(lines)
+    return {RECORDS: f'{{"format": "{format}", "cases": [\n{body}\n]}}\n'.encode(), ARRAYS: out.getvalue()}
+
+
+def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
+    kept = {key: x for key, x in record.items() if key not in ("hex", "decimal")}
+    return {**kept, **{key: x for key, x in where.items() if x is not None}}
+
+
+def unpacked(records: bytes, arrays: bytes, loss: str, where: str) -> Iterator[dict[str, Any]]:
+    """The cases of a loss out of two such files, with all numbers in place.
+
+    Parameters
+    ----------
+    records, arrays : bytes
+        Contents of the files.
+    loss : str
+    where : str
+        Their folder, for messages.
+
+    Yields
+    ------
+    dict
+        A record as `record_of` gives it.
+
+    Raises
+    ------
+    InputError
+        For a record that names an array that is not there.
+    """
+    known = np.load(io.BytesIO(arrays), allow_pickle=False)
+    for record in json.loads(records)["cases"]:
+        if record.pop("loss") != loss:
+            continue
+        for part, with_decimals in (("inputs", False), ("outputs", True)):
+            record[part] = {
+                name: _with_numbers(x, known, with_decimals, f"{where}, case {record['id']}, {name}")
+                for name, x in record[part].items()
+            }
+        yield record
+
+
+def _with_numbers(record: dict[str, Any], arrays: Mapping[str, Any], with_decimals: bool, where: str) -> Any:
+    if "array" not in record:
+        return record
+    name, column = record.pop("array"), record.pop("column", None)
+    if name not in arrays:
+        msg = f"{where}: there is no array {name!r} in {ARRAYS}; install the package anew"
+        raise InputError(msg)
+    numbers = np.asarray(taken(arrays, name, column), dtype=np.float64)
+    decimals = {"decimal": list(map(repr, numbers.ravel().tolist()))} if with_decimals else {}
+    return {**record, "hex": hex_of(numbers), **decimals}

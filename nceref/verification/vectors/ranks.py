@@ -1,0 +1,129 @@
+"""Cases of losses on several ranks: what each rank has, its value, and the gradient that is left on its shard.
+
+There are three formulations of one loss, of which a record has the numbers of one:
+
+    joined  each rank gathers the shards with their gradient, and computes the loss of the joined batch
+    local   each rank takes the mean over its own anchors, among the candidates of all ranks; shards are equal
+    share   each rank adds up its own anchors and divides by the anchors of all ranks; shards may be uneven
+
+The gather adds up the gradients of all ranks. Rows that a sampler repeated are left out of the joined batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.output.words import counted
+from nceref.verification.judge import judge
+from nceref.verification.ranks.contract import Contract, listed_ranks
+from nceref.verification.records import Observation, Outcome, Probe, Result
+from nceref.verification.targets.frameworks import Trouble, call_request
+from nceref.verification.targets.json_answer import answer_of, refusal
+from nceref.verification.vectors.records import VectorCase, VectorOutput, probe_of
+
+VALUES = {"joined": "mean", "local": "mean", "share": "sum"}
+"""Formulations, and how the values of the ranks are joined; gradients are synchronized in the same way."""
+
+
+@dataclass(frozen=True, eq=False)
+class RanksCase:
+    """A case of the joined batch, and what each rank has of it.
+
+    Attributes
+    ----------
+    joined : VectorCase
+        Inputs and outputs of the joined batch.
+    contract : Contract
+    formulation : {"joined", "local", "share"}
+    values : tuple of VectorOutput
+        Of each rank.
+    grads : tuple of mapping
+        Of each rank, by input, as automatic differentiation leaves them there.
+    """
+
+    joined: VectorCase
+    contract: Contract
+    formulation: str
+    values: tuple[VectorOutput, ...]
+    grads: tuple[Mapping[str, VectorOutput], ...]
+
+    @property
+    def id(self) -> str:
+        """Formulation, ranks, temperature and a hash of the contents, such as ``joined-2-ranks-0.3-1a2b3c4d``."""
+        return self.joined.id
+
+
+def contract_of(formulation: str, shards: Sequence[Sequence[int]]) -> Contract:
+    """The contract of shards of rows; raises `InputError` where there is none."""
+    count, sizes = len({row for own in shards for row in own}), tuple(map(len, shards))
+    uneven = sizes if len(set(sizes)) > 1 else ()
+    joined = VALUES.get(formulation, "")
+    contract = Contract(len(shards), joined, joined, uneven, duplicate=sum(sizes) > count)
+    possible = joined and not (formulation == "local" and uneven) and count and count % contract.unit == 0
+    if not possible or [list(own) for own in shards] != [own.tolist() for own in contract.rows(count)]:
+        msg = f"the shards {[list(own) for own in shards]} are none of the formulation {formulation!r}"
+        raise InputError(msg)
+    return contract
+
+
+def label(contract: Contract, formulation: str) -> str:
+    """How the id of a case begins."""
+    return f"{formulation}-{contract.label}{'-repeated' if contract.duplicate else ''}"
+
+
+# The judge.
+
+
+def ranks_results(case: RanksCase, answers: Any, dtype: str) -> list[Result]:
+    """Judge what the ranks of an implementation answered, joined as the record says.
+
+    Parameters
+    ----------
+    case : RanksCase
+    answers : list of mapping
+        One a rank, ``{"value": x, "grad": {NAME: [...]}}``, gradients as they were left on the rank.
+    dtype : str
+        The format of the implementation.
+
+    Returns
+    -------
+    list of Result
+
+    Raises
+    ------
+    Trouble
+        Where an answer has not the shape of one.
+    """
+    return judge(ranks_observation(case, answers, dtype))
+
+
+def ranks_observation(case: RanksCase, answers: Any, dtype: str) -> Observation:
+    """The joined case with the joined answer; parameters as for `ranks_results`."""
+    probe, contract = probe_of(case.joined, dtype), case.contract
+    if not isinstance(answers, list) or len(answers) != contract.world_size:
+        has = counted(len(answers), "rank") if isinstance(answers, list) else "none"
+        msg = f"answers for {has}, but the case has {counted(contract.world_size, 'rank')}"
+        raise Trouble(msg, "wrong-shape")
+    if probe.skip:
+        return Observation(probe, Outcome(trouble="raises", sentence=probe.skip))
+    outcomes = [_outcome(contract.shard(probe, rank), answers[rank], rank) for rank in range(contract.world_size)]
+    for rank, outcome in enumerate(outcomes):
+        if outcome.trouble:
+            words = f"{outcome.sentence} on {listed_ranks([rank], len(outcomes))}"
+            return Observation(probe, replace(outcome, sentence=words, ranks=tuple(outcomes)))
+    return Observation(probe, contract.joined(outcomes, probe))
+
+
+def _outcome(shard: Probe, answer: Any, rank: int) -> Outcome:
+    if not isinstance(answer, dict):
+        msg = f"answers for rank {rank} with something else than an object with `value` and `grad`"
+        raise Trouble(msg, "wrong-shape")
+    if "error" in answer or "unsupported" in answer:
+        return refusal(answer)
+    try:
+        read = answer_of(answer, call_request(shard))
+    except Trouble as error:
+        msg = f"{error} (rank {rank})"
+        raise Trouble(msg, error.name) from None
+    return Outcome(read.value, read.grads, read.unjudged)

@@ -1,0 +1,122 @@
+"""The file of cases on several ranks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.output.json_text import json_object
+from nceref.verification.ranks.contract import rows_of
+from nceref.verification.records import Probe
+from nceref.verification.vectors.ranks import RanksCase, contract_of, label
+from nceref.verification.vectors.records import VectorCase, case_of, fields, output_of, output_record, record_of
+from nceref.verification.vectors.store import DATA, FORMAT, PathLike, checked_content
+
+RANKS = "ranks.json"
+
+
+def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:
+    """The file of some cases, one on each line, by its name.
+
+    Parameters
+    ----------
+    cases : sequence of RanksCase
+    """
+    lines = ",\n".join(json.dumps(ranks_record(case), allow_nan=False) for case in cases)
+    return {RANKS: f'{{"format": "{FORMAT}", "cases": [\n{lines}\n]}}\n'.encode()}
+
+
+def ranks_record(case: RanksCase) -> dict[str, Any]:
+    """A case as plain data: its loss, the record of the joined batch, and ``ranks``."""
+    contract = case.contract
+    ranks = {
+        "world_size": contract.world_size,
+        "shards": [own.tolist() for own in contract.rows(joined_rows(case.joined))],
+        "formulation": case.formulation,
+        "value": contract.value,
+        "sync": contract.sync,
+        "values": [output_record(x) for x in case.values],
+        "grads": [{name: output_record(x) for name, x in each.items()} for each in case.grads],
+    }
+    return {"loss": case.joined.loss, **record_of(case.joined), "ranks": ranks}
+
+
+def joined_rows(joined: VectorCase) -> int:
+    """Samples of the joined batch."""
+    return rows_of(Probe(joined.id, get_loss(joined.loss).declaration, joined.arguments, "float64"))
+
+
+def read_ranks(
+    manifest: Mapping[str, Any], folder: PathLike | None = None, losses: tuple[str, ...] = ()
+) -> tuple[RanksCase, ...]:
+    """The cases on several ranks of a folder of vectors.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Of the folder, as `read_vectors` returns it.
+    folder : path, optional
+        None for the vectors of the package.
+    losses : tuple of str
+        Names; empty for all.
+
+    Returns
+    -------
+    tuple of RanksCase
+        Empty where the folder has none.
+
+    Raises
+    ------
+    ChecksumError, FileError, InputError
+        As `read_vectors` does.
+    """
+    path = (DATA if folder is None else Path(folder)) / RANKS
+    if RANKS not in manifest["files"]:
+        return ()
+    content = json_object(path, checked_content(path, manifest).decode())
+    taken = fields(content, str(path), format=str, cases=list)
+    cases = tuple(ranks_case_of(each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
+    if len({case.id for case in cases}) < len(cases):
+        msg = f"{path}: two cases have one id; export the vectors anew"
+        raise InputError(msg)
+    return tuple(case for case in cases if not losses or case.joined.loss in losses)
+
+
+def ranks_case_of(record: Any, where: str) -> RanksCase:
+    """The case of plain data; raises `InputError` as `case_of` does, and where shards and numbers do not fit."""
+    parts = dict(record) if isinstance(record, dict) else {}
+    loss, ranks = parts.pop("loss", None), parts.pop("ranks", None)
+    if not isinstance(loss, str):
+        msg = f"{where}: `loss` must be the name of a loss, got {loss!r}"
+        raise InputError(msg)
+    joined = case_of(loss, parts, where)
+    here = f"{where}, case {joined.id}, ranks"
+    taken = fields(ranks, here, world_size=int, shards=list, formulation=str, value=str, sync=str,
+                   values=list, grads=list)  # fmt: skip
+    contract = contract_of(taken["formulation"], taken["shards"])
+    values = tuple(output_of(x, f"{here}, values") for x in taken["values"])
+    grads = tuple({name: output_of(x, f"{here}, {name}") for name, x in each.items()} for each in taken["grads"])
+    case = RanksCase(joined, contract, taken["formulation"], values, grads)
+    again = ranks_record(case)["ranks"]
+    if wrong := [name for name in taken if taken[name] != again[name]]:
+        msg = f"{here}: `{wrong[0]}` is not what follows from the formulation and the shards, {again[wrong[0]]!r}"
+        raise InputError(msg)
+    _check_shapes(case, here)
+    return case
+
+
+def _check_shapes(case: RanksCase, where: str) -> None:
+    contract, joined = case.contract, case.joined
+    probe = Probe(case.id, get_loss(joined.loss).declaration, joined.arguments, "float64")
+    shards = [contract.shard(probe, rank) for rank in range(contract.world_size)]
+    names = {name.removeprefix("grad.") for name in joined.outputs if name != "value"}
+    shapes = [{name: shard.inputs[name].shape if hasattr(shard.inputs[name], "shape") else () for name in names}
+              for shard in shards]  # fmt: skip
+    if len(case.values) != contract.world_size or shapes != [{n: x.shape for n, x in g.items()} for g in case.grads]:
+        msg = f"{where}: `values` and `grads` must have an entry for each rank, in the shapes of its shard"
+        raise InputError(msg)
+    if not case.id.startswith(f"{label(contract, case.formulation)}-"):
+        msg = f"{where}: the id must begin with {label(contract, case.formulation)}"
+        raise InputError(msg)

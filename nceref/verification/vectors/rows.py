@@ -1,0 +1,93 @@
+"""Gradients of which a record has some rows: those of large cases."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+LISTED = 64
+"""Rows of all gradients of a case together."""
+EDGES = (0, 1, 31, 32, 63, 64, 95, 96, 127, 128, 129, 130)
+"""Rows at the ends of blocks of 32, 64 and 128, and what is left over: always listed."""
+
+
+def listed_rows(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Which rows of each gradient a record lists: the edges of blocks, and others at equal distances.
+
+    Parameters
+    ----------
+    shapes : mapping
+        Shape by name of the gradient; vectors and numbers have no rows and are listed whole.
+
+    Returns
+    -------
+    dict
+        By name, in ascending order; together `LISTED`, as evenly as possible.
+    """
+    matrices = [name for name, shape in shapes.items() if len(shape) > 1]
+    out = {}
+    for k, name in enumerate(matrices):
+        count = LISTED * (k + 1) // len(matrices) - LISTED * k // len(matrices)
+        have = shapes[name][0]
+        rows = {i for i in EDGES if i < have}
+        # Places that halve what is left, until there are enough.
+        others = (int(i) for i in np.argsort(_halving(have), kind="stable"))
+        while len(rows) < min(count, have):
+            rows.add(next(others))
+        out[name] = tuple(sorted(rows))
+    return out
+
+
+def _halving(count: int) -> Any:
+    """For each index its bits in reverse order, as a fraction: sorted by it, they spread evenly."""
+    bits = max(1, (count - 1).bit_length())
+    return np.array([int(f"{i:0{bits}b}"[::-1], 2) for i in range(count)])
+
+
+def placed(grad: Any, bound: Any, numbers: Any, rows: Sequence[int] | None) -> tuple[Any, Any]:
+    """A gradient and its bounds with the numbers of a record at its rows; no other row is judged.
+
+    Parameters
+    ----------
+    grad, bound : array
+        Of the program and the derived bounds, in the shape of the input.
+    numbers : array
+        Of the record.
+    rows : sequence of int or None
+        Which rows these are; None for all.
+
+    Returns
+    -------
+    (array, array)
+        The bounds of rows that the record does not list are infinite.
+    """
+    if rows is None:
+        return numbers, bound
+    listed = list(rows)
+    out, room = np.array(grad, dtype=np.float64), np.full(np.shape(grad), np.inf)
+    out[listed], room[listed] = numbers, np.broadcast_to(bound, room.shape)[listed]
+    return out, room
+
+
+def whole(given: Any, grad: Any, rows: Sequence[int] | None) -> Any:
+    """A gradient of which an implementation gave the listed rows alone, with the reference in all others.
+
+    Parameters
+    ----------
+    given : array
+        Flat, row by row.
+    grad : array
+        The reference.
+    rows : sequence of int or None
+        Those that the record lists; None for all.
+
+    Returns
+    -------
+    array
+        Flat; as it was given unless it has as many numbers as the listed rows have.
+    """
+    if rows is None or np.size(given) != len(rows) * np.size(grad) // len(grad):
+        return given
+    out = np.array(grad, dtype=np.float64)
+    out[list(rows)] = np.reshape(given, out[list(rows)].shape)
+    return out.ravel()
