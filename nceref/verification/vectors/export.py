@@ -1,5 +1,6 @@
 """Writes reference vectors for other programs."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace as changed
@@ -7,11 +8,14 @@ from pathlib import Path
 
 from nceref.errors import InputError
 from nceref.output.files import make_folder, replace
+from nceref.verification.vectors.formats import WRITERS
 from nceref.verification.vectors.records import VectorCase, VectorOutput
-from nceref.verification.vectors.store import folder_files, read_vectors
+from nceref.verification.vectors.store import MANIFEST, folder_files, read_vectors
 
 
-def export(folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: str = "") -> Iterator[Path]:
+def export(
+    folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: str = "", format: str = "json"
+) -> Iterator[Path]:
     """Write vectors of the package into a folder: a file for each loss, and the manifest.
 
     Parameters
@@ -22,11 +26,13 @@ def export(folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: 
         Names; empty for all.
     dtype : str
         Cases whose numbers this format can hold, with what it is allowed; empty for all formats.
+    format : {"json", "npz", "safetensors", "c-header"}
+        In others than JSON, there is a second file for each loss.
 
     Yields
     ------
     Path
-        Each file that was written, the manifest last.
+        Each file that was written; of JSON, the manifest last.
 
     Raises
     ------
@@ -40,7 +46,12 @@ def export(folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: 
         msg = f"`dtype` {dtype} has no case of {empty[0]}; leave it out"
         raise InputError(msg)
     place = make_folder(folder)
-    for name, content in folder_files(cases).items():
+    files = folder_files(cases)
+    if format != "json":
+        ending, content_of = WRITERS[format]
+        sha256 = hashlib.sha256(files[MANIFEST]).hexdigest()
+        files |= {f"{loss}{ending}": content_of(loss, each, sha256) for loss, each in cases.items()}
+    for name, content in files.items():
         replace(place / name, content)
         yield place / name
 
