@@ -30,7 +30,7 @@ suppress_warnings = ["myst.header"]
 default_role = "code"
 smartquotes = False
 
-myst_enable_extensions = ["attrs_block", "attrs_inline", "deflist", "dollarmath", "html_image"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"
@@ -76,7 +76,8 @@ CHILDREN = {
         "tutorials/index", "guide", "losses", "Theory </claims>", "Reference </generated/api/index>",
     ),
     "tutorials/index": (
-        "generated/start", "tutorials/pytorch", "tutorials/ci", "tutorials/another-language", "tutorials/mathematics",
+        "generated/start", "generated/notebook", "tutorials/pytorch", "tutorials/ci", "tutorials/another-language",
+        "tutorials/mathematics",
     ),
     "guide": (
         "verify", "commands", "ranks", "own-loss", "library", "beyond-one-machine", "training", "experiments/README",

@@ -1,6 +1,7 @@
 """Pages of the site that are made from declarations: which there are, and what they say; Sphinx is not needed."""
 
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -8,10 +9,13 @@ import pytest
 from nceref import all_losses
 from nceref.output.markdown import escaped
 from nceref.theory import derivation, prove
+from nceref.theory.chain import BrokenError, equal
 from nceref.verification.peers import known
 from nceref.verification.peers.peer import peers
-from tools.site import links, words
+from tools import notebook
+from tools.site import gradients, links, words
 from tools.site.pages import ROOT, pages, places
+from tools.site.slopes import SLOPES
 
 PAGES = pages()
 
@@ -36,6 +40,25 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert "## Known bugs" in text
+    assert (r"\frac{\partial}{\partial" in text) == (name in SLOPES)
+    assert declared.gradient.split(",")[0].split(";")[0] in text
+
+
+WRONG = {
+    "twice the slope": (1, lambda step: {"relation": equal(step.relation.lhs, 2 * step.relation.rhs)}),
+    "another loss": (0, lambda step: {"by": SLOPES["info_nce"]().steps[0].by}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_slope_that_does_not_follow_ends_the_page(wrong, monkeypatch):
+    chain = SLOPES["dcl"]()
+    number, change = WRONG[wrong]
+    steps = list(chain.steps)
+    steps[number] = replace(steps[number], **change(steps[number]))
+    monkeypatch.setitem(SLOPES, "dcl", lambda: replace(chain, steps=tuple(steps)))
+    with pytest.raises(BrokenError):
+        gradients.slopes.__wrapped__("dcl")
 
 
 @pytest.mark.parametrize("name", all_losses())
@@ -87,6 +110,15 @@ def test_links_of_a_page_that_moves_lead_where_they_led(link):
     assert (
         links.relinked("[a](verify.md) [b](../LICENSE)", origin, origin, places()) == "[a](verify.md) [b](../LICENSE)"
     )
+
+
+def test_the_notebook_is_a_page_with_its_outputs():
+    text = PAGES["notebook"]()
+    for cell in notebook.read()["cells"]:
+        assert "".join(cell["source"]) in text
+    assert text.count("```{raw} html") == 1
+    assert f"$$\n{all_losses()['nt_xent'].latex}\n$$" in text
+    assert "```text\nvalue-only\nTrue\n```" in text
 
 
 WORDS = {

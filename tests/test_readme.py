@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import os
 import re
 import shlex
 import shutil
@@ -177,6 +178,26 @@ def test_the_workflow_for_pull_requests_judges_the_example(tmp_path):
     assert CliRunner().invoke(cli.nceref, quick, catch_exceptions=False).exit_code == 1
     assert json.loads((tmp_path / "verify.json").read_text())["verdict"] == "differs"
     assert ET.parse(tmp_path / "verify.xml").getroot().tag.startswith("testsuite")
+
+
+@pytest.mark.usefixtures("files")
+def test_the_workflow_for_own_branches_judges_what_is_checked_out(tmp_path, monkeypatch):
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", TEXT["docs/tutorials/ci"], re.DOTALL)
+    assert "\non:\n  push:\n    branches: [main]\n  pull_request:\npermissions:\n  contents: read\n" in workflow
+    steps = [shlex.split(line) for line in re.findall(r"^ +(?:- )?run: (.*)$", workflow, re.MULTILINE)]
+    installed = [step[-1] for step in steps if step[2:4] == ["pip", "install"]]
+    assert installed[-1] == "."
+    tests, verify = steps[-2:]
+    _require(verify[2])
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path))
+    tests, verify = ([os.path.expandvars(word) for word in step] for step in (tests, verify))
+    # Of the tests one case of each target, and the smaller suite.
+    done = subprocess.run([sys.executable, *tests[1:], "-p", "no:cacheprovider", "-k", "designed-0.3"], check=False)
+    assert done.returncode == 0
+    result = CliRunner().invoke(cli.nceref, [*verify[1:], "--suite", "quick"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in tmp_path.iterdir()} >= {"tests.xml", "clip.json", "clip.xml", "clip.html"}
+    assert json.loads((tmp_path / "clip.json").read_text())["verdict"] == "conforms"
 
 
 @pytest.mark.usefixtures("files")

@@ -231,12 +231,12 @@ def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int)
     yield "\\begin{itemize}"
     for name in chain.names:
         meant = _relation(name) if _printed(name) else name.symbol
-        yield f"  \\item ${_tex(meant)}$: {_escaped(name.meaning)}"
+        yield f"  \\item ${tex(meant)}$: {_escaped(name.meaning)}"
     yield "\\end{itemize}"
     yield f"{_given(chain, _dollars, _escaped)}\n\n{_evaluated(chain, _dollars)}"
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
         yield f"\n\\noindent {number}. {_escaped(step.rule)}"
-        left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
+        left, right = tex(step.relation.lhs), tex(step.relation.rhs)
         sign = step.sign.replace("≤", "\\le")
         yield f"% {note}\n\\begin{{align*}}\n  {left} &{sign} {right}\n\\end{{align*}}"
 
@@ -245,10 +245,10 @@ def _markdown(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: i
     yield f"# {escaped(derivation.title)}\n\nSources: {escaped('; '.join(derivation.sources))}.\n"
     for name in chain.names:
         meant = _relation(name) if _printed(name) else name.symbol
-        yield f"- ${_tex(meant)}$: {escaped(name.meaning)}"
+        yield f"- ${tex(meant)}$: {escaped(name.meaning)}"
     yield f"\n{_given(chain, _dollars, escaped)}\n\n{_evaluated(chain, _dollars)}"
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
-        left, right = _tex(step.relation.lhs), _tex(step.relation.rhs)
+        left, right = tex(step.relation.lhs), tex(step.relation.rhs)
         # A relation that is wider than a page has its right side on a line of its own.
         wide = "\\\\\n&" if len(left) + len(right) > _WIDE else "&"
         sign = step.sign.replace("≤", "\\le")
@@ -258,10 +258,11 @@ def _markdown(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: i
 
 
 def _dollars(expression: Any) -> str:
-    return f"${_tex(expression)}$"
+    return f"${tex(expression)}$"
 
 
-def _tex(expression: Any) -> str:
+def tex(expression: Any) -> str:
+    """An expression, or a relation, as LaTeX, with partial derivatives."""
     from sympy.printing.latex import LatexPrinter
 
     class Printer(LatexPrinter):  # type: ignore[misc]

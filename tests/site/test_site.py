@@ -13,7 +13,7 @@ PAGES = [name for path in sorted(SITE.rglob("*.html")) if (name := path.relative
 KINDS = (
     "index.html", "tutorials/pytorch.html", "search.html", "generated/losses/supcon_out.html",
     "generated/claims/index.html", "generated/claims/source_003.html", "generated/derivations/tau-zero.html",
-    "generated/figures.html", "generated/api/nceref.training.html",
+    "generated/figures.html", "generated/api/nceref.training.html", "generated/notebook.html",
 )  # fmt: skip
 """A page of each kind."""
 APART = ("explorer/", "browser/")

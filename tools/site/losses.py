@@ -1,6 +1,5 @@
 """The page of a loss, from its declaration and from what the rest of the package says of it."""
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +14,7 @@ from nceref.output.pages import with_spaces
 from nceref.spec import Array, Scalar
 from nceref.theory.tables import conventions
 from nceref.verification.bugs.bug import Program, bugs
-from tools.site import released
+from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
 
 Rows = Sequence[tuple[str, ...]]
@@ -29,7 +28,7 @@ def page(loss: LossFunction) -> str:
         "Check your implementation": _check(loss),
         "Call": f"```python\n{_call(loss)}\n```\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
         "Value": _value(loss),
-        "Gradient": f"```text\n{_lines(declared.gradient)}\n```\n\n{_kinks(loss)}",
+        "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "What it reads": _readings(loss),
         "Properties": _list((with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)),
         "Relations": _list((f"[{r.other}]({r.other}.md)", r.statement) for r in declared.relations),
@@ -40,11 +39,6 @@ def page(loss: LossFunction) -> str:
     }
     parts = [f"## {title}\n\n{text}" if title else text for title, text in sections.items() if text.strip()]
     return "\n\n".join([f"# {loss.name}", *parts]) + "\n"
-
-
-def _lines(formula: str) -> str:
-    """One line for each part of a formula: two spaces stand between them."""
-    return re.sub(r"(?<=[,;]) {2,}", "\n", formula)
 
 
 def _list(entries: Iterable[tuple[str, str]]) -> str:

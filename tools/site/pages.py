@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from nceref.losses import all_losses
 from nceref.theory import derivation, prove
-from tools.site import api, claims, losses, theory
+from tools.site import api, claims, losses, notebook, theory
 from tools.site.links import relinked
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +22,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "claims/index": claims.index,
         "derivations/index": theory.derivations,
         "tables": theory.tables,
+        "notebook": notebook.page,
         "api/index": api.index,
     }
     found |= {f"losses/{name}": partial(losses.page, loss) for name, loss in all_losses().items()}
@@ -43,8 +44,9 @@ SHOWN = {
     "nceref/theory/claims": "claims/index",
     "nceref/theory/derivations": "derivations/index",
     "nceref/theory/tables": "tables",
+    "docs/notebook.ipynb": "notebook",
 }
-"""Folders of declarations, to which pages link where there is no site, and the pages that show them."""
+"""Folders of declarations and a notebook, to which pages link where there is no site, and the pages that show them."""
 
 
 def places() -> Mapping[str, str]:

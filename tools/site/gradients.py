@@ -1,0 +1,52 @@
+"""The gradient of a loss on its page: slopes that are proved when the page is made, and the rest as it is declared."""
+
+import re
+from functools import cache
+
+from nceref.losses import LossFunction
+from nceref.output.markdown import escaped
+from nceref.theory.chain import Name, equal
+from nceref.theory.derivation import tex
+from nceref.theory.proofs import prove
+from tools.site.slopes import SLOPES
+
+
+def section(loss: LossFunction) -> str:
+    """Formulas where there is a proof of them, and in any case the declared words.
+
+    Parameters
+    ----------
+    loss : LossFunction
+
+    Returns
+    -------
+    str
+    """
+    declared = f"```text\n{_lines(loss.declaration.gradient)}\n```"
+    if loss.name not in SLOPES:
+        return declared
+    return f"{slopes(loss.name)}\n\nOf the whole loss, as it is declared:\n\n{declared}"
+
+
+@cache
+def slopes(name: str) -> str:
+    """The slopes of one anchor, once a process; raises for one that does not follow."""
+    chain = SLOPES[name]()
+    for step in chain.steps:
+        prove(chain, step)
+    names = "\n".join(f"- ${_defined(one)}$: {escaped(one.meaning)}" for one in chain.names)
+    lines = " \\\\\n".join(f"{tex(s.relation.lhs)} &= {tex(s.relation.rhs)}" for s in chain.steps[1:])
+    return (
+        f"Of one anchor:\n\n$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$\n\n{names}\n\n"
+        "This page is made only if each of these slopes is proved from the loss, for every number of candidates, and "
+        "the loss is that of the package."
+    )
+
+
+def _defined(name: Name) -> str:
+    return tex(name.symbol if name.definition is None else equal(name.symbol, name.definition))
+
+
+def _lines(formula: str) -> str:
+    """One line for each part of a formula: two spaces stand between them."""
+    return re.sub(r"(?<=[,;]) {2,}", "\n", formula)
