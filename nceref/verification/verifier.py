@@ -49,7 +49,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     ----------
     target : str or callable
         ``file.py:name``, ``package.module:name``, the name of a known target, or a function, class or module object.
-        ``cmd:./impl --serve`` is an executable that answers one JSON object a line, see docs/other_languages.md.
+        ``cmd:./impl --serve`` is an executable that answers one JSON object a line, see docs/other-languages.md.
         Text is run in a process of its own, which may hang or die, where the system starts any; it is no sandbox, see
         `isolate`. An object is run in this process: what it raises is reported, and what it changes (``np.seterr``,
         functions of NumPy, the working directory and the like) is put back after each call. One that hangs, crashes,

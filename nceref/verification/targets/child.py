@@ -254,14 +254,17 @@ class ChildRunner:
         # Who isolates it ends as a shell does.
         code = 128 - code if self._isolate and code > 128 else code
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
-        why = f": {frameworks.short(words)}" if (words := self._last_words()) else ""
+        why = f": {frameworks.short(self._reason_in(lines))}" if (lines := self._last_lines()) else ""
         return f"ends the process with {how}{why}"
 
-    def _last_words(self) -> str:
+    def _reason_in(self, lines: Sequence[str]) -> str:
+        """Which of the last lines says why the process has ended."""
+        return lines[-1]
+
+    def _last_lines(self) -> list[str]:
         # The end only: the file may be larger than the memory.
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _LAST_WORDS, 0))
-        lines = self._errors.read(_LAST_WORDS).decode(errors="replace").replace("\0", "").strip().splitlines()
-        return lines[-1] if lines else ""
+        return self._errors.read(_LAST_WORDS).decode(errors="replace").replace("\0", "").strip().splitlines()
 
 
 def _signal(number: int) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from nceref.verification.targets.process.guard import execute; execute()"
 )
+_FAULT = re.compile(r"error|exception|panic|fatal|abort", re.IGNORECASE)
 _FAREWELL = 1.0
 """Seconds for the program to end by itself."""
 
@@ -198,6 +200,10 @@ class CommandRunner(ChildRunner):
         self._in_order = True
         return text
 
+    def _reason_in(self, lines: Sequence[str]) -> str:
+        # Node and Java end with other things.
+        return next((line for line in reversed(lines) if _FAULT.search(line)), lines[-1])
+
     def _death(self) -> Outcome:
         if not self._collected():
             return Outcome(trouble="dies", sentence="closes its standard output")
@@ -230,5 +236,5 @@ def _must_have(request: LoadRequest, about: Mapping[str, Any]) -> None:
             raise TargetError(msg)
         if missing := [name for name in wanted if name not in listed]:
             has = printable(", ".join(listed), 200) or "none"
-            msg = f"{request.text} has not {missing[0]}, by what it answers to `hello`: {entry} {has}"
+            msg = f"{request.text} does not have {missing[0]}: it answers `hello` with {entry} {has}"
             raise TargetError(msg)

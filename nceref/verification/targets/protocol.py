@@ -1,7 +1,7 @@
 """The lines by which a program of any language is judged: one JSON object each, on its standard input and output.
 
 The verifier sends ``hello``, then ``run`` for every call, then ``bye``; the program answers each but the last with one
-line: ``hello``; ``result``, ``error`` or ``unsupported``. docs/other_languages.md has them all.
+line: ``hello``; ``result``, ``error`` or ``unsupported``. docs/other-languages.md has them all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -92,15 +92,16 @@ def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
     Trouble
         `BROKEN`, for anything else.
     """
-    kinds = tuple(kinds)
+    kinds, why = tuple(kinds), ""
     try:
         content = json_object("it", text)
-    except FileError:
-        content = {}
+    except FileError as error:
+        # Of what begins as an object, where it ceases to be one.
+        content, why = {}, f"; {error}" if text.startswith("{") else ""
     kind = next(iter(content), "")
     if len(content) != 1 or kind not in kinds or not isinstance(content[kind], dict):
         wanted = " or ".join(f'{{"{kind}": {{...}}}}' for kind in kinds)
-        msg = f"prints {printable(text, 80)!r} instead of one line {wanted}"
+        msg = f"prints {printable(text, 80)!r} instead of one line {wanted}{why}"
         raise Trouble(msg, BROKEN)
     return kind, content[kind]
 

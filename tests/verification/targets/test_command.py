@@ -41,7 +41,7 @@ FAKE = """
 
     def answer(id, warm):
         if mode == "dies":
-            leave(7, "first\\nno more memory\\n")
+            leave(7, "first\\nMemoryError: no more\\n  at main\\n")
         elif mode == "crashes":
             os.kill(os.getpid(), signal.SIGSEGV)
         elif mode == "dies-when-cold" and not warm:
@@ -148,8 +148,8 @@ def test_a_program_answers_and_is_told_that_it_is_over(fake):
         ("silent", f"called with `hello`, it does not return within {BRIEF:g} s (--timeout); does it flush"),
         ("dead", "called with `hello`, it ends the process with exit code 3: no such device"),
         ("refuses", "instead of one line"),
-        ("another loss", "has not nt_xent, by what it answers to `hello`: losses clip, moco"),
-        ("another format", "has not float64, by what it answers to `hello`: dtypes float32"),
+        ("another loss", "does not have nt_xent: it answers `hello` with losses clip, moco"),
+        ("another format", "does not have float64: it answers `hello` with dtypes float32"),
         ("newer", "speaks version 2 of the protocol, nceref 1"),
         ("odd", "losses 3 instead of a list of names"),
     ],
@@ -163,7 +163,7 @@ def test_a_program_that_cannot_be_run_has_its_sentence(fake, mode, words):
 @pytest.mark.parametrize(
     ("mode", "trouble", "words"),
     [
-        ("dies", "dies", "ends the process with exit code 7: no more memory"),
+        ("dies", "dies", "ends the process with exit code 7: MemoryError: no more"),
         ("crashes", "dies", "ends the process with signal SIGSEGV"),
         ("once", "dies", "ends the process with exit code 0; it has to answer one line after the other"),
         ("closes", "dies", "closes its standard output"),
@@ -177,7 +177,7 @@ def test_a_program_that_cannot_be_run_has_its_sentence(fake, mode, words):
         ("late", "breaks-protocol", "prints 'done' after its answer to 'case#1': one line answers a call"),
         ("shape", "wrong-shape", "returns 2 numbers, but the reduction 'mean' asks for one number"),
         ("gradient", "wrong-shape", "returns 11 numbers as the gradient of `z1`, whose shape is (4, 3)"),
-        ("nan", "not-a-number-type", "returns nan in the value instead of"),
+        ("nan", "breaks-protocol", 'it is not JSON: NaN is no number of JSON; write the string "NaN"'),
         ("error", "raises", "answers with an error: rows must be even"),
         ("unsupported", "unsupported", "does not support this: no such reduction"),
     ],
