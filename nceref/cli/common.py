@@ -30,9 +30,29 @@ figure_formats = click.option(
 """Option of the commands that draw figures."""
 
 
-def output_file(name: str) -> str:
-    """The name of a file to write, as the type of an option; - is standard output, under any of its names."""
-    return "-" if name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1") else name
+class FileName(click.types.StringParamType):
+    """The name of a file; an option in its place is refused."""
+
+    name = "file"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is."""
+        options = ctx.command.get_params(ctx) if ctx else []
+        if value.startswith("-") and any(value.partition("=")[0] in option.opts for option in options):
+            self.fail(f"{value} is an option; a file of that name is ./{value}", param, ctx)
+        return value
+
+
+class OutputFile(FileName):
+    """The name of a file to write; - is standard output, under any of its names."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is, or -."""
+        name = super().convert(value, param, ctx)
+        return "-" if name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1") else name
+
+
+file_name, output_file = FileName(), OutputFile()
 
 
 def show(page: "Page") -> None:

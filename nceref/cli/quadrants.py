@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo, echo_json, output_file, show, wrote
+from nceref.cli.common import FINDING, echo, echo_json, file_name, output_file, show, wrote
 
 _EPILOG = """\b
 Examples
@@ -36,8 +36,8 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
     type=output_file,
     help="Print the runs as JSON; with FILE, write them beside the page.",
 )
-@click.option("--save", metavar="FILE", help="Save the state, also on Ctrl-C or SIGTERM (.npz).")
-@click.option("--resume", metavar="FILE", help="Go on from a saved state, and save there again.")
+@click.option("--save", metavar="FILE", type=file_name, help="Save the state, also on Ctrl-C or SIGTERM (.npz).")
+@click.option("--resume", metavar="FILE", type=file_name, help="Go on from a saved state, and save there again.")
 @click.pass_context
 def quadrants(
     context: click.Context, /, out: str | None, animate: float | None, json_file: str | None, **given: Any

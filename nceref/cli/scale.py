@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import echo_json, file_name, show
 
 
 @click.command(
@@ -17,7 +17,9 @@ from nceref.cli.common import echo_json, show
 @click.option("--workers", default="1", metavar="W", show_default=True, help="Processes of one thread each.")
 @click.option("--chunk", metavar="N", help="Rows of a chunk; default: 8192, or a 64th of the rows.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
-@click.option("--rates", metavar="FILE", help="Rates of another machine: JSON that this command printed there.")
+@click.option(
+    "--rates", metavar="FILE", type=file_name, help="Rates of another machine: JSON that this command printed there."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
 def scale(name: str, dtype: str, rates: str | None, as_json: bool, **sizes: str | None) -> None:
     """Say what the value and the gradient of a loss of Dask arrays take: tasks, bytes, memory and time.

@@ -5,7 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import output_file, show
+from nceref.cli.common import file_name, output_file, show
 from nceref.cli.reports import command_of, show_report
 
 _EXITS = """\b
@@ -55,7 +55,9 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
 @click.option("--multiple-of", type=int, metavar="M", help="Round all sizes up to multiples of M.")
 @click.option("--shape", metavar="N,D[,C]", help="Rows and features, and classes, of all cases.")
-@click.option("--inputs", metavar="FILE", help="A batch of your own, .npz or .safetensors, judged as well.")
+@click.option(
+    "--inputs", metavar="FILE", type=file_name, help="A batch of your own, .npz or .safetensors, judged as well."
+)
 @click.option("--ranks", metavar="W[,W]", help="Run it on so many ranks, a process each; PyTorch and JAX.")
 @click.option("--sync", type=click.Choice(["mean", "sum"]), help="Of gradients over ranks; default: mean.")
 @click.option(
@@ -76,6 +78,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option(
     "--expected-failures",
     metavar="FILE",
+    type=file_name,
     help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
 )
 @click.option(
@@ -91,7 +94,13 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     "--html", "html_file", metavar="FILE", type=output_file, help="Write it as a page for a browser; - prints it."
 )
 @click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
-@click.option("--repro", "repro_file", metavar="FILE", help="Write a stand-alone script of the smallest failure.")
+@click.option(
+    "--repro",
+    "repro_file",
+    metavar="FILE",
+    type=file_name,
+    help="Write a stand-alone script of the smallest failure.",
+)
 @click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
 @click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")

@@ -114,11 +114,14 @@ def thread(name: str) -> Markup:
     return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}") if match else escape(name)
 
 
-def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None) -> Markup:
-    """A table that scrolls by itself where it is wider than the page; `rows` are ``tr`` or ``tbody``."""
+def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None, **attributes: Any) -> Markup:
+    """A table that scrolls by itself where it is wider than the page; `rows` are ``tr`` or ``tbody``.
+
+    One of the class ``words``, whose cells are sentences, is never wider.
+    """
     heads = element("tr", [element("th", each, scope="col") for each in header])
     named = element("caption", caption) if caption else None
-    inner = element("table", named, element("thead", heads), list(rows))
+    inner = element("table", named, element("thead", heads), list(rows), **attributes)
     return element("div", inner, class_="scroll", tabindex="0")
 
 

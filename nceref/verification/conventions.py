@@ -295,6 +295,9 @@ _LISTED = (
     Convention("views-interleaved", "positives", "positives as if the two views were interleaved row by row",
                "Build masks for the order in which the views were concatenated.", kind="views",
                threads=("Spijkervet/SimCLR#30", "Spijkervet/SimCLR#37", "UKPLab/sentence-transformers#3453")),
+    Convention("anchor-as-positive", "positives", "each anchor as its own positive",
+               "Let the label of each row be the place of its other view: (arange(2N) + N) % 2N for [z1; z2], not"
+               " arange(2N)."),
     Convention("first-positive-only", "positives", "the first positive only", "Use all positives of an anchor."),
     Convention("self-counted-as-positive", "positives", "the anchor among its own positives",
                "Leave the diagonal out of the mask of positives.",
@@ -488,7 +491,7 @@ _LISTED = (
     # Arithmetic.
     Convention("float32-fallback", "arithmetic", "arithmetic in float32", "Do not cast to float32 inside."),
     Convention("tf32-fallback", "arithmetic", "products in TF32 (10 bits)",
-               "Set torch.backends.cuda.matmul.allow_tf32 = False, or jax_default_matmul_precision='highest'.",
+               "Set torch.backends.cuda.matmul.allow_tf32 = False.",
                threads=("goodfire-ai/spd#970",)),
     Convention("half-fallback", "arithmetic", "arithmetic in bfloat16 or float16", "Compute the loss in float32.",
                threads=("UKPLab/sentence-transformers#3893",)),

@@ -1,6 +1,6 @@
 """The explanation of a difference: what it is, what it does to training, and a script of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from nceref.output.words import out_of
+from nceref.verification.advice import advised
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.diagnosis.gaps import diagnosis
+from nceref.verification.diagnosis.troubles import troubles
 from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.mix import mix_diagnoses
-from nceref.verification.records import Diagnosis, Observation, Probe
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Probe
 from nceref.verification.request import Request
+from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import RunSetup, TargetRun, observed, probes_of, run_target
 
 
@@ -40,7 +44,7 @@ class ExplainedDifference:
 def explain(
     request: Request, run: Any, runs: Sequence[TargetRun], measure: bool = True, training: bool = True
 ) -> ExplainedDifference:
-    """Explain the difference of one format, the first that fails: bounds of different formats do not mix.
+    """Explain the difference of each format by itself: bounds of different formats do not mix.
 
     Parameters
     ----------
@@ -58,39 +62,99 @@ def explain(
     -------
     ExplainedDifference
     """
-    failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or list(runs)
-    failing = next((each for each in failed if each.setup.several), failed[0])
-    other = _other_ranks(request, run, runs, failing.setup)
-    if diagnoses := _between_ranks(request, runs, failing, other):
-        # They say themselves which numbers of ranks they were seen with.
-        effect = _training(request, _calls(request, run, failing), failing, diagnoses) if training else {}
-        return ExplainedDifference(diagnoses, effect)
-    failing = failed[0]
-    looked_at = _finer(request, run, failing) if not request.recorded else _of_one_kind(failing)
-    calls = _calls(request, run, looked_at)
-    diagnoses = _explained(request, calls, looked_at)
-    diagnoses = _limited(request, _measured(request, run, looked_at, diagnoses) if measure else diagnoses)
-    effect = _training(request, calls, looked_at, diagnoses) if training else {}
-    if looked_at.dtype != failing.dtype:
-        diagnoses = tuple(replace(d, sentence=f"in {FINER}, where it fails too, {d.sentence}") for d in diagnoses)
-    elif len(runs) > 1:
-        diagnoses = tuple(replace(d, sentence=f"{failing.words} {d.sentence}") for d in diagnoses)
-    if failing.setup.several:
-        diagnoses = _on_ranks(failing, diagnoses, other)
-    is_one_program = not failing.setup.several and not request.recorded
+    failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or runs[:1]
+    explainer = _Explainer(request, run, runs, measure, training)
+    explained = [
+        one
+        for dtype in dict.fromkeys(each.dtype for each in failed)
+        for one in explainer.of_format([each for each in failed if each.dtype == dtype])
+    ]
+    diagnoses = tuple(advised(d, run.target.framework) for d in joined_diagnoses([*explained, *_troubled(runs)]))
+    is_one_program = not failed[0].setup.several and not request.recorded
     wanted = is_one_program and (request.repro or any(d.id == "unexplained" for d in diagnoses))
-    return ExplainedDifference(diagnoses, effect, _script(request, run, failing) if wanted else "")
+    script = _script(request, run, failed[0]) if wanted else ""
+    return ExplainedDifference(diagnoses, joined_training(explained), script)
+
+
+def without_answer(runs: Sequence[TargetRun]) -> ExplainedDifference:
+    """What happens in place of answers, where no case has one.
+
+    Parameters
+    ----------
+    runs : sequence of TargetRun
+        One for each format.
+    """
+    return ExplainedDifference(joined_diagnoses(_troubled(runs)))
+
+
+def _troubled(runs: Sequence[TargetRun]) -> list[ExplainedRun]:
+    return [ExplainedRun(each.words if len(runs) > 1 else "", troubles(each.observations)) for each in runs]
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """What the explanations of all formats share: what was wished, the target, and all runs."""
+
+    request: Request
+    run: Any
+    runs: Sequence[TargetRun]
+    measure: bool
+    training: bool
+
+    def of_format(self, failed: Sequence[TargetRun]) -> Iterator[ExplainedRun]:
+        """What is wrong between ranks; else what is wrong with one rank, and with several where that is another."""
+        failing = next((each for each in failed if each.setup.several), failed[0])
+        other = _other_ranks(self.request, self.run, self.runs, failing.setup)
+        if diagnoses := _between_ranks(self.request, self.runs, failing, other):
+            # They say themselves which numbers of ranks they were seen with.
+            formats = {each.dtype for each in self.runs}
+            yield ExplainedRun(f"in {failing.dtype}" if len(formats) > 1 else "", diagnoses)
+            yield ExplainedRun(failing.words, (), self._effect(failing, diagnoses))
+            return
+        one = self._of_run(failed[0])
+        if failing is failed[0]:
+            yield replace(one, diagnoses=_on_ranks(failing, one.diagnoses, other))
+            return
+        first, *rest = one.diagnoses or (None,)
+        if first and first.predicts and first.predicts(failing.observations):
+            yield replace(one, diagnoses=(first.noting(f"{failing.words} too"), *rest))
+        else:
+            yield from (one, self._of_run(failing))
+
+    def _of_run(self, failing: TargetRun) -> ExplainedRun:
+        if self.request.recorded:
+            looked_at = _of_one_kind(failing)
+        else:
+            looked_at = _finer(self.request, self.runs, self.run, failing)
+        calls = _calls(self.request, self.run, looked_at)
+        diagnoses = _explained(self.request, calls, looked_at)
+        if self.measure:
+            diagnoses = _measured(self.request, self.run, looked_at, diagnoses)
+        diagnoses = _limited(self.request, diagnoses)
+        several = len(self.runs) > 1
+        words = failing.words if several else ""
+        if looked_at.dtype != failing.dtype:
+            words = f"{words} (measured in {FINER})" if several else f"in {FINER}, where it fails too,"
+        return ExplainedRun(words, diagnoses, self._effect(looked_at, diagnoses, calls))
+
+    def _effect(self, failing: TargetRun, diagnoses: Sequence[Diagnosis], calls: Any = None) -> Mapping[str, Any]:
+        if not self.training or not diagnoses:
+            return {}
+        return _training(self.request, calls or _calls(self.request, self.run, failing), failing, diagnoses)
 
 
 FINER = "float32"
 """In which a target that fails in 16 bits is called again: their bounds fit too many explanations."""
 
 
-def _finer(request: Request, run: Any, failing: TargetRun) -> TargetRun:
+def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: TargetRun) -> TargetRun:
     """The run that is looked at: that in a finer format, where the target fails in that too."""
     if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
         return failing
-    finer = run_target(replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None)
+    made = (each for each in runs if each.dtype == FINER and each.setup.contract == failing.setup.contract)
+    finer = next(made, None) or run_target(
+        replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None
+    )
     return finer if any(r.status == "fail" for r in finer.results) else failing
 
 
@@ -127,8 +191,9 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
         phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
         count = len(unaltered)
-        sentence = f"your loss equals the reference as it is, on {out_of(count, count, 'case')}, without {phrases}"
-        return (Diagnosis("as-the-reference", sentence, (), CONVENTIONS["as-the-reference"].fix),)
+        cases = f"on {out_of(count, count, 'case')}, without {phrases}"
+        same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
+        return (diagnosis("as-the-reference", same),)
     return diagnose(unaltered, identities, calls)
 
 
@@ -177,7 +242,7 @@ def _on_ranks(
     from nceref.verification.ranks.by_rank import ranks_apart
 
     contract = failing.setup.contract
-    if contract is None or not diagnoses:
+    if contract is None or not failing.setup.several or not diagnoses:
         return diagnoses
     first, *rest = diagnoses
     words = ["one rank alone is right"]
@@ -186,8 +251,7 @@ def _on_ranks(
         words.append(f"with {again[1].world_size} ranks it is {holds}")
     if first.id == "unexplained":
         first = replace(first, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
-    words += [apart] if (apart := ranks_apart(failing.observations, contract)) else []
-    return replace(first, sentence="; ".join([first.sentence, *words])), *rest
+    return first.noting(*words, ranks_apart(failing.observations, contract)), *rest
 
 
 def _measured(
@@ -210,8 +274,8 @@ def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosi
 
     if is_dense(request.loss):
         return tuple(diagnoses)
-    words = f"; {request.loss.name} has no dense form, so conventions about pairs and denominators were not tried"
-    return tuple(replace(d, sentence=d.sentence + words) if d.id == "unexplained" else d for d in diagnoses)
+    words = f"{request.loss.name} has no dense form, so conventions about pairs and denominators were not tried"
+    return tuple(d.noting(words) if d.id == "unexplained" else d for d in diagnoses)
 
 
 def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
@@ -244,6 +308,8 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
     from nceref.verification.repro.script import script
     from nceref.verification.targets.command_line import FRAMEWORK
 
+    if failing.setup.contract is not None:
+        run.use(failing.setup.contract)
     # With several dtypes the ids of results begin with the dtype, those of probes do not.
     wrong = {r.case.removeprefix(f"{failing.label}/") for r in failing.results if r.status == "fail"}
     failure = smallest(

@@ -11,6 +11,8 @@ from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.records import Diagnosis
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.targets.call_expression import expression
 from nceref.verification.targets.child import ChildRunner
@@ -35,7 +37,7 @@ class Candidate:
     @property
     def distance(self) -> tuple[int, int, int]:
         """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
-        ids = [d.id for d in self.report.diagnosis]
+        ids = [d.id for d in self.report.diagnosis if _is_named(d)]
         # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
         differences = min((id.count("+") + 1 + 9 * (id == _FAR) for id in ids), default=0 if self.report.ok else 20)
         crashed = any(result.status == "error" for result in self.report.results)
@@ -109,8 +111,13 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     return tuple(tried)
 
 
+def _is_named(diagnosis: Diagnosis) -> bool:
+    """Whether it says what a target computes, and not why it computes nothing."""
+    return set(diagnosis.id.split("+")) <= CONVENTIONS.keys()
+
+
 def _unexplained(candidate: Candidate) -> bool:
-    return [d.id for d in candidate.report.diagnosis] == [_FAR]
+    return [d.id for d in candidate.report.diagnosis if _is_named(d)] == [_FAR]
 
 
 def _right_bits(candidate: Candidate) -> float:
@@ -181,7 +188,7 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
     best = tried[0].report.diagnosis[:1]
     if best and best[0].formula:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"
-    if best and best[0].id != _FAR:
+    if best and best[0].id != _FAR and _is_named(best[0]):
         return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"
 

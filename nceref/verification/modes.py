@@ -12,10 +12,10 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.spec import Array, Labels
 from nceref.tolerance.implementation import implementation_bounds
-from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.corpus import evaluate
+from nceref.verification.diagnosis.gaps import diagnosis
 from nceref.verification.judge import UNSUPPORTED, judge
-from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result, Status
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result, Status
 from nceref.verification.targets.command_line import FRAMEWORK
 from nceref.verification.targets.target import ResolvedTarget
 
@@ -131,9 +131,7 @@ def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
     for r in failed:
         by_id.setdefault(MODES[r.quantity.removeprefix("mode.")].id, []).append(r.why)
     return tuple(
-        Diagnosis(
-            id, "right when it is called plainly; " + "; ".join(whys), CONVENTIONS[id].threads, CONVENTIONS[id].fix
-        )
+        diagnosis(id, DiagnosisPart("right when it is called plainly", "", "right"), *map(DiagnosisPart, whys))
         for id, whys in by_id.items()
     )
 

@@ -8,6 +8,7 @@ from nceref.output.pages import GAP, Page
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Probe, Result
+from nceref.verification.several_runs import training_lines
 
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
@@ -42,7 +43,7 @@ def print_training(page: Page, training: Mapping[str, Any]) -> None:
     """
     if training:
         page.print("\nin training", style="bold")
-        page.grid([(str(training["sentence"]),)], indent=GAP)
+        page.grid([(line,) for line in training_lines(training)], indent=GAP)
 
 
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -162,6 +162,33 @@ class Result:
     why: str
 
 
+Role = Literal["computes", "wrong", "right", "note", "training"]
+
+
+@dataclass(frozen=True)
+class DiagnosisPart:
+    """One thing that an explanation says.
+
+    Attributes
+    ----------
+    text : str
+        A part of a sentence, such as ``the gradient of keys is 0``.
+    cases : str
+        Where that was seen, and with which numbers, such as ``on 9 of 9 cases``; or empty.
+    role : str
+        ``computes``: what the target does in place of the reference; ``wrong`` and ``right``: what was seen of its
+        numbers; ``note``: what was measured beside that; ``training``: what training makes of it.
+    """
+
+    text: str
+    cases: str = ""
+    role: Role = "wrong"
+
+    def __str__(self) -> str:
+        between = ", " if self.role == "computes" else " "
+        return f"{self.text}{between}{self.cases}" if self.cases else self.text
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """An explanation: one convention or several at once, their ids joined by ``+``.
@@ -170,18 +197,42 @@ class Diagnosis:
 
     Attributes
     ----------
+    parts : tuple of DiagnosisPart
+        What was measured, in the order of a sentence.
+    fix : str
+        What to change.
+    where : str
+        The runs that it is about, such as ``in float32``; empty where there is one.
     predicts : callable or None
         Whether observations of other inputs are as it says; None where it says nothing of other inputs.
     """
 
     id: str
-    sentence: str
+    parts: tuple[DiagnosisPart, ...] = ()
     threads: tuple[str, ...] = ()
     fix: str = ""
     formula: str = ""
     reference: str = ""
+    where: str = ""
     predicts: Callable[[Sequence[Observation]], bool] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """All that it says."""
+        return f"{self.where} {'; '.join(map(str, self.parts))}".strip()
+
+    @property
+    def lead(self) -> DiagnosisPart:
+        """The first that is wrong."""
+        return next((s for s in self.parts if s.role in ("computes", "wrong")), self.parts[0])
+
+    def noting(self, *texts: str, role: Role = "note") -> "Diagnosis":
+        """The same with a part more for each text that is not empty."""
+        return replace(self, parts=(*self.parts, *(DiagnosisPart(text, "", role) for text in texts if text)))
 
     def record(self) -> dict[str, Any]:
         """As plain data."""
-        return {**{name: x for name, x in vars(self).items() if name != "predicts"}, "threads": list(self.threads)}
+        fields = {name: x for name, x in vars(self).items() if name != "predicts"}
+        parts = [asdict(part) for part in self.parts]
+        first = {"id": self.id, "sentence": self.sentence}
+        return first | fields | {"threads": list(self.threads), "parts": parts}

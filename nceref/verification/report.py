@@ -234,8 +234,11 @@ def _suites(report: Report) -> Iterator[Any]:
     }
     suite = ET.Element("testsuite", {"name": harmless(f"{report.target} {report.loss}")} | _texts(counts))
     properties = ET.SubElement(suite, "properties")
-    shown = {"verdict": report.verdict, "reason": report.reason, **report.environment}
-    for name, value in shown.items():
+    shown = [("verdict", report.verdict), ("reason", report.reason)]
+    for d in report.diagnosis:
+        parts = [(s.role, f"{d.where} {s}".strip()) for s in d.parts] + [("fix", d.fix)] * bool(d.fix)
+        shown += [(f"{d.id}.{role}", text) for role, text in parts]
+    for name, value in [*shown, *report.environment.items()]:
         ET.SubElement(properties, "property", {"name": harmless(name), "value": harmless(str(value))})
     # JUnit has no word for an unexpected pass.
     kinds = {"fail": "failure", "xpass": "failure", "error": "error"}

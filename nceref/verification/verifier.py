@@ -12,7 +12,7 @@ from nceref.spec import Loss
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
-from nceref.verification.explain import ExplainedDifference, explain
+from nceref.verification.explain import ExplainedDifference, explain, without_answer
 from nceref.verification.judge import mark_expected_failures
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
@@ -265,7 +265,9 @@ def _request(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -
 def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool, training: bool) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
-    explained = explain(request, run, runs, measure, training) if code == codes.DIFFERS else ExplainedDifference()
+    explained = without_answer(runs) if code == codes.TARGET_FAILED else ExplainedDifference()
+    if code == codes.DIFFERS:
+        explained = explain(request, run, runs, measure, training)
     return Report(
         request.name,
         request.loss.name,

@@ -17,7 +17,7 @@ from nceref.verification.corpus.clauses import CLAUSES, clause_of
 from nceref.verification.corpus.geometries import PLACES, SUITES
 from nceref.verification.html.document import LARGEST, MANY, html_of
 from nceref.verification.html.findings import explanation
-from nceref.verification.records import Diagnosis, Result
+from nceref.verification.records import Diagnosis, DiagnosisPart, Result
 from nceref.verification.report import Report
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
@@ -122,7 +122,8 @@ def test_text_of_others_is_text():
              Result(f"{EVIL}/value", EVIL, "value", "fail", 1.0, 0.5, 1.0, EVIL),
              Result("designed-0.3/grad.z1", "designed-0.3", "grad.z1", "skip", None, None, None, EVIL)]  # fmt: skip
     report = made(
-        given, target=EVIL, loss=EVIL, reason=EVIL, diagnosis=(Diagnosis(EVIL, EVIL, (EVIL,), EVIL, EVIL, EVIL),) * 2,
+        given, target=EVIL, loss=EVIL, reason=EVIL,
+        diagnosis=(Diagnosis(EVIL, (DiagnosisPart(EVIL, EVIL),) * 2, (EVIL,), EVIL, EVIL, EVIL, EVIL),) * 2,
         environment={"framework": EVIL, EVIL: EVIL, "arguments": EVIL}, settings={EVIL: EVIL}, repro=EVIL, command=EVIL,
         training={"sentence": EVIL}, terms={EVIL: {EVIL: 1.0}},
         self_test=({"wrong_answer": EVIL, "sentence": EVIL, "result": EVIL, "case": EVIL, "run": EVIL, "why": EVIL},),
@@ -193,22 +194,24 @@ def test_every_case_of_the_corpus_has_a_clause():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "lead"),
+    ("where", "parts", "lead"),
     [
-        ("it is twice the reference, on 9 of 9 cases (residual 0.1); it agrees on 2", "It is twice the reference"),
-        ("the value is right on 9 of 9 cases; the gradient of z1 is half of it", "The gradient of z1 is half of it"),
-        ("in float64 the value is right; the gradient is right", "In float64 the value is right"),
-        ("a formula, measured on 9 calls; different: 3 e^s, in yours e^s", "Different: 3 e^s, in yours e^s"),
-        ("my_file.py:f is another one", "my_file.py:f is another one"),
+        ("", [("it is twice the reference", "on 9 of 9 (residual 0.1)", "computes"), ("it agrees", "on 2", "note")],
+         "It is twice the reference"),
+        ("", [("the value is right; so far", "on 9 of 9", "right"), ("the gradient is half of it", "", "wrong")],
+         "The gradient is half of it"),
+        ("in float64", [("the gradient is right", "", "right"), ("different: 3 e^s; 2 N", "", "wrong")],
+         "In float64 different: 3 e^s; 2 N"),
+        ("", [("a formula", "", "note"), ("my_file.py:f is another one", "", "note")], "A formula"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_stands_before_what_is_right(sentence, lead):
-    text = join(explanation(Diagnosis("id", sentence)))
+def test_what_is_wrong_stands_before_what_is_right(where, parts, lead):
+    diagnosis = Diagnosis("id", tuple(DiagnosisPart(*each) for each in parts), where=where)
+    text = join(explanation(diagnosis))
     assert f"<strong>{lead}</strong>" in text
-    assert all(
-        part.split(" (")[0][2:] in Page(text).text.replace(", on", " on")
-        for part in sentence.replace(", on", " on").split("; ")
-    )
+    shown = Page(text).text.casefold().replace(", on", " on")
+    assert all(part.casefold() in shown for each in parts for part in each[:2])
+    assert all(part in diagnosis.sentence for each in parts for part in each[:2])
 
 
 def test_the_command_repeats_the_run(run, tmp_path, monkeypatch):
@@ -231,12 +234,43 @@ def test_in_a_notebook_it_is_short(doubled):
     assert doubled.diagnosis[0].fix in page.text
 
 
-def test_a_case_without_an_answer_is_counted_with_its_clause():
+def test_a_case_without_an_answer_is_counted_with_its_clause_and_explained():
     def cold(z1, z2, temperature):
         if temperature < 0.05:
-            raise ValueError
+            msg = f"\x1b[31m{temperature} is too cold"
+            raise ValueError(msg)
         return nceref.losses.nt_xent(z1, z2, temperature=temperature)
 
-    text = nceref.verify(cold, loss="nt_xent", suite="quick").to_html()
-    assert "✓ 6 cases agree, without an error" in text
-    assert "✕ 4 cases without an answer" in text
+    report = nceref.verify(cold, loss="nt_xent", suite="quick")
+    page = Page(report.to_html())
+    assert "✓ 6 cases agree, without an error" in page.text
+    assert "✕ 4 cases without an answer" in page.text
+    (raised,) = report.diagnosis
+    assert raised.id == "raises"
+    first = next(r for r in report.results if r.status == "error")
+    assert r"ValueError: \x1b[31m" in first.why
+    assert raised.sentence == (
+        "your loss raises ValueError on 8 of 28 cases, exactly those at temperature 0.04 and below;"
+        f" on {first.case} it {first.why}"
+    )
+    assert "What is wrongYour loss raises ValueError, on 8 of 28 cases" in page.text
+    assert f"--case {first.case}" in raised.fix
+    assert r"\\x1b" not in page.text
+
+
+def test_captions_say_what_their_numbers_count():
+    """The error of what fails beside what fails; the value and gradients, which need not fail on the same cases."""
+    given = [
+        Result(f"{case}/{quantity}", case, quantity, "fail" if wrong else "pass", error, error and 1.0, None, "why")
+        for case, quantity, wrong, error in (
+            ("designed-1", "value", True, 40.0), ("designed-1", "grad.z1", False, 0.5),
+            ("random-1", "value", False, 0.25), ("random-1", "grad.z1.finite", True, None),
+            ("designed-2", "value", True, 8.0), ("designed-2", "grad.z1", False, 0.125),
+        )
+    ]  # fmt: skip
+    page = Page(made(given).to_html())
+    assert "✕ 3 of 3 cases differ, the value on 2, a gradient on 1" in page.text
+    assert "value ✕ 2 of 3 fail, by up to 40 times the bound" in page.text
+    assert "gradient of z1 ✕ 1 of 3 fails, not finite" in page.text
+    assert page.text.count("by up to 40") == 2
+    assert "0.5 " not in page.text.split("Cases, by what they test")[0]

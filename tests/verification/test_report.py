@@ -17,7 +17,12 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
 def test_the_report_holds_what_the_schema_promises():
     record = json.loads(nceref.verify(plain.doubled, **QUICK).to_json())
     assert {"target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment"} <= set(record)
-    assert set(record["diagnosis"][0]) == {"id", "sentence", "threads", "fix", "formula", "reference"}
+    assert set(record["diagnosis"][0]) == {
+        "id", "sentence", "parts", "where", "threads", "fix", "formula", "reference",
+    }  # fmt: skip
+    for part in record["diagnosis"][0]["parts"]:
+        assert set(part) == {"text", "cases", "role"}
+        assert part["text"] in record["diagnosis"][0]["sentence"]
     for result in record["results"]:
         assert set(result) == {"id", "case", "quantity", "status", "error", "bound", "bits", "why"}
         assert result["why"]

@@ -10,7 +10,7 @@ from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
 from nceref.verification.diagnosis.localize import threshold
 from nceref.verification.diagnosis.rounding import errors_look_rounded
-from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 
 
 def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS) -> tuple[Diagnosis, ...]:
@@ -42,14 +42,16 @@ def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS)
     for name in [n for n in (VALUE, *failing) if n in failing]:
         names = by_cases.setdefault(_cases(name, failing[name], answered), [])
         names += [name] if name not in names else []
-    parts = [f"{_quantities(names)} depart{'' if len(names) > 1 else 's'} {cases}" for cases, names in by_cases.items()]
+    parts = [
+        DiagnosisPart(f"{_quantities(names)} depart{'' if len(names) > 1 else 's'}", cases)
+        for cases, names in by_cases.items()
+    ]
     fine = [name for name in gaps(answered[0]) if name not in failing]
-    right = [f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right"] if fine else []
-    extra = [text for text in (departing_rows(answered), _temperatures(failing, answered)) if text]
-    extra += [text for text in (_smoothness(answered, calls),) if text]
+    right = f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right" if fine else ""
+    extra = [departing_rows(answered), _temperatures(failing, answered), _smoothness(answered, calls)]
     extra += [text for _, text in threshold([o for o in answered if gaps(o)[VALUE].finite], calls)]
     id = "unexplained" if VALUE in failing else "value-right-gradient-wrong"
-    return (diagnosis(id, "; ".join([*parts, *right, *extra])),)
+    return (diagnosis(id, *parts).noting(right, role="right").noting(*extra),)
 
 
 _SMALL = 1e-2

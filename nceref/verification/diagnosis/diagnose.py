@@ -1,7 +1,6 @@
 """From what was observed to at most three explanations: conventions, arithmetic beside them, where it departs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,7 @@ from nceref.verification.diagnosis.localize import Located, localized
 from nceref.verification.diagnosis.refute import explained, explained_apart, holds
 from nceref.verification.diagnosis.rounding import repeated
 from nceref.verification.diagnosis.triage import triage
-from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result
 
 MOST = 3
 _WITH_IDENTITY = (
@@ -75,13 +74,9 @@ def diagnose(
         return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
     part = tuple(_in_words(e, answered, (), calls) for e in candidates) or local.found
     return part or tuple(
-        _with_remarks(_with_identities(one, identities), local.remarks) for one in departure(answered, calls)
+        _with_identities(one, identities).noting(*(f"also measured: {words}" for words in local.remarks))
+        for one in departure(answered, calls)
     )
-
-
-def _with_remarks(one: Diagnosis, remarks: Sequence[str]) -> Diagnosis:
-    words = "".join(f"; also measured: {words}" for words in remarks)
-    return replace(one, sentence=f"{one.sentence}{words}")
 
 
 def _failing(answered: Sequence[Observation]) -> list[Observation]:
@@ -95,8 +90,11 @@ def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagno
     what = "the value" if name == VALUE else f"an entry of the gradient of {name}"
     return diagnosis(
         "not-repeatable",
-        f"called again with the same inputs, your loss answers something else: {what} is {first:.6g}, then {second:.6g}"
-        f" on {case}",
+        DiagnosisPart(
+            f"called again with the same inputs, your loss answers something else: {what} is {first:.6g}, then"
+            f" {second:.6g}",
+            f"on {case}",
+        ),
     )
 
 
@@ -114,24 +112,22 @@ def _with_identities(unexplained: Diagnosis, identities: Sequence[Result]) -> Di
     if unexplained.id != "unexplained":
         return unexplained
     cases: dict[tuple[str, str], str] = {(r.quantity.removeprefix("identity."), r.status): r.case for r in identities}
-    words = next((w.format(case=cases[name, s]) for name, s, w in _WITH_IDENTITY if (name, s) in cases), "")
-    return replace(unexplained, sentence=f"{unexplained.sentence}{words and f'; {words}'}")
+    return unexplained.noting(
+        next((w.format(case=cases[name, s]) for name, s, w in _WITH_IDENTITY if (name, s) in cases), "")
+    )
 
 
 def _in_words(
     explanation: Explanation, answered: Sequence[Observation], arithmetic: Sequence[Diagnosis], calls: FreshCalls
 ) -> Diagnosis:
     """An explanation with what arithmetic does beside it."""
-    rest, nonfinite = (arithmetic, "") if not explanation.value_options else _beside(explanation, answered, calls)
+    rest, nonfinite = (arithmetic, ()) if not explanation.value_options else _beside(explanation, answered, calls)
     # That a number is not finite somewhere is no second convention; why it is may be one.
     named = [one for one in rest[:1] if one.id not in _SEEN]
     ids = [*explanation.ids, *(one.id for one in named)]
-    parts = [_sentence(explanation), nonfinite, *(one.sentence for one in rest[:1])]
-    threads = dict.fromkeys(thread for id in ids for thread in CONVENTIONS[id].threads)
-    fixes = [CONVENTIONS[id].fix for id in ids]
-    sentence = "; ".join(part for part in parts if part)
+    parts = (*_parts(explanation), *nonfinite, *(s for one in rest[:1] for s in one.parts))
     predicts = partial(_predicted, explanation, tuple(one.predicts for one in named if one.predicts))
-    return Diagnosis("+".join(ids), sentence, tuple(threads), " ".join(fixes), predicts=predicts)
+    return diagnosis("+".join(ids), *parts, predicts=predicts)
 
 
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:
@@ -145,7 +141,7 @@ def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], 
 
 def _beside(
     explanation: Explanation, answered: Sequence[Observation], calls: FreshCalls
-) -> tuple[Sequence[Diagnosis], str]:
+) -> tuple[Sequence[Diagnosis], tuple[DiagnosisPart, ...]]:
     """What arithmetic does to the cases that are not finite, given that the others are explained.
 
     Second, how many have no number because the explanation has none.
@@ -153,18 +149,18 @@ def _beside(
     expected = _expecting(explanation)
     nonfinite = [o for o in usable(answered) if not np.all(np.isfinite(o.outcome.value))]
     if not nonfinite:
-        return (), ""
+        return (), ()
     # Where the explanation itself has no number in this format, that the target has none says nothing more.
     largest = FORMATS[answered[0].probe.dtype].storage.largest
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
-    words = f"your value is not finite on {out_of(len(nonfinite), len(answered), 'case')}"
+    cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
     if beyond:
-        words += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
+        cases += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
-    return causes, "" if causes and not beyond else words
+    return causes, () if causes and not beyond else (DiagnosisPart("your value is not finite", cases),)
 
 
 def _expecting(explanation: Explanation) -> Callable[[Probe], Any]:
@@ -176,7 +172,7 @@ def _expecting(explanation: Explanation) -> Callable[[Probe], Any]:
     return expected
 
 
-def _sentence(explanation: Explanation) -> str:
+def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     value = [CONVENTIONS[o.id].phrase for o in explanation.value_options]
     backward = [CONVENTIONS[o.id].phrase for o in explanation.options if o.axis in GRADIENT_AXES]
     detail = f" ({explanation.detail})" if explanation.detail else ""
@@ -186,12 +182,11 @@ def _sentence(explanation: Explanation) -> str:
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
     fits = f"{count} (largest residual {explanation.residual:.2g} of the bound)"
     if not value:
-        words = explanation.gradient_words or f"the gradient is that with {_joined(backward)}{detail}, {fits}"
-        return f"the value is right {count}; {words}"
-    words = f"your loss equals the reference with {_joined(value)}{detail}, {fits}"
-    if explanation.gradient_words:
-        return f"{words}; beside that {explanation.gradient_words}"
-    return f"{words}; and its gradient is that with {_joined(backward)}" if backward else words
+        gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
+        return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))
+    equals = DiagnosisPart(f"your loss equals the reference with {_joined(value)}{detail}", fits, "computes")
+    like = (DiagnosisPart(f"its gradient is that with {_joined(backward)}"),) if backward else ()
+    return equals, *(explanation.gradient_words or like)
 
 
 def _joined(phrases: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import Option
+from nceref.verification.records import DiagnosisPart
 
 GRADIENT_AXES = ("gradient", "gradient-factor")
 """Conventions of these axes leave the value as it is."""
@@ -26,8 +27,8 @@ class Explanation:
         Largest distance, in units of the bound of the variant.
     gradient : bool
         Whether it explains the gradients too.
-    gradient_words : str
-        What is wrong with the gradient of which input, or empty.
+    gradient_words : tuple of DiagnosisPart
+        What is wrong with the gradient of which input.
     fresh : int
         Fresh calls that it has predicted as well; `of` is without them.
     apart : str
@@ -41,7 +42,7 @@ class Explanation:
     of: int
     residual: float
     gradient: bool = True
-    gradient_words: str = ""
+    gradient_words: tuple[DiagnosisPart, ...] = ()
     fresh: int = 0
     apart: str = ""
     holds: Callable[[list[CaseAnalysis]], bool] | None = None

@@ -8,9 +8,10 @@ import numpy as np
 
 from nceref.losses import differentiable
 from nceref.tolerance import Bounds
+from nceref.verification.advice import fix_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import in_bounds
-from nceref.verification.records import Diagnosis, Observation, Probe
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Probe
 
 VALUE = "value"
 Expected = Callable[[Probe], Any]
@@ -136,14 +137,16 @@ def _grown(bound: Any, other: Any, reference: Any) -> Any:
     return bound if size == 0 else bound * max(1.0, float(np.max(np.abs(other), initial=0.0)) / size)
 
 
-def diagnosis(id: str, sentence: str, predicts: Callable[[Sequence[Observation]], bool] | None = None) -> Diagnosis:
+def diagnosis(
+    id: str, *parts: DiagnosisPart, predicts: Callable[[Sequence[Observation]], bool] | None = None
+) -> Diagnosis:
     """A diagnosis with the threads and the fix of its conventions.
 
     Parameters
     ----------
     id : str
         A convention, or several joined by ``+``.
-    sentence : str
+    *parts : DiagnosisPart
     predicts : callable, optional
         See `Diagnosis`.
 
@@ -151,9 +154,8 @@ def diagnosis(id: str, sentence: str, predicts: Callable[[Sequence[Observation]]
     -------
     Diagnosis
     """
-    parts = [CONVENTIONS[one] for one in id.split("+")]
-    threads = tuple(dict.fromkeys(thread for part in parts for thread in part.threads))
-    return Diagnosis(id, sentence, threads, " ".join(part.fix for part in parts), predicts=predicts)
+    threads = dict.fromkeys(thread for one in id.split("+") for thread in CONVENTIONS[one].threads)
+    return Diagnosis(id, parts, tuple(threads), fix_of(id), predicts=predicts)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from nceref.verification.diagnosis.gaps import listed
 from nceref.verification.diagnosis.gradient_fit import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.gradient_parts import PARTS, factors, in_words, is_sum
 from nceref.verification.diagnosis.options import Option
+from nceref.verification.records import DiagnosisPart
 from nceref.verification.simple_numbers import recognized
 
 CARRIED = 2.0
@@ -45,8 +46,8 @@ class GradientFinding:
 
     Attributes
     ----------
-    id, words : str
-        Of the pattern, and the rest of a sentence.
+    id, words, cases : str
+        Of the pattern, the rest of a sentence, and where it is seen.
     residual : float or None
     holds : callable
         Whether a gradient of another case, with the fit of that case, has the pattern.
@@ -54,6 +55,7 @@ class GradientFinding:
 
     id: str
     words: str
+    cases: str
     residual: float | None = None
     holds: "Callable[[GradientFit, JudgedGradient], bool]" = lambda fit, one: True
 
@@ -82,15 +84,14 @@ def _finding(fit: GradientFit, judged: list[JudgedGradient]) -> GradientFinding 
     if not failing:
         return None
     if judged[0].constant:
-        return GradientFinding("constants-get-gradient", f"is not 0 {_where(failing, judged)}, and it is a constant")
+        return GradientFinding("constants-get-gradient", "is not 0", f"{_where(failing, judged)}, and it is a constant")
     # The first that fits is named, the simplest first.
     for pattern in (_zero, _factor, _missing_rows, _radial, _sum_of_parts):
         finding = pattern(fit, judged, failing)
         if finding is not None:
             return finding
-    return GradientFinding(
-        WRONG, f"is wrong {_where(failing, judged)}{_right_rows(fit, failing)}{_example(fit, failing)}"
-    )
+    cases = f"{_where(failing, judged)}{_right_rows(fit, failing)}{_example(fit, failing)}"
+    return GradientFinding(WRONG, "is wrong", cases)
 
 
 def _right_rows(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
@@ -121,8 +122,11 @@ def _example(fit: GradientFit, failing: list[JudgedGradient]) -> str:
 def _zero(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
     if any(np.any(one.got != 0) for one in judged):
         return None
-    words = f"is 0 on {out_of(len(judged), len(judged), 'case')}"
-    return GradientFinding("gradient-zero", words, holds=lambda fit, one: not np.any(one.got))
+    return GradientFinding("gradient-zero", "is 0", _on_all(judged), holds=lambda fit, one: not np.any(one.got))
+
+
+def _on_all(judged: Sequence[JudgedGradient]) -> str:
+    return f"on {out_of(len(judged), len(judged), 'case')}"
 
 
 def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]) -> GradientFinding | None:
@@ -138,10 +142,9 @@ def _factor(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
         residual = max(fit.misfit(one, number or 0.0) for one, number in zip(judged, by_case, strict=True)) / carried
         if residual <= 1:
             flipped = words == "-1"
-            count = f"on {out_of(len(judged), len(judged), 'case')}"
-            text = f"has the other sign {count}" if flipped else f"is {words} times what it should be {count}"
+            text = "has the other sign" if flipped else f"is {words} times what it should be"
             id = "gradient-sign-flipped" if flipped else "gradient-constant-factor"
-            return GradientFinding(id, text, residual, partial(_has_factor, factor))
+            return GradientFinding(id, text, _on_all(judged), residual, partial(_has_factor, factor))
     return None
 
 
@@ -171,8 +174,8 @@ def _missing_rows(
     if None in parts:
         return None
     which = (parts.pop() if len(parts) == 1 else "") or "some rows"
-    words = f"is 0 in {which} {_where(failing, judged)}"
-    return GradientFinding("gradient-missing-rows", words, holds=partial(_misses, which))
+    cases = _where(failing, judged)
+    return GradientFinding("gradient-missing-rows", f"is 0 in {which}", cases, holds=partial(_misses, which))
 
 
 def _missing_part(fit: GradientFit, one: JudgedGradient) -> str | None:
@@ -201,10 +204,12 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
     if "normalization-detached" in judged[0].analysis.form.conventions:
         detached = GradientFit((*fit.chosen, Option("normalization-detached")), judged)
         if detached.worst() <= 1:
-            words = f"is what comes out where the lengths of the rows are constants, {cases}"
-            return GradientFinding("normalization-detached", words, holds=_is_unprojected)
-    words = f"is off along the rows only {cases}; normalizing the rows before hides it"
-    return GradientFinding("gradient-radial-only", words, holds=lambda fit, one: is_radial(fit, one))
+            words = "is what comes out where the lengths of the rows are constants,"
+            return GradientFinding("normalization-detached", words, cases, holds=_is_unprojected)
+    cases += ", and normalizing the rows before hides it"
+    return GradientFinding(
+        "gradient-radial-only", "is off along the rows only", cases, holds=lambda fit, one: is_radial(fit, one)
+    )
 
 
 def _is_unprojected(fit: GradientFit, one: JudgedGradient) -> bool:
@@ -225,8 +230,8 @@ def _sum_of_parts(
         if weights is not None and all(
             is_sum(one.got, _parts(fit, rest, one), weights, fit.allowed(one)) for one in ordered
         ):
-            words = f"is {in_words(which, weights)} {_where(failing, judged)}"
-            return GradientFinding("gradient-parts-scaled", words, holds=partial(_has_parts, id, weights))
+            words, cases = f"is {in_words(which, weights)}", _where(failing, judged)
+            return GradientFinding("gradient-parts-scaled", words, cases, holds=partial(_has_parts, id, weights))
     return None
 
 
@@ -273,17 +278,20 @@ def names_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     return tuple(dict.fromkeys(kinds.get(name, id) if name in zeros else id for name, id in wrong.items()))
 
 
-def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -> str:
+def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -> tuple[DiagnosisPart, ...]:
     """What is wrong with which gradient, and which are right."""
-    by_words: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
     for name, finding in findings.items():
         if finding:
-            by_words.setdefault(finding.words, []).append(name)
+            alike.setdefault((finding.words, finding.cases), []).append(name)
     residuals = [f.residual for f in findings.values() if f and f.residual is not None]
-    words = "; ".join(f"the gradient of {listed(names)} {text}" for text, names in by_words.items())
-    words += f" (largest residual {max(residuals):.2g} of the bound)" if residuals else ""
+    wrong = [DiagnosisPart(f"the gradient of {listed(names)} {text}", cases) for (text, cases), names in alike.items()]
+    if residuals:
+        worst = f" (largest residual {max(residuals):.2g} of the bound)"
+        wrong[-1] = replace(wrong[-1], cases=wrong[-1].cases + worst)
     # Where a gradient is not finite somewhere, what is left of it is not called right.
     outcomes = [one.analysis.observation.outcome for one in fit.judged]
     nonfinite = {name for o in outcomes for name, grad in o.grads.items() if not np.all(np.isfinite(grad))}
     fine = [name for name, finding in findings.items() if finding is None and name not in nonfinite]
-    return f"{words}; the gradient of {listed(fine)} is right" if fine else words
+    right = [DiagnosisPart(f"the gradient of {listed(fine)} is right", "", "right")] if fine else []
+    return *wrong, *right

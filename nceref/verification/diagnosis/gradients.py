@@ -26,6 +26,7 @@ from nceref.verification.diagnosis.gradient_patterns import (
     words_of,
 )
 from nceref.verification.diagnosis.options import Option, options
+from nceref.verification.records import DiagnosisPart
 
 EVIDENCE = 8.0
 """Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
@@ -77,7 +78,7 @@ def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bo
     return GradientFit(explanation.options, judged).worst() <= 1
 
 
-def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], str]:
+def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], tuple[DiagnosisPart, ...]]:
     """What is seen of the gradients beside values that are those of the reference.
 
     Parameters
@@ -87,7 +88,7 @@ def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], str]:
     Returns
     -------
     ids : tuple of str
-    words : str
+    words : tuple of DiagnosisPart
     """
     fit = GradientFit((), [one for analysis in analyses for one in judged_gradients(analysis)])
     findings = findings_of(fit)
@@ -112,7 +113,7 @@ def _explained(explanation: Explanation, plain: GradientFit, analyses: list[Case
     whole = [(fit, w) for fit, w in zip(fits, worst, strict=True) if w <= 1 and _surprising(fit, plain)]
     if whole:
         return [
-            _with(explanation, plain, fit.chosen[-1:], w, words if ids == (fit.chosen[-1].id,) else "")
+            _with(explanation, plain, fit.chosen[-1:], w, words if ids == (fit.chosen[-1].id,) else ())
             for fit, w in whole[:2]
         ]
     residual = max((f.residual for f in findings.values() if f and f.residual is not None), default=0.0)
@@ -212,7 +213,11 @@ def _scaled(fit: GradientFit) -> Iterator[tuple[Option, float]]:
 
 
 def _with(
-    explanation: Explanation, plain: GradientFit, added: tuple[Option, ...], worst: float, words: str = ""
+    explanation: Explanation,
+    plain: GradientFit,
+    added: tuple[Option, ...],
+    worst: float,
+    words: tuple[DiagnosisPart, ...] = (),
 ) -> Explanation:
     """The explanation with conventions of the gradient; without any of the value it counts the gradients' cases."""
     wrong = {id(one.analysis) for one in plain.judged if plain.misfit(one) > 1}

@@ -23,7 +23,7 @@ from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fresh import FreshCalls, Site, judged
 from nceref.verification.diagnosis.gaps import diagnosis, listed, usable
 from nceref.verification.diagnosis.readings import reading_of
-from nceref.verification.records import Diagnosis, Observation, Probe
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Probe
 
 _UNITS = {"N": "row", "D": "feature"}
 _IDS = {"N": "rows-ignored", "D": "features-ignored"}
@@ -119,11 +119,15 @@ def _without_tail(
         if not _is_reference_of([*seen, *fresh], letter, rule, calls):
             remark = remark or _tail_in_words(letter, rule, tails)
             continue
-        limit = f"right for {letter} <= {rule.most}; " if rule.most else ""
+        limit = [DiagnosisPart(f"right for {letter} <= {rule.most}", "", "right")] if rule.most else []
         cases = out_of(sum(map(is_wrong, seen)), len(seen), "case")
-        words = f"the value does not depend on {_in_words(rule)}; of the others it is the reference"
-        sentence = f"{limit}{words}; the value departs on {cases}"
-        return diagnosis(_IDS[letter], sentence, partial(_follows, letter, rule, calls)), ""
+        parts = (
+            *limit,
+            DiagnosisPart(f"the value does not depend on {_in_words(rule)}"),
+            DiagnosisPart("of the others it is the reference", "", "right"),
+            DiagnosisPart("the value departs", f"on {cases}"),
+        )
+        return diagnosis(_IDS[letter], *parts, predicts=partial(_follows, letter, rule, calls)), ""
     return None, remark
 
 

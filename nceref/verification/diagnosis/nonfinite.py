@@ -10,7 +10,7 @@ from nceref.verification.diagnosis.features import where, without_positive
 from nceref.verification.diagnosis.fresh import GENERAL, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
 from nceref.verification.diagnosis.ranges import out_of_range, range_sites
-from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 
 Cause = tuple[str, str, Callable[[Sequence[Observation]], bool] | None]
 """An id or nothing, what was measured of it in words, and what it predicts."""
@@ -50,17 +50,18 @@ def nonfinite(
     if values:
         alone = all(without_positive(o.probe) for o in values) and not any(without_positive(o.probe) for o in finite)
         as_said = "right" if expected is None else "as said"
-        others = f"; on the other {len(finite)} it is finite and {as_said}" if finite else ""
-        cases = where(values, moved, also_failing, also_right)
-        sentence = f"the value is {_kind(values)} {cases}{'' if alone else because}{others}"
+        rest = DiagnosisPart(f"it is finite and {as_said}", f"on the other {len(finite)}", "right")
+        cases = where(values, moved, also_failing, also_right) + ("" if alone else because)
         named = "lonely-anchors-nan" if alone else id or "value-not-finite"
         seen = partial(_as_seen, bool(finite), expected)
-        yield diagnosis(named, sentence, None if alone else predicts or (None if id else seen))
+        again = None if alone else predicts or (None if id else seen)
+        yield diagnosis(
+            named, DiagnosisPart(f"the value is {_kind(values)}", cases), *[rest] * bool(finite), predicts=again
+        )
     if steep:
         names = listed(dict.fromkeys(name for o in steep for name in not_finite(o)))
-        cases = where(steep, finite, also_failing, also_right)
-        sentence = f"the gradient of {names} is not finite {cases}, where the value is right{because}"
-        yield diagnosis("gradient-not-finite", sentence)
+        cases = f"{where(steep, finite, also_failing, also_right)}, where the value is right{because}"
+        yield diagnosis("gradient-not-finite", DiagnosisPart(f"the gradient of {names} is not finite", cases))
 
 
 def _as_seen(partly: bool, expected: Expected | None, observations: Sequence[Observation]) -> bool:

@@ -18,7 +18,7 @@ from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.diagnosis.dependence import is_wrong, shortened, size_of
 from nceref.verification.diagnosis.fresh import FreshCalls, Site, Template, judged
 from nceref.verification.diagnosis.gaps import diagnosis, usable
-from nceref.verification.records import Diagnosis, Observation, Probe
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Probe
 
 Predicted = tuple[float, float]
 """A value, and how far a target may be from it."""
@@ -98,8 +98,8 @@ def reading_of(seen: Sequence[Observation], calls: FreshCalls) -> Diagnosis | No
             made = [o for o in calls.at([*_SITES, *(_of_size(n) for n in one.sizes)]) if np.isfinite(o.outcome.value)]
             if any(map(is_wrong, made)) and all(one.fits(o) for o in made):
                 cases, fresh = (out_of(len(x), len(x), what) for x, what in ((small, "case"), (made, "fresh call")))
-                sentence = f"the value is {one.words}, on {cases} and {fresh}{one.limit and f'; {one.limit}'}"
-                return diagnosis(one.id, sentence, one.holds)
+                reading = DiagnosisPart(f"the value is {one.words}", f"on {cases} and {fresh}", "computes")
+                return diagnosis(one.id, reading, predicts=one.holds).noting(one.limit)
     return None
 
 

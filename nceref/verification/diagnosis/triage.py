@@ -30,7 +30,7 @@ from nceref.verification.diagnosis.gaps import (
 from nceref.verification.diagnosis.nonfinite import nonfinite
 from nceref.verification.diagnosis.ranges import exponents
 from nceref.verification.diagnosis.rounding import errors_look_rounded
-from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 
 
 def triage(
@@ -137,11 +137,11 @@ def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Dia
             # A small change of the formula has errors that hardly change from one input to the next.
             if errors_look_rounded(observations, calls, FORMATS[coarse.bounds].storage.u) is False:
                 return ()
-            sentence = (
-                f"beyond the {dtype} bound on {out_of(len(failing), len(observations), 'case')}, but within that of"
-                f" {coarse.words} on all of them (largest error {residual:.2g} of it)"
+            cases = (
+                f"on {out_of(len(failing), len(observations), 'case')}, but within that of {coarse.words} on all of"
+                f" them (largest error {residual:.2g} of it)"
             )
-            return (diagnosis(coarse.id, sentence),)
+            return (diagnosis(coarse.id, DiagnosisPart(f"errors are beyond the {dtype} bound", cases)),)
     return ()
 
 
@@ -204,11 +204,12 @@ def _rough_gradients(moved: Sequence[Observation], calls: FreshCalls) -> Diagnos
     wrong = [gap for o in failing for gap in gaps(o).values() if not gap.right]
     names = listed(dict.fromkeys(gap.quantity for gap in wrong))
     times = max(gap.of_bound for gap in wrong)
-    sentence = (
-        f"the gradient of {names} is off by up to {times:.2g} times its bound {where(failing, moved)}, and the errors"
-        " change from one input to the next nearby as roundings do; the values are right"
+    off = DiagnosisPart(
+        f"the gradient of {names} is off by up to {times:.2g} times its bound",
+        f"{where(failing, moved)}, and the errors change from one input to the next nearby as roundings do",
     )
-    return diagnosis("gradient-loses-digits", sentence, _all_nearly_right)
+    right = DiagnosisPart("the values are right", "", "right")
+    return diagnosis("gradient-loses-digits", off, right, predicts=_all_nearly_right)
 
 
 def _all_nearly_right(observations: Sequence[Observation]) -> bool:
@@ -250,5 +251,5 @@ def _cancelled(finite: Sequence[Observation], calls: FreshCalls) -> tuple[Diagno
     gap = max((gaps(o)[VALUE] for o in failing), key=lambda gap: gap.of_bound)
     worst = int(np.argmax(np.abs(gap.got - gap.want)))
     example = f"yours {gap.got.flat[worst]:.6g}, reference {gap.want.flat[worst]:.6g}"
-    words = f"the value has lost its digits {where(failing, finite)} ({example}), where the loss is small"
-    return (diagnosis("cancellation", words),)
+    cases = f"{where(failing, finite)} ({example}), where the loss is small"
+    return (diagnosis("cancellation", DiagnosisPart("the value has lost its digits", cases)),)

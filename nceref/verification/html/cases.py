@@ -10,7 +10,16 @@ from nceref.output.html import Markup, element, join, link, row, table
 from nceref.output.strip_plot import Axes, Mark, axes_of, power, strip_plot
 from nceref.output.words import counted, out_of
 from nceref.verification.corpus.clauses import CLAUSES, Clause, clause_of
-from nceref.verification.html.view import FAILING, STATUS, ReportView, capital, counted_failures, largest, status
+from nceref.verification.html.view import (
+    FAILING,
+    STATUS,
+    ReportView,
+    capital,
+    counted_failures,
+    how_far,
+    largest,
+    status,
+)
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Result
 
@@ -133,11 +142,22 @@ def _tally(cases: Sequence[CaseResults]) -> Markup:
     failing = len(dict.fromkeys(c.case for c in cases if c.fails))
     judged = len(dict.fromkeys(c.case for c in cases if any(r.status != "skip" for r in c.results)))
     if failing:
-        return element("span", f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}", class_="tag fail")
+        words = f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}{_in_what(cases)}"
+        return element("span", words, class_="tag fail")
     if not judged:
         return element("span", "– not judged", class_="tag skip")
     ratio = largest([r for c in cases for r in c.results if r.status == "pass"])
     return element("span", f"✓ {counted(judged, 'case')} agree{'s' * (judged == 1)}{at_most(ratio)}", class_="tag pass")
+
+
+def _in_what(cases: Sequence[CaseResults]) -> str:
+    """On how many cases the value fails, and on how many a gradient: a case may be among both."""
+    wrong: dict[str, set[str]] = {"the value": set(), "a gradient": set()}
+    for c in cases:
+        for name, results in c.by_quantity.items():
+            if any(r.status in FAILING for r in results):
+                wrong["the value" if name == "value" else "a gradient"].add(c.case)
+    return "".join(f", {what} on {len(ids)}" for what, ids in wrong.items() if ids)
 
 
 def at_most(ratio: float | None) -> str:
@@ -157,11 +177,11 @@ def _figure(
         return None
     firsts = [group[0] for group in groups]
     failed, passed, _ = counted_failures(firsts)
-    ratio, kind = largest(firsts), "fail" if failed else "pass"
+    kind = "fail" if failed else "pass"
     words = (
         f"{failed} of {failed + passed} fail{'s' * (failed == 1)}" if failed else f"{passed} pass{'es' * (passed == 1)}"
     )
-    most = f", up to {power(ratio)}" if ratio else ""
+    most = how_far([r for r in firsts if r.status in FAILING]) or at_most(largest(firsts))
     shown = marks if view.detail.passes else _few(marks, axes)
     # Of many results, what passes is summed up in words.
     drawn = view.detail.pictures and (view.detail.passes or failed)
@@ -276,7 +296,7 @@ def alone(view: ReportView) -> Iterator[Markup]:
             rows = [_line(view, group) for group in lines[: view.detail.rows]]
             cut = len(lines) - len(rows)
             after = element("p", f"{cut} more do not fit in; --json FILE has all.", class_="dim") if cut else None
-            shown = table(("name", "result", "on", "what it says"), rows)
+            shown = table(("name", "result", "on", "what it says"), rows, class_="words")
             yield view.section(f"cases-{name}", title, element("p", about, class_="dim"), shown, after, below=2)
 
 

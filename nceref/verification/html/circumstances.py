@@ -6,7 +6,7 @@ from nceref.output.html import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
 from nceref.verification.html.cases import at_most, cases_of, is_compared, quantity_name
-from nceref.verification.html.view import FAILING, ReportView, capital, counted_failures, largest
+from nceref.verification.html.view import FAILING, ReportView, capital, counted_failures, how_far, largest
 from nceref.verification.page import skips
 from nceref.verification.records import Result
 
@@ -48,11 +48,10 @@ def _groups(view: ReportView) -> dict[str, list[Result]]:
 
 def _sum(results: Sequence[Result]) -> Markup:
     failed, passed, unjudged = counted_failures(results)
-    lost = sum(r.quantity.endswith(".finite") and r.status in FAILING for r in results)
-    finite = f", {lost} of them not finite" if lost else ""
-    ratio = largest([r for r in results if r.status != "xfail"])
+    ratio = largest([r for r in results if r.status != "xfail"]) if not failed else None
+    far = how_far([r for r in results if r.status in FAILING])
     parts = [
-        element("span", f"✕ {failed} of {failed + passed} fail{'s' * (failed == 1)}{finite}", class_="fail")
+        element("span", f"✕ {failed} of {failed + passed} fail{'s' * (failed == 1)}{far}", class_="fail")
         if failed
         else None,
         element("span", f"✓ {passed} pass{'es' * (passed == 1)}", class_="pass") if passed and not failed else None,

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
 from nceref.verification.html import cases, circumstances
 from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings
-from nceref.verification.html.view import Detail, ReportView, capital
+from nceref.verification.html.view import Detail, ReportView
 from nceref.verification.report_data import ReportData
+from nceref.verification.several_runs import training_lines
 
 MANY = 2000
 """With more results than these, what passes is summed by clause."""
@@ -127,8 +128,7 @@ def short_html(report: ReportData) -> str:
     first = element("p", element("strong", f"{mark} {report.verdict.upper()}"), f": {report.reason}")
     explained = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
              for d in report.diagnosis[:1]]  # fmt: skip
-    training = str(report.training.get("sentence", ""))
-    effect = element("p", element("strong", "In training: "), capital(training), ".") if training else None
+    effect = [element("p", element("strong", "In training: "), line, ".") for line in training_lines(report.training)]
     many = element("summary", f"{len(report.results)} results")
     more = element("details", many, circumstances.quantities(view)) if report.results else None
     return element("div", first, *explained, effect, more, class_="nceref")

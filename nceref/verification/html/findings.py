@@ -9,6 +9,7 @@ from nceref.output.html import Markup, element, escape, join, thread
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.records import Diagnosis
+from nceref.verification.several_runs import training_lines
 
 VERDICTS = {
     "conforms": ("pass", "✓", "to"),
@@ -18,10 +19,6 @@ VERDICTS = {
     "error": ("fail", "!", "not judged against"),
 }
 """Of each verdict: the kind of color, a mark, and the word before the name of the loss."""
-_EVIDENCE = re.compile(r",? (?=\(?on (?:all \d|\d+ of \d))")
-"""Where a sentence goes on with the cases that it holds on."""
-_RIGHT = re.compile(r"\bis right\b|^right when")
-_DIFFERENT = "different: "
 
 
 def verdict_heading(view: ReportView, anchor: str) -> Markup:
@@ -76,19 +73,12 @@ _GRADIENTS = (
 
 
 def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
-    """The sentence of an explanation, part by part; its formula beside that of the reference, and where it was seen."""
-    parts = diagnosis.sentence.split("; ")
-    # What is right goes before, in a sentence; here what is wrong does, and of a measured formula what differs.
-    wrong = [part for part in parts if not _RIGHT.search(part)]
-    # What differs is the end of a sentence, in several parts.
-    start = next((place for place, part in enumerate(parts) if part.startswith(_DIFFERENT)), len(parts))
-    first = "; ".join(parts[start:]) or (wrong or parts)[0]
-    others = [part for part in parts[:start] if part is not first]
-    lead, *evidence = _EVIDENCE.split(first, maxsplit=1)
-    beside = element("span", f", {evidence[0]}", class_="dim") if evidence else None
-    yield element("p", element("strong", capital(lead)), beside, ".", class_="lead")
-    if others:
-        yield element("ul", [element("li", f"{capital(each)}.") for each in others])
+    """What an explanation says: what is wrong first; its formula beside that of the reference; where it was seen."""
+    lead, where = diagnosis.lead, f"{diagnosis.where} " * bool(diagnosis.where)
+    beside = element("span", f", {lead.cases}", class_="dim") if lead.cases else None
+    yield element("p", element("strong", capital(f"{where}{lead.text}")), beside, ".", class_="lead")
+    if others := [s for s in diagnosis.parts if s is not lead]:
+        yield element("ul", [element("li", f"{capital(str(each))}.") for each in others])
     if diagnosis.formula:
         pairs = (("yours", diagnosis.formula), ("reference", diagnosis.reference))
         terms = [(element("dt", name), element("dd", element("code", _marked(text)))) for name, text in pairs if text]
@@ -149,9 +139,8 @@ def _facts(view: ReportView) -> Markup:
 
 def further_findings(view: ReportView) -> Iterator[Markup]:
     """What it does to training, and the other explanations."""
-    if view.report.training:
-        sentence = str(view.report.training.get("sentence", ""))
-        yield view.section("training", "In training", element("p", f"{capital(sentence)}."))
+    if lines := list(training_lines(view.report.training)):
+        yield view.section("training", "In training", *(element("p", f"{capital(line)}.") for line in lines))
     if others := view.report.diagnosis[1:]:
         parts = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
                  for d in others]  # fmt: skip

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from nceref.output.html import Anchors, Markup, element, shortened
+from nceref.output.strip_plot import power
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Result
 from nceref.verification.report_data import ReportData
@@ -124,6 +125,14 @@ def counted_failures(results: Iterable[Result]) -> tuple[int, int, int]:
 def largest(results: Sequence[Result]) -> float | None:
     """The largest error in units of its bound; None where nothing was measured."""
     return max((ratio for r in results if (ratio := of_bound(r)) is not None), default=None)
+
+
+def how_far(results: Sequence[Result]) -> str:
+    """How far results that fail are off, for the end of a sentence; nothing where nothing was measured."""
+    lost, ratio = sum(r.quantity.endswith(".finite") for r in results), largest(results)
+    words = [f", by up to {power(ratio)} times the bound"] if ratio is not None else []
+    words += [f", {f'{lost} of them ' * (lost < len(results))}not finite"] if lost else []
+    return "".join(words)
 
 
 def capital(sentence: str) -> str:

@@ -20,7 +20,7 @@ from nceref.verification.probe.recover import formula_of, scalars, sharpness, sh
 from nceref.verification.probe.sheet import Sheet, sheet_or_inputs
 from nceref.verification.probe.structure import structure
 from nceref.verification.probe.words import side_by_side, writable
-from nceref.verification.records import Diagnosis, Outcome, Probe
+from nceref.verification.records import Diagnosis, DiagnosisPart, Outcome, Probe
 
 FRESH = 10
 """Calls on other rows, sizes, scalars and labels that a formula must predict."""
@@ -140,8 +140,10 @@ def _diagnosis(
     given: Mapping[str, Any] = MappingProxyType({}),
 ) -> Diagnosis:
     fix = CONVENTIONS["measured-formula"].fix if differences else ""
-    sentence = _sentence(calls, trial, differences, given)
-    return Diagnosis("measured-formula", sentence, fix=fix, formula=yours, reference=theirs)
+    different = DiagnosisPart(f"different: {'; '.join(differences)}")
+    none = DiagnosisPart("the reference is no formula of this kind", "", "note")
+    parts = (_predicting(calls, trial, given), different if differences else none)
+    return Diagnosis("measured-formula", parts, fix=fix, formula=yours, reference=theirs)
 
 
 def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
@@ -253,15 +255,16 @@ def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, An
     return True
 
 
-def _sentence(calls: Calls, trial: Trial, differences: tuple[str, ...], given: Mapping[str, Any]) -> str:
-    what = f"different: {'; '.join(differences)}" if differences else "the reference is no formula of this kind"
+def _predicting(calls: Calls, trial: Trial, given: Mapping[str, Any]) -> DiagnosisPart:
+    """How well a formula predicts what was kept to try it."""
     low, high = trial.sharpness
     warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
     beside = "".join(f", {name} {value}" for name, value in given.items())
     near = f"to {trial.off:.2g} of their size" if trial.off else "to the last digit"
     whose = " of the sum of your rows" if calls.reduction == "none" else ""
-    return (
+    return DiagnosisPart(
         f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} that were kept to try it"
         f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}{beside}) {near}, which that of the"
-        f" reference misses by up to {trial.reference_off:.2g} of it; {what}"
+        f" reference misses by up to {trial.reference_off:.2g} of it",
+        role="note",
     )

@@ -15,7 +15,7 @@ from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
 from nceref.verification.ranks.one_rank import one_rank_apart
 from nceref.verification.ranks.parts import RankCase
-from nceref.verification.ranks.words import sentence
+from nceref.verification.ranks.words import parts_of
 from nceref.verification.records import Diagnosis, Observation
 
 Observed = tuple[Sequence[Observation], Contract]
@@ -53,8 +53,8 @@ def diagnose_ranks(
     left = sorted({o.probe.id for o in seen} & wrong_alone)
     without = partial(_without, other, wrong_alone)
     if left and len(kept) >= len(left) and (result := _first_explained(kept, contract, without)):
-        what = f"; left out: {out_of(len(left), len(seen), 'case')} that one rank alone has wrong, {listed(left)}"
-        return tuple(replace(d, sentence=d.sentence + what, predicts=None) for d in result)
+        what = f"left out: {out_of(len(left), len(seen), 'case')} that one rank alone has wrong, {listed(left)}"
+        return tuple(replace(d.noting(what), predicts=None) for d in result)
     return one_rank_apart(predicted(kept, contract), lambda: _predicted(without()))
 
 
@@ -160,7 +160,8 @@ def _diagnosis(confirmed: tuple[RankExplanation, RankExplanation | None]) -> Dia
     # More ranks tell which places are taken.
     main = max((e for e in confirmed if e is not None), key=lambda e: e.contract.world_size)
     ids = "+".join([*(o.id for o in first.conventions), *main.ids])
-    return diagnosis(ids, sentence(main, tuple(e for e in (first, second) if e)), predicts=partial(_predicts, first))
+    words = parts_of(main, tuple(e for e in (first, second) if e))
+    return replace(diagnosis(ids, *words, predicts=partial(_predicts, first)), where="with W ranks,")
 
 
 def _predicts(explanation: RankExplanation, observations: Sequence[Observation]) -> bool:

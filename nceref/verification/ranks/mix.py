@@ -8,9 +8,9 @@ import numpy as np
 
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.diagnosis.gaps import diagnosis
 from nceref.verification.ranks.contract import Contract
-from nceref.verification.records import Diagnosis, Outcome, Probe, Result
+from nceref.verification.records import Diagnosis, DiagnosisPart, Outcome, Probe, Result
 from nceref.verification.simple_numbers import recognized
 
 ID = "mix-depends-on-ranks"
@@ -67,7 +67,7 @@ def mix_diagnoses(results: Sequence[Result]) -> tuple[Diagnosis, ...]:
     failed = [r for r in results if r.status in ("fail", "error")]
     if not failed or not all(r.quantity.startswith("mix.") and r.status == "fail" for r in failed):
         return ()
-    return (Diagnosis(ID, "; ".join(r.why for r in failed), CONVENTIONS[ID].threads, CONVENTIONS[ID].fix),)
+    return (diagnosis(ID, *(DiagnosisPart(r.why) for r in failed)),)
 
 
 def _answers(run: Any, contract: Contract, probes: Sequence[Probe]) -> list[Outcome]:

@@ -11,11 +11,11 @@ from nceref.verification.ranks.by_rank import best_share, wrong_values
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.fits import UNSEEN, ValueFit, fitted_powers, parts_from, shares
 from nceref.verification.ranks.parts import JOINED, RankCase
-from nceref.verification.records import Diagnosis
+from nceref.verification.ranks.words import ALONE
+from nceref.verification.records import Diagnosis, DiagnosisPart
 from nceref.verification.simple_numbers import recognized
 
 ID = "one-rank-apart"
-_ALONE = "training is right; only the number that is logged is not"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def one_rank_apart(cases: Sequence[RankCase], other: Callable[[], Sequence[RankC
         return ()
     if first.rank != second.rank and not (first.is_last and second.is_last):
         return ()
-    return (diagnosis(ID, _sentence(*sorted((first, second), key=lambda seen: seen.contract.world_size))),)
+    return (diagnosis(ID, *_parts(*sorted((first, second), key=lambda seen: seen.contract.world_size))),)
 
 
 def _seen(cases: Sequence[RankCase]) -> OneRank | None:
@@ -127,17 +127,19 @@ def _suspects(cases: Sequence[RankCase], fit: ValueFit, name: str, rank: int) ->
     yield from (ranks for power, ranks in zip(powers, blamed, strict=False) if power not in (0, UNSEEN))
 
 
-def _sentence(first: OneRank, second: OneRank) -> str:
+def _parts(first: OneRank, second: OneRank) -> tuple[DiagnosisPart, ...]:
     """What was measured on the fewer and on the more ranks."""
     which = f"rank {first.rank}" if first.rank == second.rank else "the last rank"
     if not first.value:
         counts = " and ".join(
             f"{seen.contract.world_size} ranks ({counted(seen.cases, 'case')})" for seen in (first, second)
         )
-        return (
+        words = (
             f"the values are right, and so are the gradients of the rows but for what {which} leaves, or what its value"
-            f" adds to those of the others; measured on {counts}; training goes by another gradient of one rank"
+            " adds to those of the others"
         )
+        effect = DiagnosisPart("training goes by another gradient of one rank", "", "training")
+        return DiagnosisPart(words), DiagnosisPart(f"measured on {counts}", "", "note"), effect
     counts = " and ".join(
         f"{'all' if seen.wrong == seen.cases else f'{seen.wrong} of'} {counted(seen.cases, 'case')} of"
         f" {seen.contract.world_size} ranks"
@@ -145,5 +147,9 @@ def _sentence(first: OneRank, second: OneRank) -> str:
     )
     same = first.factor and second.factor and abs(first.factor - second.factor) <= 1e-5 * abs(first.factor)
     times = f", and {recognized(first.factor)[1]} times what it should be" if same else ""
-    training = _ALONE if first.gradient and second.gradient else "training goes by another loss on that rank"
-    return f"the value of {which} is wrong on {counts}{times}; that of every other rank is right on all; {training}"
+    other = DiagnosisPart("training goes by another loss on that rank", "", "training")
+    return (
+        DiagnosisPart(f"the value of {which} is wrong", f"on {counts}{times}"),
+        DiagnosisPart("that of every other rank is right on all", "", "right"),
+        ALONE if first.gradient and second.gradient else other,
+    )

@@ -1,12 +1,14 @@
 """What is wrong between ranks in words: what was measured, on how many ranks, and what training makes of it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.gaps import listed
 from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ROLES, UNSEEN, Powers, SharedFit
+from nceref.verification.records import DiagnosisPart
 
 _TRAINING: dict[str, str] = {
     "local-candidates-only": "training sees the candidates of one rank, and has another optimum",
@@ -28,10 +30,11 @@ _OF_SELF_MASK = dict.fromkeys(
     ("rank-offset-forgotten", "shards-reordered"),
     "rows are negatives of themselves where the mask is that of others, and training has another optimum",
 )
-_ALONE = "training is right; only the number that is logged is not"
+ALONE = DiagnosisPart("training is right; only the number that is logged is not", "", "training")
+"""What becomes of training where the value alone is wrong."""
 
 
-def sentence(main: RankExplanation, runs: Sequence[RankExplanation]) -> str:
+def parts_of(main: RankExplanation, runs: Sequence[RankExplanation]) -> tuple[DiagnosisPart, ...]:
     """What was measured.
 
     Parameters
@@ -43,26 +46,34 @@ def sentence(main: RankExplanation, runs: Sequence[RankExplanation]) -> str:
 
     Returns
     -------
-    str
+    tuple of DiagnosisPart
+        The rest of what begins with ``with W ranks``.
     """
     counts = sorted((e.contract.world_size, e.cases) for e in runs)
     where = " and ".join(f"on all {cases} cases of {count} ranks" for count, cases in counts)
-    parts = [value_words(main), *gradient_words(main)]
-    measured = "; ".join(part for part in parts if part)
+    *first, last = value_words(main), *gradient_words(main)
+    measured = (*first, replace(last, cases=f"({where})"))
     # Beside a convention, what the factor of the gradient is one of is not the right gradient.
-    effect = f"; {_training(main)}" if not main.conventions else ""
-    return f"with W ranks, {measured} ({where}){effect}"
+    return measured if main.conventions else (*measured, *_training(main))
 
 
-def _training(main: RankExplanation) -> str:
+def _training(main: RankExplanation) -> Sequence[DiagnosisPart]:
     if main.gradients is None:
-        return "its gradient is something else"
+        return (DiagnosisPart("its gradient is something else"),)
     effects = _TRAINING | (_OF_SELF_MASK if main.value.readings[0].masks == "self" else {})
-    return "; ".join(effects[id] for id in main.ids if id in effects) or _ALONE
+    return [DiagnosisPart(effects[id], "", "training") for id in main.ids if id in effects] or [ALONE]
 
 
-def value_words(main: RankExplanation) -> str:
+def value_words(main: RankExplanation) -> DiagnosisPart:
     """What the value is."""
+    words = _value_words(main)
+    return DiagnosisPart(words, "", "right" if words in (_RIGHT, _OF_OWN_ROWS) else "wrong")
+
+
+_RIGHT, _OF_OWN_ROWS = "the value is right", "a rank's value is that of its own rows"
+
+
+def _value_words(main: RankExplanation) -> str:
     fit, power = main.value, main.value.power
     beside = listed([CONVENTIONS[o.id].phrase for o in main.conventions]) if main.conventions else ""
     kinds = {reading.kind for reading in fit.readings}
@@ -92,8 +103,8 @@ def value_words(main: RankExplanation) -> str:
         what = f"that with {beside}" if beside else "what it should be"
         return f"a rank's value{of}{',' * bool(of)} is {written_power(power)} times {what}"
     if fit.share == "own" and main.contract.value in ("rank0", "each"):
-        return "a rank's value is that of its own rows"
-    return f"the value is that with {beside}" if beside else "the value is right"
+        return _OF_OWN_ROWS
+    return f"the value is that with {beside}" if beside else _RIGHT
 
 
 _SHARDS = {"next": "after it", "previous": "before it"}
@@ -114,7 +125,7 @@ def _places(main: RankExplanation) -> str:
     return f"the {what} of other ranks, of {main.contract.world_size} ranks {listed(taken)}"
 
 
-def gradient_words(main: RankExplanation) -> Iterator[str]:
+def gradient_words(main: RankExplanation) -> Iterator[DiagnosisPart]:
     """What the gradients are, inputs with the same together."""
     by_words: dict[str, list[str]] = {}
     right = "is right" if main.value.plain and main.value.share != "own mean" else "is that of this value"
@@ -125,7 +136,7 @@ def gradient_words(main: RankExplanation) -> Iterator[str]:
     for words, names in by_words.items():
         # Beside a convention nothing is right.
         like = words.replace("the right one", "that of the loss with this") if main.conventions else words
-        yield f"the gradient of {listed(names)} {like}"
+        yield DiagnosisPart(f"the gradient of {listed(names)} {like}", "", "right" if words == right else "wrong")
 
 
 def _powers_words(each: Powers) -> str:

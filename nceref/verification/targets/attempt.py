@@ -60,7 +60,7 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
                 result = error
     # Words are looked for when the built-in functions are there again.
     if text := printed.text.strip():
-        remarks["prints"] = f"prints {printable(text, 200)!r}"
+        remarks["prints"] = f"prints '{printable(text, 200)}'"
     if names := state.replaced or (replaced_functions() if twice else []):
         remarks["replaces-numpy"] = f"replaces {printable(', '.join(names), 100)}"
     if not isinstance(result, Answer):

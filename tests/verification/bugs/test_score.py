@@ -79,7 +79,7 @@ def test_a_diagnosis_is_right_if_it_names_all_that_is_wrong_or_says_the_same(mon
         """Two bugs."""
 
     monkeypatch.setattr("nceref.verification.bugs.score.programs", lambda: {"both": both.entry})
-    verified = Report("both", "nt_xent", "differs", 1, "", tuple(Diagnosis(one, "") for one in diagnoses))
+    verified = Report("both", "nt_xent", "differs", 1, "", tuple(Diagnosis(one) for one in diagnoses))
     monkeypatch.setattr("nceref.verification.bugs.score._verified", lambda *args: verified)
     result = score_program(("both", "float64"), "quick")
     assert (result.right, result.among, result.named) == (right, among, right)
@@ -105,7 +105,7 @@ def test_a_diagnosis_without_a_name_in_the_catalogue_is_asked_what_it_predicts(m
         return 0.0
 
     monkeypatch.setattr("nceref.verification.bugs.score.independent_programs", lambda: {"zero": zero.entry})
-    report = Report("zero", "info_nce", "differs", 1, "", (Diagnosis(id, "", predicts=predicts),))
+    report = Report("zero", "info_nce", "differs", 1, "", (Diagnosis(id, predicts=predicts),))
     monkeypatch.setattr("nceref.verification.bugs.score._verified", lambda *args: report)
     assert score_program(("zero", "float64"), "quick").explanation == explanation
 

@@ -187,6 +187,9 @@ PAIRS = {
     ("self-contrast-kept", "sum-instead-of-mean"): of_views(
         lambda a, b, t: np.sum(two_views(a, b, t, self_kept=True))
     ),
+    ("self-contrast-kept", "anchor-as-positive"): of_views(
+        lambda a, b, t: np.mean(logsumexp(logits := views(unit(a), unit(b), t, self_kept=True)[0]) - np.diag(logits))
+    ),
     ("temperature-multiplied", "self-contrast-kept"): of_views(
         lambda a, b, t: np.mean(two_views(a, b, t, self_kept=True, inverse_temperature=t))
     ),

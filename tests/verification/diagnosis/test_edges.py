@@ -51,7 +51,7 @@ def value(target, probe):
         (one_maximum, "exp-underflows", "positives lie below the largest logit of all rows by up to 74"),
         (always_nan, "value-not-finite", "the value is NaN on all 28 cases"),
         (nan_below, "value-not-finite", "it begins between temperature 0.0033"),
-        (nan_of_one, "value-not-finite", "exactly those with a single sample; on"),
+        (nan_of_one, "value-not-finite", "exactly those with a single sample; it is"),
     ],
 )
 def test_the_range_is_tested_where_numbers_stop_being_finite(target, id, words):

@@ -7,7 +7,7 @@ import pytest
 
 from nceref.verification.peers import audit, audit_page, audit_ranks, peer
 from nceref.verification.peers.known import Difference
-from nceref.verification.records import Diagnosis, Result
+from nceref.verification.records import Diagnosis, DiagnosisPart, Result
 from nceref.verification.report import Report
 
 TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}
@@ -22,7 +22,7 @@ def results(*failing, cases=("designed-0.3", "designed-0.001")):
 
 def reported(*failing, diagnosis=()):
     code = 1 if failing else 0
-    diagnoses = tuple(Diagnosis(id, "your loss equals something else") for id in diagnosis)
+    diagnoses = tuple(Diagnosis(id, (DiagnosisPart("your loss equals something else"),)) for id in diagnosis)
     verdict = "differs" if failing else "conforms"
     return Report("t", "nt_xent", verdict, code, "the reason", diagnoses, results(*failing))
 

@@ -337,8 +337,8 @@ def test_behavior_beside_the_numbers_is_remarked():
     assert outcome_of(modifies).remarks == {"modifies-inputs": "changes `z1` in place"}
     assert "another value" in outcome_of(forgetful, twice=True).remarks["not-deterministic"]
     assert "not-deterministic" not in outcome_of(plain, twice=True).remarks
-    assert outcome_of(lambda z1, z2, temperature: sys.stdout.write("loss is 1\n") and 1.0).remarks == {
-        "prints": "prints 'loss is 1'"
+    assert outcome_of(lambda z1, z2, temperature: sys.stdout.write("loss is \x1b[1m1\n") and 1.0).remarks == {
+        "prints": r"prints 'loss is \x1b[1m1'"
     }
 
 

@@ -25,7 +25,7 @@ def _views(inputs, deviations):
     rows = np.arange(2 * n)
     # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
     partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
-    partner = (partner + deviations.get("labels-shifted", 0)) % (2 * n)
+    partner = rows if "anchor-as-positive" in deviations else (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
     s = similarities(z, z, deviations, positives)
@@ -74,8 +74,8 @@ def _estimated(inputs, deviations):
 
 _EVERY = (
     *of_kind("rows", "two inputs", "mean", "softmax", "self", "views"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
-    "other-view-detached", "a-negative-dropped", "similarity-clamped", "first-input-detached", "keys-detached",
-    "negatives-detached",
+    "anchor-as-positive", "other-view-detached", "a-negative-dropped", "similarity-clamped", "first-input-detached",
+    "keys-detached", "negatives-detached",
 )  # fmt: skip
 _PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "negatives-ignored", "positive-dropped-from-denominator")
 _OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored")

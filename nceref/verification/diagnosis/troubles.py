@@ -1,0 +1,44 @@
+"""Where a target gives no number: it raises, ends the process, does not return, or returns what is no number."""
+
+from collections.abc import Sequence
+
+from nceref.verification.diagnosis.features import where
+from nceref.verification.judge import UNSUPPORTED
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
+
+MOST = 3
+"""Kinds that are named."""
+
+
+def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
+    """What happens in place of an answer, and on which cases.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        All of a run.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One for each exception, or other event, with its name as the id; at most `MOST`.
+    """
+    judged = [o for o in observations if not o.probe.skip and o.outcome.trouble != UNSUPPORTED]
+    kinds: dict[tuple[str, str], list[Observation]] = {}
+    for observation in judged:
+        outcome = observation.outcome
+        if outcome.trouble:
+            # What stands before the message is the type of an exception.
+            kinds.setdefault((outcome.trouble, outcome.sentence.partition(":")[0]), []).append(observation)
+    return tuple(_diagnosis(*kind, seen, judged) for kind, seen in list(kinds.items())[:MOST])
+
+
+def _diagnosis(id: str, beginning: str, seen: Sequence[Observation], judged: Sequence[Observation]) -> Diagnosis:
+    first = seen[0]
+    same = all(o.outcome.sentence == first.outcome.sentence for o in seen)
+    text = first.outcome.sentence if same else beginning
+    example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
+    # Where nothing else is known, what it is called with may be wrong as well.
+    fix = f"Let it answer wherever the reference does; --case {first.probe.id} is one such case alone."
+    part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}")
+    return Diagnosis(id, (part,), fix=fix if len(seen) < len(judged) else "")

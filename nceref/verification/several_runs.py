@@ -1,0 +1,108 @@
+"""What was explained of several runs, such as formats: once where they agree, with the runs that it is about."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nceref.verification.diagnosis.gaps import listed
+from nceref.verification.records import Diagnosis, DiagnosisPart
+
+
+@dataclass(frozen=True)
+class ExplainedRun:
+    """What is known of a difference in one run.
+
+    Attributes
+    ----------
+    words : str
+        The run in a sentence, such as ``in float32``; empty where there is no other.
+    diagnoses : tuple of Diagnosis
+        The first is the explanation.
+    training : mapping
+        What the difference does to training, as plain data; empty where nothing was measured.
+    """
+
+    words: str
+    diagnoses: tuple[Diagnosis, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+def joined_diagnoses(runs: Sequence[ExplainedRun]) -> tuple[Diagnosis, ...]:
+    """Each explanation once, with the runs that have it; what comes first in a run stands before what comes second.
+
+    Parameters
+    ----------
+    runs : sequence of ExplainedRun
+
+    Returns
+    -------
+    tuple of Diagnosis
+    """
+    alike: dict[tuple[str, ...], list[tuple[str, Diagnosis]]] = {}
+    for place in range(max((len(run.diagnoses) for run in runs), default=0)):
+        for run in runs:
+            for one in run.diagnoses[place : place + 1]:
+                alike.setdefault((one.id, one.lead.text, one.formula, one.fix), []).append((run.words, one))
+    return tuple(map(_joined, alike.values()))
+
+
+def _joined(group: Sequence[tuple[str, Diagnosis]]) -> Diagnosis:
+    first = group[0][1]
+    where = f"{listed(dict.fromkeys(words for words, _ in group))} {first.where}".strip()
+    if len(group) == 1:
+        return replace(first, where=where)
+    same = dict.fromkeys((s.text, s.role) for _, one in group for s in one.parts)
+    parts = [_joined_part([(words, s) for words, one in group for s in one.parts if (s.text, s.role) == each],
+                             len(group)) for each in same]  # fmt: skip
+    return replace(first, parts=tuple(parts), where=where)
+
+
+def _joined_part(own: Sequence[tuple[str, DiagnosisPart]], runs: int) -> DiagnosisPart:
+    """What several runs say, with the cases of each where these differ."""
+    cases: dict[str, list[str]] = {}
+    for words, part in own:
+        cases.setdefault(part.cases, []).append(words)
+    first = own[0][1]
+    text = first.text if len(own) == runs else f"{listed(words for words, _ in own)} {first.text}"
+    if len(cases) == 1:
+        return replace(first, text=text)
+    return replace(first, text=text, cases=", and ".join(f"{listed(words)} {each}" for each, words in cases.items()))
+
+
+def joined_training(runs: Sequence[ExplainedRun]) -> dict[str, Any]:
+    """What the difference does to training: the numbers of the first run, and of several those of each.
+
+    Parameters
+    ----------
+    runs : sequence of ExplainedRun
+
+    Returns
+    -------
+    dict
+        The sentences of all runs are one; `training_lines` has them line by line.
+    """
+    measured = [run for run in runs if run.training]
+    if not measured:
+        return {}
+    by_run = [{"run": run.words, **run.training} for run in measured]
+    whole = {**measured[0].training, "sentence": "; ".join(training_lines({"runs": by_run}))}
+    return {**whole, "runs": by_run} if len(measured) > 1 else whole
+
+
+def training_lines(training: Mapping[str, Any]) -> Iterator[str]:
+    """What a difference does to training: a sentence for the runs that have the same.
+
+    Parameters
+    ----------
+    training : mapping
+        Of `Report.training`.
+
+    Yields
+    ------
+    str
+    """
+    alike: dict[str, list[str]] = {}
+    for each in training.get("runs", [training] if training else []):
+        alike.setdefault(str(each["sentence"]), []).append(str(each["run"]) if "runs" in training else "")
+    for sentence, words in alike.items():
+        yield f"{listed(words)} {sentence}".strip()
