@@ -14,6 +14,10 @@ from nceref.errors import InputError
 from nceref.exact.certified import Enclosure, NotProvenError, certified
 from nceref.exact.decimal_intervals import decimal_along
 from nceref.losses import get_loss
+from nceref.verification.corpus.corpus import evaluate
+from nceref.verification.judge import judge
+from nceref.verification.records import Observation, Outcome
+from nceref.verification.vectors.packed import is_large
 from nceref.verification.vectors.records import ERROR, VectorCase, VectorOutput, probe_of
 
 
@@ -45,7 +49,7 @@ def engine() -> str:
 
 
 def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> CheckedVectors:
-    """Enclose the outputs of some cases anew, and compare.
+    """Enclose the outputs of some cases anew, and compare; large cases are compared with the program of the loss.
 
     Parameters
     ----------
@@ -59,8 +63,10 @@ def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> C
     CheckedVectors
     """
     name = chosen or engine()
+    small, large = ([case for case in cases if is_large(case) == wanted] for wanted in (False, True))
     compare = _by_balls if name == "arb" else _by_decimals
-    wrong = [sentence for case in cases for sentence in (*compare(case), *_bounds(case))]
+    wrong = [sentence for case in small for sentence in (*compare(case), *_bounds(case))]
+    wrong += [sentence for case in large for sentence in _by_program(case)]
     count = sum(output.numbers.size for case in cases for output in case.outputs.values())
     return CheckedVectors(loss, len(cases), count, name, tuple(wrong))
 
@@ -128,6 +134,14 @@ def _by_decimals(case: VectorCase) -> Iterator[str]:
         yield f"{case.id}: the formula's value is not the stored one"
     if not along.overlaps(slope):
         yield f"{case.id}: the derivative along (1, -2, 3, ...) of the formula is not that of the stored gradient"
+
+
+def _by_program(case: VectorCase) -> Iterator[str]:
+    probe = probe_of(case, "float64")
+    fresh = evaluate(probe.loss, case.arguments)
+    for result in judge(Observation(probe, Outcome(fresh.value, fresh.grads))):
+        if result.status != "pass":
+            yield f"{case.id}, {result.quantity}: the program of the loss is beyond its bound; {result.why}"
 
 
 def _along(outputs: Mapping[str, VectorOutput], steps: Mapping[str, Any]) -> Enclosure:

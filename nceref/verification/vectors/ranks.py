@@ -9,11 +9,12 @@ There are three formulations of one loss, of which a record has the numbers of o
 The gather adds up the gradients of all ranks. Rows that a sampler repeated are left out of the joined batch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nceref.errors import InputError
+from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.verification.judge import judge
 from nceref.verification.ranks.contract import Contract, listed_ranks
@@ -54,17 +55,26 @@ class RanksCase:
         return self.joined.id
 
 
-def contract_of(formulation: str, shards: Sequence[Sequence[int]]) -> Contract:
-    """The contract of shards of rows; raises `InputError` where there is none."""
-    count, sizes = len({row for own in shards for row in own}), tuple(map(len, shards))
+def contract_of(formulation: str, shards: Any) -> Contract:
+    """The contract of the rows of each rank; raises `InputError` where there is none.
+
+    Parameters
+    ----------
+    formulation : {"joined", "local", "share"}
+    shards : list of list of int
+        Rows of the joined batch.
+    """
+    nested = isinstance(shards, list | tuple) and all(isinstance(own, list | tuple) for own in shards)
+    rows = [list(own) for own in shards] if nested else []
+    sizes, count = tuple(map(len, rows)), len({repr(row) for own in rows for row in own})
     uneven = sizes if len(set(sizes)) > 1 else ()
     joined = VALUES.get(formulation, "")
-    contract = Contract(len(shards), joined, joined, uneven, duplicate=sum(sizes) > count)
-    possible = joined and not (formulation == "local" and uneven) and count and count % contract.unit == 0
-    if not possible or [list(own) for own in shards] != [own.tolist() for own in contract.rows(count)]:
-        msg = f"the shards {[list(own) for own in shards]} are none of the formulation {formulation!r}"
-        raise InputError(msg)
-    return contract
+    if joined and count and not (formulation == "local" and uneven):
+        contract = Contract(len(rows), joined, joined, uneven, duplicate=sum(sizes) > count)
+        if count % contract.unit == 0 and rows == [own.tolist() for own in contract.rows(count)]:
+            return contract
+    msg = f"the shards {shown(shards)} are none of the formulation {formulation!r}"
+    raise InputError(msg)
 
 
 def label(contract: Contract, formulation: str) -> str:
@@ -102,7 +112,7 @@ def ranks_observation(case: RanksCase, answers: Any, dtype: str) -> Observation:
     """The joined case with the joined answer; parameters as for `ranks_results`."""
     probe, contract = probe_of(case.joined, dtype), case.contract
     if not isinstance(answers, list) or len(answers) != contract.world_size:
-        has = counted(len(answers), "rank") if isinstance(answers, list) else "none"
+        has = counted(len(answers), "rank") if isinstance(answers, list) else "no ranks"
         msg = f"answers for {has}, but the case has {counted(contract.world_size, 'rank')}"
         raise Trouble(msg, "wrong-shape")
     if probe.skip:

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.json_text import json_object
+from nceref.output.text import shown
 from nceref.verification.ranks.contract import rows_of
 from nceref.verification.records import Probe
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
@@ -89,7 +92,7 @@ def ranks_case_of(record: Any, where: str) -> RanksCase:
     parts = dict(record) if isinstance(record, dict) else {}
     loss, ranks = parts.pop("loss", None), parts.pop("ranks", None)
     if not isinstance(loss, str):
-        msg = f"{where}: `loss` must be the name of a loss, got {loss!r}"
+        msg = f"{where}: `loss` must be the name of a loss, got {shown(loss)}"
         raise InputError(msg)
     joined = case_of(loss, parts, where)
     here = f"{where}, case {joined.id}, ranks"
@@ -97,7 +100,7 @@ def ranks_case_of(record: Any, where: str) -> RanksCase:
                    values=list, grads=list)  # fmt: skip
     contract = contract_of(taken["formulation"], taken["shards"])
     values = tuple(output_of(x, f"{here}, values") for x in taken["values"])
-    grads = tuple({name: output_of(x, f"{here}, {name}") for name, x in each.items()} for each in taken["grads"])
+    grads = tuple(_gradients(each, f"{here}, grads") for each in taken["grads"])
     case = RanksCase(joined, contract, taken["formulation"], values, grads)
     again = ranks_record(case)["ranks"]
     if wrong := [name for name in taken if taken[name] != again[name]]:
@@ -107,16 +110,22 @@ def ranks_case_of(record: Any, where: str) -> RanksCase:
     return case
 
 
+def _gradients(record: Any, where: str) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        msg = f"{where}: expected a JSON object, got {shown(record)}"
+        raise InputError(msg)
+    return {name: output_of(x, f"{where}, {name}") for name, x in record.items()}
+
+
 def _check_shapes(case: RanksCase, where: str) -> None:
     contract, joined = case.contract, case.joined
+    if not case.id.startswith(f"{label(contract, case.formulation)}-"):
+        msg = f"{where}: the id must begin with {label(contract, case.formulation)}"
+        raise InputError(msg)
     probe = Probe(case.id, get_loss(joined.loss).declaration, joined.arguments, "float64")
     shards = [contract.shard(probe, rank) for rank in range(contract.world_size)]
     names = {name.removeprefix("grad.") for name in joined.outputs if name != "value"}
-    shapes = [{name: shard.inputs[name].shape if hasattr(shard.inputs[name], "shape") else () for name in names}
-              for shard in shards]  # fmt: skip
+    shapes = [{name: np.shape(shard.inputs[name]) for name in names} for shard in shards]
     if len(case.values) != contract.world_size or shapes != [{n: x.shape for n, x in g.items()} for g in case.grads]:
         msg = f"{where}: `values` and `grads` must have an entry for each rank, in the shapes of its shard"
-        raise InputError(msg)
-    if not case.id.startswith(f"{label(contract, case.formulation)}-"):
-        msg = f"{where}: the id must begin with {label(contract, case.formulation)}"
         raise InputError(msg)

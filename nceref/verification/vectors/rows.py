@@ -74,20 +74,24 @@ def whole(given: Any, grad: Any, rows: Sequence[int] | None) -> Any:
 
     Parameters
     ----------
-    given : array
-        Flat, row by row.
-    grad : array
+    given : list
+        Flat, row by row, entries of any kind.
+    grad : array or None
         The reference.
     rows : sequence of int or None
         Those that the record lists; None for all.
 
     Returns
     -------
-    array
-        Flat; as it was given unless it has as many numbers as the listed rows have.
+    list
+        Flat; as it was given unless it has as many entries as the listed rows have.
     """
-    if rows is None or np.size(given) != len(rows) * np.size(grad) // len(grad):
+    if rows is None or grad is None or not isinstance(given, list):
         return given
-    out = np.array(grad, dtype=np.float64)
-    out[list(rows)] = np.reshape(given, out[list(rows)].shape)
-    return out.ravel()
+    width = np.size(grad) // len(grad)
+    if len(given) != len(rows) * width:
+        return given
+    out = np.ravel(grad).tolist()
+    for place, row in enumerate(rows):
+        out[row * width : (row + 1) * width] = given[place * width : (place + 1) * width]
+    return out

@@ -52,11 +52,12 @@ def test_rows_that_are_not_listed_are_not_judged():
 @pytest.mark.parametrize(
     ("given", "rows", "expected"),
     [
-        (np.zeros(6), (0, 3), [0, 0, 0, 3, 4, 5, 6, 7, 8, 0, 0, 0]),
-        (np.zeros(12), (0, 3), [0] * 12),
-        (np.zeros(6), None, [0] * 6),
-        (np.zeros(7), (0, 3), [0] * 7),
+        (["a", "b", "c", 0, 1, "NaN"], (0, 3), ["a", "b", "c", 3, 4, 5, 6, 7, 8, 0, 1, "NaN"]),
+        ([0] * 12, (0, 3), [0] * 12),
+        ([0] * 6, None, [0] * 6),
+        ([0] * 7, (0, 3), [0] * 7),
+        ("text", (0, 3), "text"),
     ],
 )
 def test_the_listed_rows_alone_are_an_answer(given, rows, expected):
-    assert whole(given, np.arange(12.0).reshape(4, 3), rows).tolist() == expected
+    assert whole(given, np.arange(12.0).reshape(4, 3), rows) == expected
