@@ -24,6 +24,8 @@ HELLO_SIZE = 1 << 16
 """Bytes of an answer without numbers."""
 NUMBER_SIZE = 64
 """Bytes of a number, as wide as anybody writes one."""
+INTEGER = "integer"
+"""The kind of labels; other inputs are real numbers."""
 _ANSWERS = ("result", "error", "unsupported")
 
 
@@ -65,15 +67,20 @@ def run(id: str, loss: str, request: CallRequest) -> str:
 def encoded(numbers: Any) -> dict[str, Any]:
     """An array or a number as its shape and the 16 hexadecimal digits of each entry, row by row; integers say so."""
     array = np.asarray(numbers)
-    digits = array.astype(">f8").tobytes().hex()
-    bits = [digits[start : start + 16] for start in range(0, len(digits), 16)]
-    return {"shape": list(array.shape), "hex": bits} | ({"kind": "integer"} if array.dtype.kind in "iu" else {})
+    kind = {"kind": INTEGER} if array.dtype.kind in "iu" else {}
+    return {"shape": list(array.shape), "hex": hex_of(array), **kind}
+
+
+def hex_of(x: Any) -> list[str]:
+    """The bits of float64 numbers, 16 digits each, the most significant first, in row-major order."""
+    text = np.asarray(x, dtype=">f8").tobytes().hex()
+    return [text[i : i + 16] for i in range(0, len(text), 16)]
 
 
 def result(id: str, value: Any, grads: Mapping[str, Any]) -> str:
     """The line of a right program with these numbers."""
-    hexes = {name: encoded(grad)["hex"] for name, grad in grads.items()}
-    bits = encoded(value)["hex"]
+    hexes = {name: hex_of(grad) for name, grad in grads.items()}
+    bits = hex_of(value)
     return line("result", {"id": id, "value": bits if np.ndim(value) else bits[0], "grad": hexes})
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.verification.vectors.records import VectorCase, hex_of, record_of
+from nceref.verification.targets.protocol import hex_of
+from nceref.verification.vectors.records import VectorCase, record_of
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
 
 RECORDS, ARRAYS = "large.json", "large.npz"

@@ -16,13 +16,12 @@ from nceref.output.text import shown
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.records import Probe
+from nceref.verification.targets.protocol import INTEGER, encoded, hex_of
 from nceref.verification.vectors.rows import placed
 
 VALUE, ERROR = "value", "error"
 """What is expected of a case: a number, or that an implementation refuses the inputs."""
 _BITS = re.compile("[0-9a-f]{16}")
-INTEGER = "integer"
-"""The kind of labels; other inputs are real numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class VectorCase:
 
 def content_id(name: str, loss: str, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """The id of a case: its name, and the first digits of the hash of what it hands to the loss."""
-    content = {"loss": loss, "settings": dict(settings), "inputs": {key: _input(x) for key, x in inputs.items()}}
+    content = {"loss": loss, "settings": dict(settings), "inputs": {key: encoded(x) for key, x in inputs.items()}}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -166,29 +165,18 @@ def _check_allowed(id: str, name: str, dtype: str, stored: float | None, compute
 # To and from JSON.
 
 
-def hex_of(x: Any) -> list[str]:
-    """The bits of float64 numbers, 16 digits each, the most significant first, in row-major order."""
-    text = np.asarray(x, dtype=">f8").tobytes().hex()
-    return [text[i : i + 16] for i in range(0, len(text), 16)]
-
-
 def record_of(case: VectorCase) -> dict[str, Any]:
     """A case as plain data."""
     return {
         "id": case.id,
         "settings": dict(case.settings),
-        "inputs": {name: _input(x) for name, x in case.inputs.items()},
+        "inputs": {name: encoded(x) for name, x in case.inputs.items()},
         "expect": case.expect,
         "outputs": {name: output_record(x) for name, x in case.outputs.items()},
         "clauses": list(case.clauses),
         "kills": list(case.kills),
         "blind": list(case.blind),
     }
-
-
-def _input(x: Any) -> dict[str, Any]:
-    kind = {"kind": INTEGER} if np.asarray(x).dtype.kind in "iu" else {}
-    return {"shape": list(np.shape(x)), "hex": hex_of(x), **kind}
 
 
 def output_record(output: VectorOutput) -> dict[str, Any]:
