@@ -30,14 +30,26 @@ def test_no_link_leads_nowhere():
     assert list(links.broken(SITE)) == []
 
 
-def test_every_page_opens_without_an_error(open_page, address):
-    page = open_page(f"{address}/index.html")
+WIDE = """() => [...document.querySelectorAll("article :is(table, pre, div.math, img, svg, dl, code)")].filter(one => {
+    let shown = one
+    for (let outer = one; outer.tagName !== "ARTICLE"; outer = outer.parentElement) {
+      if (["auto", "scroll"].includes(getComputedStyle(outer).overflowX)) shown = outer
+    }
+    return shown.getBoundingClientRect().right > document.querySelector("article").getBoundingClientRect().right + 1
+}).map(one => `${one.tagName} is cut off: ${one.textContent.slice(0, 50)}`)"""
+"""What neither fits a page nor scrolls within itself."""
+
+
+def test_every_page_opens_without_an_error_and_fits_a_phone(open_page, address):
+    page = open_page(f"{address}/index.html", viewport={"width": 375, "height": 812})
     faults = {}
     for name in PAGES:
         if name.startswith(APART):
             continue
         page.goto(f"{address}/{name}")
         assert page.locator("h1").count() == 1, name
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate(WIDE) == [], name
         if open_page.faults:
             faults[name] = open_page.faults.copy()
             open_page.faults.clear()
