@@ -64,7 +64,7 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
     Result
         At most one for each identity; none where no case qualifies.
     """
-    judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and o.probe.bounds]
+    judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and _has_bounds(o.probe)]
     for invariance in INVARIANCES:
         answers = (
             _one_answer(invariance, o) if invariance.gap else _two_answers(invariance, o, run)
@@ -74,6 +74,11 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
         result = next(filter(None, answers), None)
         if result is not None:
             yield result
+
+
+def _has_bounds(probe: Probe) -> bool:
+    """Whether every entry of every gradient is judged."""
+    return probe.bounds is not None and all(np.all(np.isfinite(probe.bounds.grads[name])) for name in probe.grads)
 
 
 def _one_answer(invariance: Invariance, observation: Observation) -> Result | None:

@@ -9,8 +9,9 @@ There are three formulations of one loss, of which a record has the numbers of o
 The gather adds up the gradients of all ranks. Rows that a sampler repeated are left out of the joined batch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from nceref.errors import InputError
@@ -18,7 +19,8 @@ from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.verification.judge import judge
 from nceref.verification.ranks.contract import Contract, listed_ranks
-from nceref.verification.records import Observation, Outcome, Probe, Result
+from nceref.verification.ranks.diagnose import diagnose_ranks
+from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
 from nceref.verification.targets.frameworks import Trouble, call_request
 from nceref.verification.targets.json_answer import answer_of, refusal
 from nceref.verification.vectors.records import VectorCase, VectorOutput, probe_of
@@ -137,3 +139,33 @@ def _outcome(shard: Probe, answer: Any, rank: int) -> Outcome:
         msg = f"{error} (rank {rank})"
         raise Trouble(msg, error.name) from None
     return Outcome(read.value, read.grads, read.unjudged)
+
+
+def ranks_diagnoses(seen: Sequence[tuple[RanksCase, Observation]]) -> tuple[Diagnosis, ...]:
+    """Explain what ranks do otherwise, from the cases of one number of them and of another.
+
+    Parameters
+    ----------
+    seen : sequence of (RanksCase, Observation)
+        Of one loss, see `ranks_observation`.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        Empty where nothing between ranks predicts all cases of both numbers.
+    """
+    runs: dict[Contract, list[Observation]] = {}
+    for case, observation in seen:
+        runs.setdefault(case.contract, []).append(observation)
+    for contract, observations in runs.items():
+        plain = Contract(contract.world_size, contract.value, contract.sync)
+        alike = [one for one in runs if one == replace(plain, world_size=one.world_size) and one != plain]
+        if contract != plain or not alike:
+            continue
+        if diagnoses := diagnose_ranks(observations, contract, partial(_run, runs, alike[0])):
+            return diagnoses
+    return ()
+
+
+def _run(runs: Mapping[Contract, Sequence[Observation]], contract: Contract) -> tuple[Sequence[Observation], Contract]:
+    return runs[contract], contract

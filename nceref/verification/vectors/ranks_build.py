@@ -20,7 +20,9 @@ from nceref.verification.vectors.records import VALUE, VectorCase, VectorOutput,
 
 SCENARIOS = (
     ("joined", ((0, 1), (2, 3)), 0.3),
+    ("joined", ((0, 1), (2, 3)), 5.0),
     ("joined", ((0, 1), (2, 3), (4, 5)), 0.07),
+    ("joined", ((0, 1), (2, 3), (4, 5)), 5.0),
     ("joined", ((0, 1, 2), (3,)), 0.3),
     ("joined", ((0, 1, 2), (3, 4, 0)), 0.3),
     ("joined", ((0, 1), (2, 3), (4, 0)), 0.07),
@@ -30,7 +32,7 @@ SCENARIOS = (
     ("share", ((0, 1, 2), (3,)), 0.07),
     ("share", ((0, 1, 2, 3, 4, 5), (6, 7)), 0.3),
 )
-"""Formulation, rows of each rank, temperature."""
+"""Formulation, rows of each rank, temperature; what ranks do otherwise is told from three cases of 2, and of 3."""
 
 
 def ranks_cases(loss: Loss) -> Iterator[RanksCase]:
@@ -42,12 +44,12 @@ def ranks_cases(loss: Loss) -> Iterator[RanksCase]:
     """
     for formulation, shards, temperature in SCENARIOS:
         count = len({row for own in shards for row in own})
-        contract, name = contract_of(formulation, shards), f"designed-{temperature}"
+        contract, name = contract_of(formulation, shards), f"designed-{temperature:g}"
         resized = designed_inputs(loss, loss.variants[0], "quick", FEW_BITS, 0, {}, resizing=Resizing(rows=count))
         inputs = next(inputs for case, inputs in resized if case == name)
         given = {p.name: inputs.get(p.name, default_of(p)) for p in loss.parameters}
         arguments = {key: x for key, x in given.items() if x is not None}
-        joined = _joined(loss, arguments, f"{label(contract, formulation)}-{temperature}")
+        joined = _joined(loss, arguments, f"{label(contract, formulation)}-{temperature:g}")
         values, grads = zip(*_of_ranks(loss, arguments, formulation, contract), strict=True)
         yield RanksCase(joined, contract, formulation, values, grads)
 
