@@ -117,7 +117,7 @@ def thread(name: str) -> Markup:
 def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None, **attributes: Any) -> Markup:
     """A table that scrolls by itself where it is wider than the page; `rows` are ``tr`` or ``tbody``.
 
-    One of the class ``words``, whose cells are sentences, is never wider.
+    One of the class ``words`` has sentences in its cells, and a narrow header.
     """
     heads = element("tr", [element("th", each, scope="col") for each in header])
     named = element("caption", caption) if caption else None

@@ -38,6 +38,7 @@ _OF_FRAMEWORK: Mapping[str, Mapping[str, str]] = {
         "gradient-missing-rows": "Add the gradient of every chunk of the batch.",
         "gradient-parts-scaled": "Look for a term that is added twice or left out, or a weight that one of the two sums"
         " has.",
+        "outer-factor-constant": "Find the factor, such as 2 or 1/N.",
         "gradient-constant-factor": "Look for a factor, such as 2 or 1/N, that value and gradient do not share.",
         "tf32-fallback": "Take products in the format of the run.",
         "not-repeatable": "Look for random numbers, or a state that calls leave behind.",

@@ -64,11 +64,12 @@ def explain(
     """
     failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or runs[:1]
     explainer = _Explainer(request, run, runs, measure, training)
-    explained = [
-        one
-        for dtype in dict.fromkeys(each.dtype for each in failed)
-        for one in explainer.of_format([each for each in failed if each.dtype == dtype])
-    ]
+    explained: list[ExplainedRun] = []
+    for dtype in dict.fromkeys(each.dtype for each in failed):
+        # A formula that was looked for in vain in one format is in no other.
+        in_vain = any(d.id == "unexplained" for one in explained for d in one.diagnoses)
+        of_format = replace(explainer, measure=measure and not in_vain).of_format
+        explained += of_format([each for each in failed if each.dtype == dtype])
     diagnoses = tuple(advised(d, run.target.framework) for d in joined_diagnoses([*explained, *_troubled(runs)]))
     is_one_program = not failed[0].setup.several and not request.recorded
     wanted = is_one_program and (request.repro or any(d.id == "unexplained" for d in diagnoses))
@@ -88,7 +89,9 @@ def without_answer(runs: Sequence[TargetRun]) -> ExplainedDifference:
 
 
 def _troubled(runs: Sequence[TargetRun]) -> list[ExplainedRun]:
-    return [ExplainedRun(each.words if len(runs) > 1 else "", troubles(each.observations)) for each in runs]
+    words = {id(each): each.words if len(runs) > 1 else "" for each in runs}
+    # What ends one case in one way and another in another are two findings, and neither is beside the other.
+    return [ExplainedRun(words[id(each)], (one,)) for each in runs for one in troubles(each.observations)]
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,8 @@ class Diagnosis:
         What to change.
     where : str
         The runs that it is about, such as ``in float32``; empty where there is one.
+    first : bool
+        Whether it is what explains these runs; otherwise it was measured beside that, or is another explanation.
     predicts : callable or None
         Whether observations of other inputs are as it says; None where it says nothing of other inputs.
     """
@@ -214,6 +216,7 @@ class Diagnosis:
     formula: str = ""
     reference: str = ""
     where: str = ""
+    first: bool = True
     predicts: Callable[[Sequence[Observation]], bool] | None = field(default=None, compare=False, repr=False)
 
     @property

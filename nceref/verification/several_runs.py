@@ -41,7 +41,7 @@ def joined_diagnoses(runs: Sequence[ExplainedRun]) -> tuple[Diagnosis, ...]:
     alike: dict[tuple[str, ...], list[tuple[str, Diagnosis]]] = {}
     for place in range(max((len(run.diagnoses) for run in runs), default=0)):
         for run in runs:
-            for one in run.diagnoses[place : place + 1]:
+            for one in (replace(each, first=place == 0) for each in run.diagnoses[place : place + 1]):
                 alike.setdefault((one.id, one.lead.text, one.formula, one.fix), []).append((run.words, one))
     return tuple(map(_joined, alike.values()))
 

@@ -254,7 +254,9 @@ def test_a_case_without_an_answer_is_counted_with_its_clause_and_explained():
         f" on {first.case} it {first.why}"
     )
     assert "What is wrongYour loss raises ValueError, on 8 of 28 cases" in page.text
-    assert f"--case {first.case}" in raised.fix
+    assert first.case in raised.fix
+    page = Page(replace(report, command="nceref verify t.py:cold --loss nt_xent").to_html())
+    assert f"One without an answer:nceref verify t.py:cold --loss nt_xent --case {first.case}" in page.text
     assert r"\\x1b" not in page.text
 
 

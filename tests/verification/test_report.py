@@ -18,7 +18,7 @@ def test_the_report_holds_what_the_schema_promises():
     record = json.loads(nceref.verify(plain.doubled, **QUICK).to_json())
     assert {"target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment"} <= set(record)
     assert set(record["diagnosis"][0]) == {
-        "id", "sentence", "parts", "where", "threads", "fix", "formula", "reference",
+        "id", "sentence", "parts", "where", "first", "threads", "fix", "formula", "reference",
     }  # fmt: skip
     for part in record["diagnosis"][0]["parts"]:
         assert set(part) == {"text", "cases", "role"}

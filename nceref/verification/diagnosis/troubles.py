@@ -39,6 +39,6 @@ def _diagnosis(id: str, beginning: str, seen: Sequence[Observation], judged: Seq
     text = first.outcome.sentence if same else beginning
     example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
     # Where nothing else is known, what it is called with may be wrong as well.
-    fix = f"Let it answer wherever the reference does; --case {first.probe.id} is one such case alone."
+    fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
     part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}")
     return Diagnosis(id, (part,), fix=fix if len(seen) < len(judged) else "")

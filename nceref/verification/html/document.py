@@ -127,7 +127,7 @@ def short_html(report: ReportData) -> str:
     _, mark, _ = VERDICTS[report.verdict]
     first = element("p", element("strong", f"{mark} {report.verdict.upper()}"), f": {report.reason}")
     explained = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
-             for d in report.diagnosis[:1]]  # fmt: skip
+             for d in report.diagnosis if d.first]  # fmt: skip
     effect = [element("p", element("strong", "In training: "), line, ".") for line in training_lines(report.training)]
     many = element("summary", f"{len(report.results)} results")
     more = element("details", many, circumstances.quantities(view)) if report.results else None

@@ -42,10 +42,10 @@ def first_screen(view: ReportView) -> Markup:
 def _finding(view: ReportView) -> Iterator[Markup]:
     report = view.report
     if report.diagnosis:
-        first = report.diagnosis[0]
-        yield view.section("diagnosis", "What is wrong", *explanation(first))
-        if first.fix:
-            yield view.section("fix", "What to change", element("p", first.fix, class_="fix"))
+        first = [d for d in report.diagnosis if d.first]
+        yield view.section("diagnosis", "What is wrong", *(element("div", *explanation(d)) for d in first))
+        if fixes := dict.fromkeys(d.fix for d in first if d.fix):
+            yield view.section("fix", "What to change", *(element("p", fix, class_="fix") for fix in fixes))
     elif report.verdict in ("conforms", "value-only"):
         yield view.section("looked-at", "What was looked at", *_looked_at(view))
     yield from _repeat(view)
@@ -99,15 +99,21 @@ def _repeat(view: ReportView) -> Iterator[Markup]:
     command = view.report.command
     if not command:
         return
-    lines = [element("pre", element("code", command), class_="command")]
-    case = next((r.case.rpartition("/")[2] for r in view.report.results if r.status in FAILING and "-" in r.case), "")
-    if case and not view.report.scope.recorded and " --case " not in command and not command.endswith(")"):
-        alone = f"{command} --case {shlex.quote(case)}"
-        lines += [
-            element("p", "One failing case alone:", class_="dim"),
-            element("pre", element("code", alone), class_="command"),
-        ]
+    lines = [_shown_command(command)]
+    is_whole = not (view.report.scope.recorded or " --case " in command or command.endswith(")"))
+    for words, statuses in (("One failing case alone:", FAILING - {"error"}), ("One without an answer:", {"error"})):
+        failing = (r.case.rpartition("/")[2] for r in view.report.results if r.status in statuses and "-" in r.case)
+        case = next(failing, "")
+        if case and is_whole:
+            alone = f"{command} --case {shlex.quote(case)}"
+            lines += [element("p", words, class_="dim"), _shown_command(alone)]
     yield view.section("repeat", "Run it again", *lines)
+
+
+def _shown_command(command: str) -> Markup:
+    """A command whose lines break between words alone."""
+    words = join([element("span", word) for word in command.split(" ")], " ")
+    return element("pre", element("code", words), class_="command")
 
 
 def _facts(view: ReportView) -> Markup:
@@ -117,6 +123,7 @@ def _facts(view: ReportView) -> Markup:
     settings = ", ".join(f"{name}={'given' if x is ... else x}" for name, x in report.settings.items())
     ranks = f", value={about['value']}, sync={about['sync']} over ranks" if about.get("ranks") else ""
     how = ", ".join(str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    runs = f" in {len(view.runs)} runs" * (len(view.runs) > 1)
     facts = {
         "Target": element("code", report.target),
         "Reference": join([element("code", report.loss), f": {declared.declaration.summary}" if declared else ""]),
@@ -125,7 +132,7 @@ def _facts(view: ReportView) -> Markup:
         "Arguments": about.get("arguments"),
         "Run": f"{how}{ranks}",
         "Ranks": about.get("ranks"),
-        "Cases": f"{report.scope.cases} judged, suite {about.get('suite', '')}" if report.scope.cases else None,
+        "Cases": f"{report.scope.cases} judged{runs}, suite {about.get('suite', '')}" if report.scope.cases else None,
         "Recorded in": about.get("recorded"),
         "Isolated by": about.get("isolation"),
         "Contained": about.get("containment"),
@@ -141,7 +148,7 @@ def further_findings(view: ReportView) -> Iterator[Markup]:
     """What it does to training, and the other explanations."""
     if lines := list(training_lines(view.report.training)):
         yield view.section("training", "In training", *(element("p", f"{capital(line)}.") for line in lines))
-    if others := view.report.diagnosis[1:]:
+    if others := [d for d in view.report.diagnosis if not d.first]:
         parts = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
                  for d in others]  # fmt: skip
         articles = [element("div", *part, class_="card") for part in parts]
