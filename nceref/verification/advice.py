@@ -7,7 +7,7 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.records import Diagnosis
 
 _IS_ZERO = "Derive the gradient of the {}: what is returned for it is 0."
-_BY_HAND = "numpy", "command"
+_BY_HAND = "numpy", "command", "recorded"
 """Targets of which return gradients that somebody has derived."""
 _OF_FRAMEWORK: Mapping[str, Mapping[str, str]] = {
     "numpy": {

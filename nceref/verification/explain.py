@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from nceref.output.words import out_of
 from nceref.verification.advice import advised
 from nceref.verification.conventions import CONVENTIONS
@@ -16,7 +14,8 @@ from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.mix import mix_diagnoses
-from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Probe
+from nceref.verification.recorded_runs import of_one_kind
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import RunSetup, TargetRun, observed, probes_of, run_target
@@ -125,12 +124,18 @@ class _Explainer:
             yield from (one, self._of_run(failing))
 
     def _of_run(self, failing: TargetRun) -> ExplainedRun:
-        if self.request.recorded:
-            looked_at = _of_one_kind(failing)
+        from nceref.verification.diagnosis.departure import departure
+
+        if (recorded := self.request.recorded) is not None:
+            looked_at = of_one_kind(failing)
         else:
             looked_at = _finer(self.request, self.runs, self.run, failing)
         calls = _calls(self.request, self.run, looked_at)
-        diagnoses = _explained(self.request, calls, looked_at)
+        # Of a part of the rows no pattern is looked for.
+        alone = recorded.explained(failing.observations) if recorded is not None else ()
+        diagnoses = alone or _explained(self.request, calls, looked_at)
+        if recorded is not None and not diagnoses:
+            diagnoses = departure(failing.observations)
         if self.measure:
             diagnoses = _measured(self.request, self.run, looked_at, diagnoses)
         diagnoses = _limited(self.request, diagnoses)
@@ -159,24 +164,6 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
         replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None
     )
     return finer if any(r.status == "fail" for r in finer.results) else failing
-
-
-def _of_one_kind(failing: TargetRun) -> TargetRun:
-    """The cases of the first settings with which the target fails: with others, something else may be wrong."""
-    wrong = {r.case for r in failing.results if r.status == "fail"}
-    kinds: dict[Any, list[Observation]] = {}
-    for observation in failing.observations:
-        kinds.setdefault(_kind(observation.probe), []).append(observation)
-    first = next((each for each in kinds.values() if any(o.probe.id in wrong for o in each)), failing.observations)
-    ids = {o.probe.id for o in first}
-    return replace(failing, observations=tuple(first), results=tuple(r for r in failing.results if r.case in ids))
-
-
-def _kind(probe: Probe) -> tuple[tuple[str, Any], ...]:
-    """What the cases of a suite share: settings, and which arrays there are."""
-    return tuple(
-        (name, x if isinstance(x, str) else np.ndim(x)) for name, x in sorted(probe.inputs.items()) if x is not None
-    )
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:

@@ -170,9 +170,8 @@ def _runs(report: Report) -> list[str]:
 
 def _circumstances(report: Report) -> Iterator[str]:
     about = report.environment
-    if about.get("recorded"):
-        yield f"recorded in {about['recorded']}"
-    yield from (str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
+    words = {**about, "framework": f"recorded in {about['recorded']}"} if about.get("recorded") else about
+    yield from (str(words[key]) for key in ("framework", "dtype", "device") if words.get(key))
     if about.get("isolation"):
         yield f"isolated by {about['isolation']}"
     if about.get("ranks"):

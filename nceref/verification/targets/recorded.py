@@ -1,11 +1,11 @@
 """A target whose answers were recorded elsewhere: it answers the cases of the record, and can be called no more."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.spec import Loss
-from nceref.verification.records import Outcome, Probe
+from nceref.verification.records import Diagnosis, Observation, Outcome, Probe
 from nceref.verification.targets.target import ResolvedTarget
 
 Answer = tuple[Any, Mapping[str, Any]]
@@ -34,6 +34,8 @@ class RecordedTarget:
         For the environment of a report: where the answers are from.
     least : int
         Cases that must be judged before a verdict means anything.
+    explained : callable
+        What explains the observations before anything else is tried; empty where it is nothing.
     forms : dict
         As of `runner.Runner`; empty.
     """
@@ -46,12 +48,13 @@ class RecordedTarget:
     suite: str
     facts: Mapping[str, str] = field(default_factory=dict)
     least: int = 1
+    explained: Callable[[Sequence[Observation]], tuple[Diagnosis, ...]] = lambda observations: ()
     forms: dict[str, str] = field(default_factory=dict)
 
     @property
     def target(self) -> ResolvedTarget:
-        """What a report and the verifier need to know of it: of its framework and arguments nothing is recorded."""
-        return ResolvedTarget(self.name, "", self.loss.name)
+        """What a report and the verifier need to know of it: of its arguments nothing is recorded."""
+        return ResolvedTarget(self.name, "recorded", self.loss.name)
 
     @property
     def dtype(self) -> str:

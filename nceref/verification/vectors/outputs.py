@@ -2,7 +2,7 @@
 
 The first line is ``{"manifest": SHA256}``, beside it ``implementation`` and ``dtype`` may stand. Each other line is the
 answer to one case, in any order: ``{"id": ID, "value": x, "grad": {NAME: [...]}}``, ``{"id": ID, "error": "text"}`` or
-``{"id": ID, "unsupported": "reason"}``.
+``{"id": ID, "unsupported": "reason"}``; of a case on several ranks, ``{"id": ID, "ranks": [{"value", "grad"}, ...]}``.
 """
 
 import os
@@ -16,6 +16,7 @@ from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.json_text import json_object
 from nceref.output.text import printable, shown
+from nceref.output.words import as_code
 from nceref.tolerance.implementation import FORMATS
 
 ANSWERS = ("value", "error", "unsupported", "ranks")
@@ -137,5 +138,11 @@ def _id(where: str, record: Mapping[str, Any]) -> str:
         raise InputError(msg)
     if len(given := [name for name in ANSWERS if name in record]) != 1:
         msg = f"{where}: a line has `value`, `error` or `unsupported`, got {' and '.join(given) or 'none of them'}"
+        raise InputError(msg)
+    entries = ["id", given[0], *(["grad"] if given == ["value"] else [])]
+    if unknown := sorted(record.keys() - set(entries)):
+        msg = (
+            f"{where}: the entry {shown(unknown[0])} is none of this line, which has {', '.join(map(as_code, entries))}"
+        )
         raise InputError(msg)
     return id

@@ -72,7 +72,7 @@ def test_the_sentences_are_those_of_a_target_that_is_called_but_for_fresh_calls(
     report, called = verify_recorded(recorded(program)), live(program)
     sentences = [re.sub(r" and (\d+) of \1 fresh calls", "", d.sentence) for d in called.diagnosis]
     assert [d.sentence for d in report.diagnosis] == sentences != [d.sentence for d in called.diagnosis]
-    assert [replace(d, sentence="") for d in report.diagnosis] == [replace(d, sentence="") for d in called.diagnosis]
+    assert [replace(d, parts=()) for d in report.diagnosis] == [replace(d, parts=()) for d in called.diagnosis]
     assert report.training["sentence"]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from nceref.errors import InputError
 from nceref.verification.vectors.outputs import read_outputs
+from nceref.verification.vectors.store import DATA
 
 SHA = "0123456789abcdef" * 4
 FIRST = json.dumps({"manifest": SHA})
@@ -30,6 +31,29 @@ def test_lines_are_kept_by_id_with_their_places(tmp_path):
     assert (full.manifest, full.dtype, dict(full.lines)) == (SHA, "float32", {})
     assert full.implementation.isprintable()
     assert len(full.implementation) < 99
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        (FIRST, True),
+        (f'{{"manifest": "{SHA}", "implementation": "C++", "dtype": "float16"}}', True),
+        (LINE, True),
+        ('{"id": "a-1", "value": "3fe0000000000000", "grad": {"z": [1, "NaN", "-Infinity"], "temperature": 2}}', True),
+        ('{"id": "a-1", "error": "no"}', True),
+        ('{"id": "a-1", "unsupported": "labels"}', True),
+        ('{"id": "a-1", "ranks": [{"value": 1, "grad": {"z": [1]}}, {"value": 2}]}', True),
+        (f'{{"manifest": "{SHA}", "format": "2.0"}}', False),
+        ('{"value": 0.5}', False),
+        ('{"id": "a-1", "value": 0.5, "error": "no"}', False),
+        ('{"id": "a-1", "value": "0.5"}', False),
+        ('{"id": "a-1", "value": 1, "grad": {"z": [[1]]}}', False),
+    ],
+)
+def test_the_schema_has_what_a_line_is(line, is_one):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: pip install jsonschema")
+    schema = json.loads((DATA / "outputs.schema.json").read_text())
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(line)) == is_one
 
 
 @pytest.mark.parametrize(

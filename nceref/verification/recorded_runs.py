@@ -1,0 +1,47 @@
+"""What of recorded answers is explained together: corpora of vectors have cases of several settings."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nceref.verification.records import Observation
+from nceref.verification.target_run import TargetRun
+
+
+def of_one_kind(failing: TargetRun) -> TargetRun:
+    """The cases of the first settings with which the target fails: with others, something else may be wrong.
+
+    Parameters
+    ----------
+    failing : TargetRun
+        Of recorded answers.
+
+    Returns
+    -------
+    TargetRun
+    """
+    wrong = {r.case for r in failing.results if r.status == "fail"}
+    kinds: dict[Any, list[Observation]] = {}
+    for observation in failing.observations:
+        kinds.setdefault(_kind(observation), []).append(observation)
+    first = next((each for each in kinds.values() if any(o.probe.id in wrong for o in each)), failing.observations)
+    ids = {o.probe.id for o in first}
+    results = tuple(r for r in failing.results if r.case in ids)
+    return replace(failing, observations=tuple(map(_without_part, first)), results=results)
+
+
+def _without_part(observation: Observation) -> Observation:
+    """Without the gradients of which only some rows are judged: the others say nothing, and patterns need all."""
+    probe, outcome = observation.probe, observation.outcome
+    rooms = probe.bounds.grads if probe.bounds is not None else {}
+    kept = {name: g for name, g in outcome.grads.items() if np.all(np.isfinite(rooms.get(name, 0.0)))}
+    return (
+        observation if len(kept) == len(outcome.grads) else replace(observation, outcome=replace(outcome, grads=kept))
+    )
+
+
+def _kind(observation: Observation) -> Any:
+    """What the cases of a suite share: settings, and which arrays there are."""
+    given = ((name, x) for name, x in observation.probe.inputs.items() if x is not None)
+    return frozenset((name, x if isinstance(x, str) else np.ndim(x)) for name, x in given)

@@ -1,0 +1,225 @@
+"""Judges what an implementation in any language answered on reference vectors, as `verify` judges a target."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.losses import get_loss
+from nceref.output.pages import Page
+from nceref.output.text import printable
+from nceref.output.words import alike, did_you_mean
+from nceref.verification import report as codes
+from nceref.verification.judge import UNSUPPORTED
+from nceref.verification.records import Observation, Outcome, Probe
+from nceref.verification.report import Report
+from nceref.verification.report import page_of as one_page
+from nceref.verification.targets.frameworks import Trouble, call_request
+from nceref.verification.targets.json_answer import answer_of, refusal
+from nceref.verification.targets.recorded import Answer, RecordedTarget
+from nceref.verification.vectors.outputs import OutputLine, RecordedOutputs, read_outputs
+from nceref.verification.vectors.ranks import RanksCase, ranks_diagnoses, ranks_observation
+from nceref.verification.vectors.ranks_file import read_ranks
+from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
+from nceref.verification.vectors.rows import whole
+from nceref.verification.vectors.store import MANIFEST, ChecksumError, Vectors, read_vectors
+
+WORST_FIRST = (
+    codes.BROKEN_CHECKER,
+    codes.TARGET_FAILED,
+    codes.DIFFERS,
+    codes.TOO_LITTLE,
+    codes.INCONCLUSIVE,
+    codes.CONFORMS,
+)
+"""Exit codes: that of several losses is the first that one of them has."""
+NO_LINE = Outcome(trouble=UNSUPPORTED, sentence="the outputs have no line for it")
+PathLike = str | os.PathLike[str]
+
+
+def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any] | None = None) -> tuple[Report, ...]:
+    """Judge a file of outputs on the vectors of a folder.
+
+    Parameters
+    ----------
+    folder : path
+        What ``nceref vectors export`` wrote.
+    outputs : path
+        JSON lines, see `outputs`; their order does not matter.
+    on_progress : callable, optional
+        As for `verify_with`.
+
+    Returns
+    -------
+    tuple of Report
+        One for each loss that the outputs have an answer to; for all of the folder where they have none.
+
+    Raises
+    ------
+    ChecksumError
+        For outputs of another manifest, and for a file of vectors that is not the one of the manifest.
+    InputError
+        For a file, or a line of one, that is not as it must be.
+    """
+    recorded = read_outputs(outputs)
+    vectors = read_vectors(folder)
+    _check_manifest(folder, vectors, recorded)
+    ranks = read_ranks(vectors.manifest, folder)
+    cases = {case.id for each in vectors.cases.values() for case in each} | {case.id for case in ranks}
+    for id, line in recorded.lines.items():
+        if id not in cases:
+            same_name = [known for known in cases if known.rpartition("-")[0] == id.rpartition("-")[0]]
+            meant = did_you_mean(sorted(same_name) or alike(id, sorted(cases)), str) or "see nceref vectors list"
+            msg = f"{line.where}: {printable(os.fspath(folder))} has no case {printable(id)}; {meant}"
+            raise InputError(msg)
+    return tuple(_verified(target, on_progress) for target in _targets(vectors, ranks, recorded))
+
+
+def _targets(vectors: Vectors, ranks: Sequence[RanksCase], recorded: RecordedOutputs) -> Iterator[RecordedTarget]:
+    """The losses of which a case is answered, in one process and on several ranks; without an answer, all losses."""
+    for loss, cases in vectors.cases.items():
+        if not recorded.lines or any(case.id in recorded.lines for case in cases):
+            yield _target(vectors, loss, recorded)
+        several = {case.id: case for case in ranks if case.joined.loss == loss}
+        if several.keys() & recorded.lines.keys():
+            yield _target_on_ranks(vectors, loss, several, recorded)
+
+
+def worst(reports: Sequence[Report]) -> int:
+    """The exit code of several reports."""
+    return min((report.exit_code for report in reports), key=WORST_FIRST.index)
+
+
+def record(reports: Sequence[Report]) -> dict[str, Any]:
+    """What the JSON file holds: of one loss its report, of several the exit code and all reports."""
+    if len(reports) == 1:
+        return reports[0].record()
+    return {"exit_code": worst(reports), "reports": [report.record() for report in reports]}
+
+
+def page_of(reports: Sequence[Report]) -> Page:
+    """All about some reports, for reading; of several, an overview stands at the end."""
+    page = Page()
+    for report in reports:
+        one_page(report, page)
+        if len(reports) > 1:
+            page.print()
+    if len(reports) > 1:
+        lines = [(r.loss, str(r.scope.cases), r.verdict, " or ".join(d.id for d in r.diagnosis)) for r in reports]
+        page.table(lines, header=[("loss", "cases", "verdict", "explanation")], right=[False, True, False, False])
+    return page
+
+
+def _check_manifest(folder: PathLike, vectors: Vectors, recorded: RecordedOutputs) -> None:
+    if recorded.manifest != vectors.sha256:
+        msg = (
+            f"{printable(recorded.path)} has answers to other vectors: it names the manifest {recorded.manifest}, and"
+            f" the SHA-256 of {Path(folder, MANIFEST)} is {vectors.sha256}; name the folder that was read"
+        )
+        raise ChecksumError(msg)
+
+
+def _verified(target: RecordedTarget, on_progress: Callable[..., Any] | None) -> Report:
+    from nceref.verification.verifier import verify_recorded
+
+    return verify_recorded(target, on_progress)
+
+
+def _target(vectors: Vectors, loss: str, recorded: RecordedOutputs) -> RecordedTarget:
+    """The answers to the cases of a loss, each read in the shapes of its case."""
+    seen = [_observation(case, recorded) for case in vectors.cases[loss]]
+    # A format of less range has fewer cases.
+    possible = sum(o.probe.must_refuse or not o.probe.skip for o in seen)
+    return _made(vectors, loss, seen, recorded, max(1, min(vectors.manifest["min_cases"][loss], possible)))
+
+
+def _target_on_ranks(
+    vectors: Vectors, loss: str, cases: Mapping[str, RanksCase], recorded: RecordedOutputs
+) -> RecordedTarget:
+    made = _made(vectors, loss, [_on_ranks(case, recorded) for case in cases.values()], recorded, 1)
+    explained = lambda seen: ranks_diagnoses([(cases[o.probe.id], o) for o in seen if o.outcome.ranks])  # noqa: E731
+    return replace(made, name=f"{made.name} on several ranks", explained=explained)
+
+
+def _made(
+    vectors: Vectors, loss: str, seen: Sequence[Observation], recorded: RecordedOutputs, least: int
+) -> RecordedTarget:
+    return RecordedTarget(
+        recorded.implementation,
+        get_loss(loss).declaration,
+        tuple(o.probe for o in seen),
+        {o.probe.id: o.outcome for o in seen},
+        _handed_over,
+        f"vectors {vectors.manifest['corpus']}",
+        {"recorded": printable(Path(recorded.path).name), "manifest": vectors.sha256},
+        least,
+    )
+
+
+def _observation(case: VectorCase, recorded: RecordedOutputs) -> Observation:
+    """A case with what its line says; raises `InputError`, with its place, for what is no answer to it."""
+    probe, line = _probe(case, recorded.dtype), recorded.lines.get(case.id)
+    if line is None:
+        return Observation(probe, NO_LINE)
+    record = dict(line.record)
+    if isinstance(grads := record.get("grad"), dict):
+        rows = {name: case.outputs[f"grad.{name}"].rows for name in probe.grads}
+        record["grad"] = {name: whole(x, probe.grads.get(name), rows.get(name)) for name, x in grads.items()}
+    with _placed(line, case.id):
+        return Observation(probe, _read(probe, record))
+
+
+def _on_ranks(case: RanksCase, recorded: RecordedOutputs) -> Observation:
+    """The same for a case on several ranks."""
+    line = recorded.lines.get(case.id)
+    if line is None or _is_refusal(line.record):
+        return _observation(case.joined, recorded)
+    with _placed(line, case.id):
+        return ranks_observation(case, line.record.get("ranks"), recorded.dtype)
+
+
+@contextmanager
+def _placed(line: OutputLine, id: str) -> Iterator[None]:
+    try:
+        yield
+    except Trouble as error:
+        msg = f"{line.where}, case {id}: the target {error}"
+        raise InputError(msg) from None
+
+
+def _probe(case: VectorCase, dtype: str) -> Probe:
+    if dtype not in case.formats:
+        declared = get_loss(case.loss).declaration
+        return Probe(case.id, declared, case.arguments, dtype, skip=f"it leaves the range of {dtype}")
+    return replace(probe_of(case, dtype), must_refuse=case.expect == ERROR)
+
+
+def _is_refusal(record: Mapping[str, Any]) -> bool:
+    return "error" in record or "unsupported" in record
+
+
+def _read(probe: Probe, record: Mapping[str, Any]) -> Outcome:
+    if _is_refusal(record):
+        return refusal(record)
+    answer = answer_of(record, call_request(probe))
+    return Outcome(answer.value, answer.grads, answer.unjudged)
+
+
+def _handed_over(probe: Probe, answer: Answer) -> Outcome:
+    """An answer written as a line, and read as the lines of the file are."""
+    value, grads = answer
+    line = {"id": probe.id, "value": _text(value), "grad": {name: _text(g) for name, g in grads.items()}}
+    return _read(probe, json.loads(json.dumps(line)))
+
+
+def _text(x: Any) -> Any:
+    """Numbers as OUTPUTS have them, by their bits."""
+    flat = np.asarray(x, dtype=">f8").tobytes().hex()
+    words = [flat[i : i + 16] for i in range(0, len(flat), 16)]
+    return words if np.ndim(x) else words[0]
