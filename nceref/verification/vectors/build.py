@@ -20,6 +20,7 @@ from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Probe
+from nceref.verification.vectors.packed import MOST_ENTRIES
 from nceref.verification.vectors.records import (
     ERROR,
     VALUE,
@@ -29,8 +30,6 @@ from nceref.verification.vectors.records import (
     largest_bound,
 )
 
-MOST_ENTRIES = 64
-"""Of one array of a small case."""
 _LEFT_OUT = ("many", "random", "zero")
 """Geometries of the suite without vectors: two that others make up for, and rows that have no direction."""
 _OF_VARIANTS = ("designed-0.3", "designed-0.07", "seven-0.5", "lonely-0.3")

@@ -17,12 +17,13 @@ from nceref.verification.vectors.records import VectorCase, record_of
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
 
 RECORDS, ARRAYS = "large.json", "large.npz"
-Files = Mapping[str, bytes]
+MOST_ENTRIES = 64
+"""Of one array of a small case."""
 
 
 def is_large(case: VectorCase) -> bool:
-    """Whether a record of the case lists some rows of its gradients."""
-    return any(output.rows is not None for output in case.outputs.values())
+    """Whether an input has more numbers than those of small cases."""
+    return any(np.size(x) > MOST_ENTRIES for x in case.inputs.values())
 
 
 def packed(cases: Sequence[VectorCase], format: str) -> dict[str, bytes]:
@@ -62,7 +63,7 @@ def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
     return {**kept, **{key: x for key, x in where.items() if x is not None}}
 
 
-def unpacked(records: bytes, arrays: bytes, loss: str, where: str) -> Iterator[dict[str, Any]]:
+def unpacked(records: bytes, arrays: bytes, loss: str) -> Iterator[dict[str, Any]]:
     """The cases of a loss out of two such files, with all numbers in place.
 
     Parameters
@@ -70,8 +71,6 @@ def unpacked(records: bytes, arrays: bytes, loss: str, where: str) -> Iterator[d
     records, arrays : bytes
         Contents of the files.
     loss : str
-    where : str
-        Their folder, for messages.
 
     Yields
     ------
@@ -89,7 +88,7 @@ def unpacked(records: bytes, arrays: bytes, loss: str, where: str) -> Iterator[d
             continue
         for part, with_decimals in (("inputs", False), ("outputs", True)):
             record[part] = {
-                name: _with_numbers(x, known, with_decimals, f"{where}, case {record['id']}, {name}")
+                name: _with_numbers(x, known, with_decimals, f"{RECORDS}, case {record['id']}, {name}")
                 for name, x in record[part].items()
             }
         yield record

@@ -15,9 +15,7 @@ from nceref.verification.ranks.contract import rows_of
 from nceref.verification.records import Probe
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import VectorCase, case_of, fields, output_of, output_record, record_of
-from nceref.verification.vectors.store import DATA, FORMAT, PathLike, checked_content
-
-RANKS = "ranks.json"
+from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, checked_content
 
 
 def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:

@@ -23,7 +23,7 @@ from nceref.verification.vectors.records import VALUE, VectorCase, case_of, fiel
 
 DATA = Path(__file__).parent / "data"
 """The vectors of the package."""
-MANIFEST = "MANIFEST.json"
+MANIFEST, RANKS = "MANIFEST.json", "ranks.json"
 FORMAT = "1.0"
 """Of the files. The first number changes where a reader of before would misread them."""
 CORPUS = "2026.11"
@@ -150,9 +150,11 @@ def _large_cases(place: Path, loss: str, manifest: Mapping[str, Any]) -> tuple[V
     """What stands in files of its own in the package."""
     if packed.RECORDS not in manifest["files"]:
         return ()
-    records, arrays = (checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS))
-    where = str(place / packed.RECORDS)
-    return tuple(case_of(loss, each, where) for each in packed.unpacked(records, arrays, loss, where))
+    return _unpacked(loss, *(checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS)))
+
+
+def _unpacked(loss: str, records: bytes, arrays: bytes) -> tuple[VectorCase, ...]:
+    return tuple(case_of(loss, each, packed.RECORDS) for each in packed.unpacked(records, arrays, loss))
 
 
 def _text(path: Path, content: bytes) -> str:
@@ -182,6 +184,20 @@ def folder_files(
     files |= {**(packed.packed(large, FORMAT) if large else {}), **others}
     files |= {path.name: read(path) for path in sorted(DATA.glob("*.schema.json"))}
     return {**files, MANIFEST: _manifest_file(cases, files)}
+
+
+def package_files(cases: Mapping[str, Sequence[VectorCase]]) -> dict[str, bytes]:
+    """The same of the package's own folder, with the large cases and those on several ranks that are there.
+
+    Parameters
+    ----------
+    cases : mapping
+        Name of a loss to its small cases; large ones among them are left out.
+    """
+    records, arrays = (read(DATA / name) for name in (packed.RECORDS, packed.ARRAYS))
+    small = {loss: [case for case in each if not packed.is_large(case)] for loss, each in cases.items()}
+    whole = {loss: [*each, *_unpacked(loss, records, arrays)] for loss, each in small.items()}
+    return folder_files(whole, {RANKS: read(DATA / RANKS)}, pack=True)
 
 
 def _loss_file(loss: str, cases: Sequence[VectorCase]) -> bytes:

@@ -1,13 +1,35 @@
 """Large cases: inputs by a rule, rows that are listed, files of the package, and what of an answer is judged."""
 
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+
 import numpy as np
 import pytest
+from slow import partly_slow
 from sweep import sweep
 
+from nceref import InputError
 from nceref.losses import all_losses, get_loss
 from nceref.verification.corpus.rounding import rounded
+from nceref.verification.vectors import packed
+from nceref.verification.vectors.build import small_cases
+from nceref.verification.vectors.check import check_vectors
+from nceref.verification.vectors.large import large_case
+from nceref.verification.vectors.ranks_file import read_ranks
+from nceref.verification.vectors.records import case_of, record_of
 from nceref.verification.vectors.rows import EDGES, LISTED, listed_rows, placed, whole
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_inputs
+from nceref.verification.vectors.store import (
+    DATA,
+    FORMAT,
+    RANKS,
+    ChecksumError,
+    check_files,
+    folder_files,
+    package_files,
+    read_vectors,
+)
 
 
 def test_inputs_follow_the_rule_and_are_exact_in_every_format():
@@ -61,3 +83,71 @@ def test_rows_that_are_not_listed_are_not_judged():
 )
 def test_the_listed_rows_alone_are_an_answer(given, rows, expected):
     assert whole(given, np.arange(12.0).reshape(4, 3), rows) == expected
+
+
+CONTENT = {name: (DATA / name).read_bytes() for name in (packed.RECORDS, packed.ARRAYS)}
+
+
+@cache
+def stored(name):
+    """The large case of a loss as the package has it."""
+    (record,) = packed.unpacked(*CONTENT.values(), name)
+    return case_of(name, record, "here")
+
+
+@sweep("name", all_losses())
+def test_the_program_of_every_loss_is_within_its_bound_of_the_stored_numbers(name):
+    assert check_vectors(name, [stored(name)]).wrong == ()
+
+
+def test_equal_cases_give_equal_files_that_are_small():
+    assert packed.packed([stored(name) for name in all_losses()], FORMAT) == CONTENT
+    assert sum(map(len, CONTENT.values())) < 1.5e6
+
+
+def test_a_stored_number_that_is_off_is_seen():
+    case = stored("simple")
+    output = case.outputs["grad.keys"]
+    numbers = output.numbers.copy()
+    numbers[5, 7] += 1e-9
+    changed = replace(case, outputs={**case.outputs, "grad.keys": replace(output, numbers=numbers)})
+    (sentence,) = check_vectors("simple", [changed]).wrong
+    assert f"at [{output.rows[5]}, 7]" in sentence
+
+
+def test_an_array_that_is_not_there_is_named():
+    records = CONTENT[packed.RECORDS].replace(b'"array": "rows"', b'"array": "cols"')
+    with pytest.raises(InputError, match=r"there is no array .cols. in large\.npz"):
+        list(packed.unpacked(records, CONTENT[packed.ARRAYS], "simple"))
+
+
+@pytest.mark.parametrize("name", partly_slow(all_losses(), "nce".__eq__, "each takes 3 to 20 seconds"))
+def test_certified_anew_the_numbers_are_the_same(name):
+    pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+    fresh, kept = large_case(get_loss(name).declaration), stored(name)
+    assert record_of(replace(fresh, kills=kept.kills, blind=kept.blind)) == record_of(kept)
+
+
+def test_folders_of_the_package_and_of_others_have_the_same_cases(tmp_path):
+    pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+    small = list(islice(small_cases(get_loss("nce").declaration, second=False), 2))
+    folders = {}
+    for name, files in {
+        "package": package_files({"nce": small}),
+        "export": folder_files({"nce": [*small, stored("nce")]}, {RANKS: (DATA / RANKS).read_bytes()}),
+    }.items():
+        (tmp_path / name).mkdir()
+        for file, content in files.items():
+            (tmp_path / name / file).write_bytes(content)
+        assert check_files(tmp_path / name) == len(files) - 1
+        folders[name] = read_vectors(tmp_path / name)
+        assert len(read_ranks(folders[name].manifest, tmp_path / name, ("clip",))) == 12
+    package, export = (list(map(record_of, each.cases["nce"])) for each in folders.values())
+    assert package == export == list(map(record_of, [*small, stored("nce")]))
+    assert folders["package"].manifest["counts"] == {"nce": len(small) + 1}
+    (tmp_path / "export" / RANKS).write_bytes(b"{}")
+    with pytest.raises(ChecksumError, match=r"ranks\.json was changed"):
+        read_ranks(folders["export"].manifest, tmp_path / "export")
+    (tmp_path / "package" / packed.ARRAYS).write_bytes(CONTENT[packed.ARRAYS][:-1])
+    with pytest.raises(ChecksumError, match=r"large\.npz was changed"):
+        read_vectors(tmp_path / "package")
