@@ -30,12 +30,18 @@ def test_no_link_leads_nowhere():
     assert list(links.broken(SITE)) == []
 
 
-WIDE = """() => [...document.querySelectorAll("article :is(table, pre, div.math, img, svg, dl, code)")].filter(one => {
+WIDE = """() => [
+    ...document.querySelectorAll("article :is(table, pre, div.math, .katex, img, svg, dl, code, h1, h2, h3, p)")
+].filter(one => one.getBoundingClientRect().width).filter(one => {
     let shown = one
     for (let outer = one; outer.tagName !== "ARTICLE"; outer = outer.parentElement) {
       if (["auto", "scroll"].includes(getComputedStyle(outer).overflowX)) shown = outer
     }
-    return shown.getBoundingClientRect().right > document.querySelector("article").getBoundingClientRect().right + 1
+    const {left, right} = shown.getBoundingClientRect()
+    const words = shown === one && ["H1", "H2", "H3", "P"].includes(one.tagName) ? left + one.scrollWidth : right
+    const page = document.querySelector("article").getBoundingClientRect()
+    const start = Math.min(...[one, ...one.querySelectorAll(".base")].map(part => part.getBoundingClientRect().left))
+    return words > page.right + 1 || start < page.left - 1
 }).map(one => `${one.tagName} is cut off: ${one.textContent.slice(0, 50)}`)"""
 """What neither fits a page nor scrolls within itself."""
 

@@ -37,7 +37,7 @@ def slopes(name: str) -> str:
     names = "\n".join(f"- ${_defined(one)}$: {escaped(one.meaning)}" for one in chain.names)
     lines = " \\\\\n".join(f"{tex(s.relation.lhs)} &= {tex(s.relation.rhs)}" for s in chain.steps[1:])
     return (
-        f"Of one anchor:\n\n$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$\n\n{names}\n\n"
+        f"Of one row:\n\n$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$\n\n{names}\n\n"
         "This page is made only if each of these slopes is proved from the loss, for every number of candidates, and "
         "the loss is that of the package."
     )

@@ -1,6 +1,6 @@
 """Slopes of losses by what stands in their logarithms: each is proved before it is shown, whatever the sizes.
 
-A chain has the loss of one anchor, which is compared with the formula of the package, and then a step for each slope.
+A chain has the loss of one row, which is compared with the formula of the package, and then a step for each slope.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,12 +59,12 @@ def _row(loss: str, *arguments: Any, **options: Any) -> Any:
 
 
 def _chain(names: tuple[Name, ...], loss: Any, row: Formula, slopes: Mapping[Any, Any], **more: Any) -> Chain:
-    start = Step("The loss of one anchor.", equal(L, loss), "program", row)
+    start = Step("The loss of one row.", equal(L, loss), "program", row)
     steps = (Step("Slope.", equal(sp.Derivative(L, by), slope)) for by, slope in slopes.items())
     ranges = {i: (1, n), j: (1, m)} | more.pop("indices", {})
     used = {one for name in names for one in getattr(name.symbol, "free_symbols", ())}
     return Chain(
-        names=(*names, Name(L, "loss of the anchor", loss)),
+        names=(*names, Name(L, "loss of the row", loss)),
         steps=(start, *steps),
         indices={index: ends for index, ends in ranges.items() if index in used},
         **({"sizes": ({m: 2, n: 2, C: 3, i: 1, j: 2}, {m: 4, n: 3, C: 4, i: 2, j: 1})} | more),
