@@ -18,6 +18,7 @@ from nceref.verification.vectors.records import VectorCase, VectorOutput
 MOST_DIMENSIONS = 3
 """Of an array in C."""
 _NAMES = {"f": "F64", "i": "I64"}
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 def arrays_of(cases: Sequence[VectorCase]) -> dict[str, Any]:
@@ -62,20 +63,36 @@ def npz(loss: str, cases: Sequence[VectorCase], manifest: str) -> bytes:
 
 
 def safetensors(loss: str, cases: Sequence[VectorCase], manifest: str) -> bytes:
-    """A file of safetensors, with the JSON text of everything else as ``about`` of its metadata.
+    """A file of safetensors, with the JSON text of everything else as ``about`` of its metadata."""
+    return tensors(arrays_of(cases), {"about": json.dumps(_about(loss, cases, manifest))})
+
+
+def tensors(arrays: Mapping[str, Any], metadata: Mapping[str, str] = NO_METADATA) -> bytes:
+    """Arrays of float64 or int64 by name as a file of safetensors.
 
     Eight bytes have the length of the header, which is JSON and ends in spaces up to a multiple of eight; then come the
     arrays, little-endian, in row-major order.
     """
-    header: dict[str, Any] = {"__metadata__": {"about": json.dumps(_about(loss, cases, manifest))}}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts, end = [], 0
-    for name, x in arrays_of(cases).items():
+    for name, x in arrays.items():
         parts.append(x.astype(x.dtype.newbyteorder("<")).tobytes())
         start, end = end, end + x.nbytes
         header[name] = {"dtype": _NAMES[x.dtype.kind], "shape": list(x.shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def arrays_of_tensors(content: bytes) -> dict[str, Any]:
+    """The arrays of what `tensors` wrote, by name."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    out, kinds = {}, {name: kind for kind, name in _NAMES.items()}
+    for name, about in json.loads(content[8:start]).items():
+        if name != "__metadata__":
+            first, last = (start + end for end in about["data_offsets"])
+            out[name] = np.frombuffer(content[first:last], f"<{kinds[about['dtype']]}8").reshape(about["shape"])
+    return out
 
 
 _TYPES = f"""\

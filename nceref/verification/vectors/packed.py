@@ -3,7 +3,6 @@
 Written out, with all numbers in place, they are cases like the others.
 """
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,10 +12,11 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.verification.targets.protocol import hex_of
+from nceref.verification.vectors.formats import arrays_of_tensors, tensors
 from nceref.verification.vectors.records import VectorCase, record_of
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
 
-RECORDS, ARRAYS = "large.json", "large.npz"
+RECORDS, ARRAYS = "large.json", "large.safetensors"
 MOST_ENTRIES = 64
 """Of one array of a small case."""
 
@@ -52,10 +52,8 @@ def packed(cases: Sequence[VectorCase], format: str) -> dict[str, bytes]:
                 arrays[f"{case.loss}.{name}"] = output.numbers
                 record["outputs"][name] = _without_numbers(record["outputs"][name], array=f"{case.loss}.{name}")
         lines.append(json.dumps({"loss": case.loss, **record}, allow_nan=False))
-    out = io.BytesIO()
-    np.savez_compressed(out, **arrays)
     body = ",\n".join(lines)
-    return {RECORDS: f'{{"format": "{format}", "cases": [\n{body}\n]}}\n'.encode(), ARRAYS: out.getvalue()}
+    return {RECORDS: f'{{"format": "{format}", "cases": [\n{body}\n]}}\n'.encode(), ARRAYS: tensors(arrays)}
 
 
 def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def unpacked(records: bytes, arrays: bytes, loss: str) -> Iterator[dict[str, Any
     InputError
         For a record that names an array that is not there.
     """
-    known = np.load(io.BytesIO(arrays), allow_pickle=False)
+    known = arrays_of_tensors(arrays)
     for record in json.loads(records)["cases"]:
         if record.pop("loss") != loss:
             continue

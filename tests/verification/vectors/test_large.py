@@ -117,7 +117,7 @@ def test_a_stored_number_that_is_off_is_seen():
 
 def test_an_array_that_is_not_there_is_named():
     records = CONTENT[packed.RECORDS].replace(b'"array": "rows"', b'"array": "cols"')
-    with pytest.raises(InputError, match=r"there is no array .cols. in large\.npz"):
+    with pytest.raises(InputError, match=r"there is no array .cols. in large\.safetensors"):
         list(packed.unpacked(records, CONTENT[packed.ARRAYS], "simple"))
 
 
@@ -149,5 +149,5 @@ def test_folders_of_the_package_and_of_others_have_the_same_cases(tmp_path):
     with pytest.raises(ChecksumError, match=r"ranks\.json was changed"):
         read_ranks(folders["export"].manifest, tmp_path / "export")
     (tmp_path / "package" / packed.ARRAYS).write_bytes(CONTENT[packed.ARRAYS][:-1])
-    with pytest.raises(ChecksumError, match=r"large\.npz was changed"):
+    with pytest.raises(ChecksumError, match=r"large\.safetensors was changed"):
         read_vectors(tmp_path / "package")
