@@ -1,24 +1,23 @@
 """The explanation of a difference: what it is, what it does to training, and a script of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from nceref.output.words import out_of
 from nceref.verification.advice import advised
+from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.gaps import diagnosis
 from nceref.verification.diagnosis.troubles import troubles
 from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
-from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.mix import mix_diagnoses
 from nceref.verification.recorded_runs import of_one_kind
 from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
-from nceref.verification.target_run import RunSetup, TargetRun, observed, probes_of, run_target
+from nceref.verification.target_run import TargetRun, probes_of, run_target
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,8 @@ class _Explainer:
     def of_format(self, failed: Sequence[TargetRun]) -> Iterator[ExplainedRun]:
         """What is wrong between ranks; else what is wrong with one rank, and with several where that is another."""
         failing = next((each for each in failed if each.setup.several), failed[0])
-        other = _other_ranks(self.request, self.run, self.runs, failing.setup)
-        if diagnoses := _between_ranks(self.request, self.runs, failing, other):
+        other = other_ranks(self.request, self.run, self.runs, failing.setup)
+        if diagnoses := between_ranks(self.request, self.runs, failing, other):
             # They say themselves which numbers of ranks they were seen with.
             formats = {each.dtype for each in self.runs}
             yield ExplainedRun(f"in {failing.dtype}" if len(formats) > 1 else "", diagnoses)
@@ -115,22 +114,26 @@ class _Explainer:
             return
         one = self._of_run(failed[0])
         if failing is failed[0]:
-            yield replace(one, diagnoses=_on_ranks(failing, one.diagnoses, other))
+            yield replace(one, diagnoses=on_ranks(failing, one.diagnoses, other))
             return
         first, *rest = one.diagnoses or (None,)
         if first and first.predicts and first.predicts(failing.observations):
             yield replace(one, diagnoses=(first.noting(f"{failing.words} too"), *rest))
         else:
-            yield from (one, self._of_run(failing))
+            from nceref.verification.diagnosis.fresh import NO_CALLS
 
-    def _of_run(self, failing: TargetRun) -> ExplainedRun:
+            # What is wrong between ranks alone was looked for with calls already.
+            second = self._of_run(failing, NO_CALLS)
+            yield from (one, replace(second, diagnoses=tuple(map(comparing_ranks, second.diagnoses))))
+
+    def _of_run(self, failing: TargetRun, calls: Any = None) -> ExplainedRun:
         from nceref.verification.diagnosis.departure import departure
 
         if (recorded := self.request.recorded) is not None:
             looked_at = of_one_kind(failing)
         else:
             looked_at = _finer(self.request, self.runs, self.run, failing)
-        calls = _calls(self.request, self.run, looked_at)
+        calls = calls or _calls(self.request, self.run, looked_at)
         # Of a part of the rows no pattern is looked for.
         alone = recorded.explained(failing.observations) if recorded is not None else ()
         diagnoses = alone or _explained(self.request, calls, looked_at)
@@ -185,63 +188,6 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
         return (diagnosis("as-the-reference", same),)
     return diagnose(unaltered, identities, calls)
-
-
-Observed = tuple[Sequence[Observation], Contract]
-
-
-def _other_ranks(
-    request: Request, run: Any, runs: Sequence[TargetRun], setup: RunSetup
-) -> Callable[[], Observed | None]:
-    """What the target answers on another number of ranks: of a run that is there, or called once; None for shards."""
-    contract = setup.contract
-
-    @cache
-    def observe() -> Observed | None:
-        if contract is None or contract.shards:
-            return None
-        others = (each for each in runs if each.setup.several and each.dtype == setup.dtype)
-        for each in others:
-            if each.setup.contract is not None and each.setup.contract.world_size != contract.world_size:
-                return each.observations, each.setup.contract
-        other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
-        return observed(request, replace(setup, contract=other), run), other
-
-    return observe
-
-
-def _between_ranks(
-    request: Request, runs: Sequence[TargetRun], failing: TargetRun, other: Callable[[], Observed | None]
-) -> tuple[Diagnosis, ...]:
-    """What is wrong between ranks; nothing where one process has all of it."""
-    contract = failing.setup.contract
-    if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
-        return ()
-    from nceref.verification.diagnosis.gaps import gaps, usable
-    from nceref.verification.ranks.diagnose import diagnose_ranks
-
-    alone = (each for each in runs if not each.setup.several and each.dtype == failing.dtype)
-    wrong = (o for each in alone for o in usable(each.observations) if not all(gap.right for gap in gaps(o).values()))
-    return diagnose_ranks(failing.observations, contract, other, frozenset(o.probe.id for o in wrong))
-
-
-def _on_ranks(
-    failing: TargetRun, diagnoses: tuple[Diagnosis, ...], other: Callable[[], Observed | None]
-) -> tuple[Diagnosis, ...]:
-    """What explains the joined batch, with what is known of the ranks: one alone is right."""
-    from nceref.verification.ranks.by_rank import ranks_apart
-
-    contract = failing.setup.contract
-    if contract is None or not failing.setup.several or not diagnoses:
-        return diagnoses
-    first, *rest = diagnoses
-    words = ["one rank alone is right"]
-    if first.predicts is not None and (again := other()) is not None:
-        holds = "so too" if first.predicts(again[0]) else "not so: it depends on their number"
-        words.append(f"with {again[1].world_size} ranks it is {holds}")
-    if first.id == "unexplained":
-        first = replace(first, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
-    return first.noting(*words, ranks_apart(failing.observations, contract)), *rest
 
 
 def _measured(

@@ -1,0 +1,126 @@
+"""What an explanation says of several ranks: what is wrong between them, and whether others have the same."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from nceref.verification.modes import mode_diagnoses
+from nceref.verification.ranks.contract import Contract
+from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.request import Request
+from nceref.verification.target_run import RunSetup, TargetRun, observed
+
+Observed = tuple[Sequence[Observation], Contract]
+
+
+def other_ranks(
+    request: Request, run: Any, runs: Sequence[TargetRun], setup: RunSetup
+) -> Callable[[], Observed | None]:
+    """What the target answers on another number of ranks: of a run that is there, or called once.
+
+    Parameters
+    ----------
+    request : Request
+    run : callable
+        The target, ready to run.
+    runs : sequence of TargetRun
+        All that there are.
+    setup : RunSetup
+        Of the run that is explained.
+
+    Returns
+    -------
+    callable
+        Returns None for shards.
+    """
+    contract = setup.contract
+
+    @cache
+    def observe() -> Observed | None:
+        if contract is None or contract.shards:
+            return None
+        others = (each for each in runs if each.setup.several and each.dtype == setup.dtype)
+        for each in others:
+            if each.setup.contract is not None and each.setup.contract.world_size != contract.world_size:
+                return each.observations, each.setup.contract
+        other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
+        return observed(request, replace(setup, contract=other), run), other
+
+    return observe
+
+
+def between_ranks(
+    request: Request, runs: Sequence[TargetRun], failing: TargetRun, other: Callable[[], Observed | None]
+) -> tuple[Diagnosis, ...]:
+    """What is wrong between ranks; nothing where one process has all of it.
+
+    Parameters
+    ----------
+    request : Request
+    runs : sequence of TargetRun
+        All that there are.
+    failing : TargetRun
+        Of several ranks.
+    other : callable
+        See `other_ranks`.
+
+    Returns
+    -------
+    tuple of Diagnosis
+    """
+    contract = failing.setup.contract
+    if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
+        return ()
+    from nceref.verification.diagnosis.gaps import gaps, usable
+    from nceref.verification.ranks.diagnose import diagnose_ranks
+
+    alone = (each for each in runs if not each.setup.several and each.dtype == failing.dtype)
+    wrong = (o for each in alone for o in usable(each.observations) if not all(gap.right for gap in gaps(o).values()))
+    return diagnose_ranks(failing.observations, contract, other, frozenset(o.probe.id for o in wrong))
+
+
+def on_ranks(
+    failing: TargetRun, diagnoses: tuple[Diagnosis, ...], other: Callable[[], Observed | None]
+) -> tuple[Diagnosis, ...]:
+    """What explains the joined batch, with what is known of the ranks: one alone is right.
+
+    Parameters
+    ----------
+    failing : TargetRun
+    diagnoses : tuple of Diagnosis
+        As they are where it has one rank.
+    other : callable
+        See `other_ranks`.
+
+    Returns
+    -------
+    tuple of Diagnosis
+    """
+    from nceref.verification.ranks.by_rank import ranks_apart
+
+    contract = failing.setup.contract
+    if contract is None or not failing.setup.several or not diagnoses:
+        return diagnoses
+    first, *rest = diagnoses
+    words = ["one rank alone is right"]
+    if first.predicts is not None and (again := other()) is not None:
+        holds = "so too" if first.predicts(again[0]) else "not so: it depends on their number"
+        words.append(f"with {again[1].world_size} ranks it is {holds}")
+    return comparing_ranks(first).noting(*words, ranks_apart(failing.observations, contract)), *rest
+
+
+def comparing_ranks(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with what to do where nothing explains several ranks.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+
+    Returns
+    -------
+    Diagnosis
+    """
+    if diagnosis.id != "unexplained":
+        return diagnosis
+    return replace(diagnosis, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
