@@ -28,7 +28,7 @@ from nceref.verification.vectors.ranks import RanksCase, ranks_diagnoses, ranks_
 from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
 from nceref.verification.vectors.rows import whole
-from nceref.verification.vectors.store import MANIFEST, ChecksumError, Vectors, read_vectors
+from nceref.verification.vectors.store import MANIFEST, ChecksumError, Vectors, losses_of, read_vectors
 
 WORST_FIRST = (
     codes.BROKEN_CHECKER,
@@ -68,8 +68,13 @@ def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any]
         For a file, or a line of one, that is not as it must be.
     """
     recorded = read_outputs(outputs)
-    vectors = read_vectors(folder)
-    _check_manifest(folder, vectors, recorded)
+    vectors = _answered(folder, recorded)
+    if recorded.manifest != vectors.sha256:
+        msg = (
+            f"{printable(recorded.path)} has answers to other vectors: it names the manifest {recorded.manifest}, and"
+            f" the SHA-256 of {Path(folder, MANIFEST)} is {vectors.sha256}; name the folder that was read"
+        )
+        raise ChecksumError(msg)
     ranks = read_ranks(vectors.manifest, folder)
     cases = {case.id for each in vectors.cases.values() for case in each} | {case.id for case in ranks}
     for id, line in recorded.lines.items():
@@ -111,18 +116,22 @@ def page_of(reports: Sequence[Report]) -> Page:
         if len(reports) > 1:
             page.print()
     if len(reports) > 1:
-        lines = [(r.loss, str(r.scope.cases), r.verdict, " or ".join(d.id for d in r.diagnosis)) for r in reports]
-        page.table(lines, header=[("loss", "cases", "verdict", "explanation")], right=[False, True, False, False])
+        lines = [
+            (r.target, r.loss, str(r.scope.cases), r.verdict, " or ".join(d.id for d in r.diagnosis)) for r in reports
+        ]
+        page.table(
+            lines,
+            header=[("target", "loss", "cases", "verdict", "explanation")],
+            right=[False, False, True, False, False],
+        )
     return page
 
 
-def _check_manifest(folder: PathLike, vectors: Vectors, recorded: RecordedOutputs) -> None:
-    if recorded.manifest != vectors.sha256:
-        msg = (
-            f"{printable(recorded.path)} has answers to other vectors: it names the manifest {recorded.manifest}, and"
-            f" the SHA-256 of {Path(folder, MANIFEST)} is {vectors.sha256}; name the folder that was read"
-        )
-        raise ChecksumError(msg)
+def _answered(folder: PathLike, recorded: RecordedOutputs) -> Vectors:
+    """The cases of the losses that are answered; of all losses where an id is in none of their files."""
+    losses = losses_of(recorded.lines.keys(), folder)
+    every = not losses or recorded.lines.keys() - losses
+    return read_vectors(folder, () if every else tuple(sorted(set(losses.values()))))
 
 
 def _verified(target: RecordedTarget, on_progress: Callable[..., Any] | None) -> Report:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +30,7 @@ FORMAT = "1.0"
 CORPUS = "2026.11"
 """Version of the cases, by year and month."""
 PathLike = str | os.PathLike[str]
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]+)"')
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
@@ -92,6 +94,27 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
     cases = {name.removesuffix(".json"): _cases(place / name, manifest) for name in chosen}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
+
+
+def losses_of(ids: Collection[str], folder: PathLike | None = None) -> dict[str, str]:
+    """The loss of each id that a file of a folder has, without reading what else the files hold.
+
+    Parameters
+    ----------
+    ids : collection of str
+    folder : path, optional
+        As for `read_vectors`; raises the same.
+
+    Returns
+    -------
+    dict
+        Without ids that no file of a loss has.
+    """
+    place = DATA if folder is None else Path(folder)
+    manifest = _manifest(place / MANIFEST, read(place / MANIFEST))
+    contents = ((loss, checked_content(place / f"{loss}.json", manifest)) for loss in manifest["counts"])
+    listed = ((loss, id.decode(errors="replace")) for loss, text in contents for id in _ID.findall(text))
+    return {id: loss for loss, id in listed if id in ids}
 
 
 def check_files(folder: PathLike | None = None) -> int:
