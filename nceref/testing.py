@@ -1,4 +1,4 @@
-"""Conformance as a test: plain assertions, and one pytest case for every target and check.
+"""Conformance as a test: plain assertions, and a pytest case for every target, case of the corpus and quantity.
 
 >>> import numpy as np
 >>> import nceref
@@ -8,15 +8,20 @@
 >>> assert_conforms(squared_distance, loss="alignment", normalize="none", suite="quick")
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from nceref.engine.arguments import converted
-from nceref.errors import InputError
+from nceref.errors import InputError, NcerefError
 from nceref.output.text import shown
-from nceref.verification.report import BROKEN_CHECKER, DIFFERS, TARGET_FAILED
-from nceref.verification.verifier import corpus_of, verify
+from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
+from nceref.verification.conformance.expected import ExpectedFailures, Reasons, UnmatchedEntry, expected_failures_of
+from nceref.verification.conformance.failure_line import failure_line
+from nceref.verification.conformance.target import Target, former_name, unique_names
+from nceref.verification.verifier import verify
+
+__all__ = ["Check", "Target", "assert_conforms", "checks", "parametrize_with_checks"]
 
 
 def assert_conforms(target: Any, loss: str | None = None, **options: Any) -> None:
@@ -32,96 +37,10 @@ def assert_conforms(target: Any, loss: str | None = None, **options: Any) -> Non
     AssertionError
         If the exit code is not 0.
     """
+    __tracebackhide__ = True
     report = verify(target, loss, **options)
     if not report.ok:
-        raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message
-
-
-@dataclass(frozen=True)
-class Target:
-    """A loss to be checked, with the arguments of `nceref.verify`.
-
-    Parameters
-    ----------
-    function : callable or str
-        The target.
-    loss : str
-        Name of the reference.
-    name : str
-        For the ids of the tests; default: the name of the function.
-    options : mapping
-        Further arguments of `nceref.verify`.
-    """
-
-    function: Any
-    loss: str
-    name: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        words: dict[str, Any] = {"loss": self.loss, "name": self.name}
-        for name, value in words.items():
-            if not isinstance(value, str):
-                msg = f"`{name}` of a Target must be text, got {shown(value)}"
-                raise InputError(msg)
-        _check_mapping("options", self.options)
-
-    def __str__(self) -> str:
-        return self.name or getattr(self.function, "__name__", str(self.function))
-
-
-@dataclass(frozen=True)
-class Check:
-    """One case of the corpus, or with an empty `case` the run as a whole; called with a target, it asserts.
-
-    With `ranks` it is the whole run on so many ranks.
-    """
-
-    case: str
-    suite: str = "standard"
-    ranks: int = 0
-
-    def __str__(self) -> str:
-        return self.case or (f"{self.ranks}-rank{'s' * (self.ranks > 1)}" if self.ranks else "whole-run")
-
-    def __call__(self, target: Target) -> None:
-        """Raise AssertionError unless the target passes."""
-        chosen: dict[str, Any] = {"case": [self.case]} if self.case else {}
-        chosen |= {"ranks": self.ranks} if self.ranks else {}
-        report = verify(target.function, target.loss, **{"suite": self.suite, **target.options, **chosen})
-        # A single case may not see every wrong answer of the self-test; all of them together must, in the whole run.
-        failing = (DIFFERS, BROKEN_CHECKER, TARGET_FAILED) if self.case else tuple(range(1, 7))
-        if report.exit_code in failing:
-            raise AssertionError(f"\n{report}")  # noqa: EM102 - the page is the message
-
-
-def checks(target: Target, suite: str = "standard", ranks: Iterable[int] = ()) -> Iterator[Check]:
-    """Every check of a target: one for each case that the reference has an answer for, and one for the whole run.
-
-    Parameters
-    ----------
-    target : Target
-    suite : {"quick", "standard", "full"}
-    ranks : iterable of int
-        Numbers of ranks: there is one check for each, and no other.
-
-    Yields
-    ------
-    Check
-        In the order of the corpus; the whole run comes last.
-    """
-    if numbers := tuple(ranks):
-        yield from (Check("", suite, count) for count in numbers)
-        return
-    given: Any = target
-    if not isinstance(given, Target):
-        msg = f"`target` must be a Target, got {shown(given)}"
-        raise InputError(msg)
-    settings = {"suite": suite, **target.options}
-    for probe in corpus_of(target.function, target.loss, **settings):
-        if not probe.skip:
-            yield Check(probe.id, suite)
-    yield Check("", suite)
+        raise AssertionError(f"{failure_line(report)}\n\n{report}")  # noqa: EM102 - the page is the message
 
 
 def parametrize_with_checks(
@@ -129,22 +48,28 @@ def parametrize_with_checks(
     *,
     suite: str = "standard",
     ranks: Iterable[int] = (),
-    expected_failures: Mapping[str, str] | None = None,
+    expected_failures: Reasons | None = None,
 ) -> Callable[[Any], Any]:
     """Decorate a test with one parameter set for every target and check.
 
-    The test takes the arguments ``target`` and ``check``, and calls ``check(target)``.
+    The test takes the arguments ``target`` and ``check``, and calls ``check(target)``. Each target is verified once in
+    a session, by the first of its checks that runs; under pytest-xdist once in each worker, and with
+    ``--dist loadgroup`` in one. A target that cannot be loaded has one check, which says why, and so has an expected
+    failure that names no check: the others run.
 
     Parameters
     ----------
     targets : iterable of Target or (callable, loss) pairs
-        What is checked.
+        What is checked. Of several with one name, those after the first get a number.
     suite : {"standard", "quick", "full"}
         How many cases.
     ranks : iterable of int
         Such as ``(1, 2, 3)``: one check for each number of ranks, which runs so many processes.
-    expected_failures : mapping, optional
-        Check id, such as ``my_loss-designed-0.3``, to the reason why it fails; strict: an unexpected pass fails.
+    expected_failures : mapping, iterable of str or callable, optional
+        Check id, such as ``my_loss-designed-0.3-value``, or a pattern of ids with ``*``, to the reason why it fails;
+        patterns without reasons; or a function of target and check that returns a reason or None. Strict: an unexpected
+        pass fails. The id of a case, such as ``my_loss-designed-0.3``, is about all of its checks, one of which must
+        fail. The whole run passes where nothing else fails.
 
     Returns
     -------
@@ -154,26 +79,59 @@ def parametrize_with_checks(
     Raises
     ------
     InputError
-        For an expected failure that names no check.
+        For arguments of another kind.
     """
     import pytest
 
-    expected: Any = {} if expected_failures is None else expected_failures
-    _check_mapping("expected_failures", expected)
-    reasons, on_ranks = dict(expected), tuple(ranks)
-    parameters = []
-    for target in map(_target, converted("targets", targets, tuple, targets)):
-        for check in checks(target, suite, on_ranks):
-            name = f"{target}-{check}"
-            # What is left over at the end names no check.
-            reason = reasons.pop(name, None)
-            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-            parameters.append(pytest.param(target, check, id=name, marks=marks))
-    if reasons:
-        msg = f"`expected_failures` names no check: {', '.join(map(shown, reasons))}; see `pytest --collect-only`"
-        raise InputError(msg)
+    expected, on_ranks = expected_failures_of(expected_failures), tuple(ranks)
+    by_name = unique_names(map(_target, converted("targets", targets, tuple, targets)))
+    parameters, unloaded = [], []
+    for name, target in by_name.items():
+        names = (name, *({former_name(target)} - by_name.keys()))
+        try:
+            own = list(checks(target, suite, on_ranks))
+        except NcerefError:
+            # The whole run says why.
+            own = [Check("", suite)]
+            unloaded += [f"{each}-" for each in names]
+        marks = _group(name)
+        for check in _with_expectations(target, own, expected, names):
+            parameters.append(pytest.param(target, check, id=f"{name}-{check}", marks=marks))
+    for entry in expected.unmatched():
+        # No check of a target that cannot be loaded is there to be named.
+        if not entry.startswith(tuple(unloaded)):
+            unmatched = UnmatchedEntry(entry)
+            parameters.append(pytest.param(next(iter(by_name.values()), None), unmatched, id=str(unmatched)))
     decorator: Callable[[Any], Any] = pytest.mark.parametrize(("target", "check"), parameters)
     return decorator
+
+
+def _with_expectations(
+    target: Target, own: Iterable[Check], expected: ExpectedFailures, names: tuple[str, ...]
+) -> Iterator[Check]:
+    """The checks of a target, each with what is expected of it; the whole run comes last."""
+    held = set()
+    for check in own:
+        reason, of_case = expected.reason(target, check, names)
+        if reason:
+            held.add((check.case, check.quantity))
+        yield replace(
+            check, expectation=ExpectedOutcome(reason, of_case, frozenset() if check.case else frozenset(held))
+        )
+
+
+def _group(name: str) -> list[Any]:
+    """The mark by which pytest-xdist runs all checks of a target in one worker; none where it is not in use."""
+    import warnings
+
+    import pytest
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return [pytest.mark.xdist_group(name)]
+        except (pytest.PytestUnknownMarkWarning, pytest.fail.Exception):
+            return []
 
 
 def _target(given: Any) -> Target:
@@ -183,9 +141,3 @@ def _target(given: Any) -> Target:
         return Target(*given)
     msg = f"`targets` must be Target, or pairs of a callable and the name of a loss, got {shown(given)}"
     raise InputError(msg)
-
-
-def _check_mapping(name: str, given: Any) -> None:
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        msg = f"`{name}` must map names to values, got {shown(given)}"
-        raise InputError(msg)

@@ -1,14 +1,58 @@
-"""`nceref.testing`: an assertion, and one pytest case for every target and check."""
+"""`nceref.testing`: an assertion, and one pytest case for every target, case and quantity."""
+
+import warnings
+from functools import partial
+from pathlib import Path
 
 import pytest
+from sweep import sweep
 from targets import plain
 
+from nceref import testing
 from nceref.errors import InputError
 from nceref.testing import Check, Target, assert_conforms, checks, parametrize_with_checks
+from nceref.verification.conformance import verification
+from nceref.verification.conformance.failure_line import failure_line
 from nceref.verification.explain import ExplainedDifference
+from nceref.verification.records import Result
+from nceref.verification.report import Report
+from nceref.verification.targets.child import ChildRunner
 
 RIGHT = Target(plain.with_gradients, "info_nce", "right")
 WRONG = Target(plain.keys_detached, "info_nce", "wrong", {"framework": "numpy"})
+FILE = Path(plain.__file__)
+# One sample, and samples that are all alike, have no gradient that could be missing.
+ZERO = ("single-0.3", "collapsed-0.3", "collapsed-0.01")
+
+
+def parameters(targets, **options):
+    return parametrize_with_checks(targets, suite="quick", **options).mark.args[1]
+
+
+def outcome(check, target):
+    """What pytest would make of a check: a word, and the message."""
+    try:
+        check(target)
+    except (AssertionError, pytest.skip.Exception, pytest.xfail.Exception) as raised:
+        return {pytest.skip.Exception: "skipped", pytest.xfail.Exception: "xfailed"}.get(type(raised), "failed"), str(
+            raised
+        )
+    return "passed", ""
+
+
+def outcomes(parameters):
+    return {p.id: outcome(p.values[1], p.values[0]) for p in parameters}
+
+
+@pytest.fixture
+def unexplained(monkeypatch):
+    """Why a case fails takes longer to find than that it does."""
+    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: ExplainedDifference())
+
+
+def fresh(target):
+    """The same target, not yet verified."""
+    return Target(target.function, target.loss, target.name, target.options)
 
 
 @parametrize_with_checks([RIGHT], suite="quick")
@@ -16,43 +60,188 @@ def test_a_right_target_passes_every_check(target, check):
     check(target)
 
 
-@parametrize_with_checks(
-    [WRONG],
-    suite="quick",
-    # One sample, and samples that are all alike, have no gradient that could be missing.
-    expected_failures={f"wrong-{c}": "keys are detached" for c in checks(WRONG, "quick")
-                       if str(c) not in ("single-0.3", "collapsed-0.3", "collapsed-0.01")},
+def test_a_target_is_loaded_and_verified_once(monkeypatch, unexplained):
+    verified, started = [], []
+    verify_with, begin = verification.verify_with, ChildRunner._begin
+    monkeypatch.setattr(verification, "verify_with", lambda *a, **k: verified.append(a[0]) or verify_with(*a, **k))
+    monkeypatch.setattr(ChildRunner, "_begin", lambda self, words: started.append(self) or begin(self, words))
+    # Functions of one file share a process, and the last of them ends it.
+    targets = [fresh(RIGHT), (f"{FILE}:with_gradients", "info_nce"), (f"{FILE}:keys_detached", "info_nce")]
+    results = outcomes(parameters(targets))
+    assert len(verified) == 3 < len(results) / 100
+    assert len(started) == 1
+    assert not started[0].running
+    assert not verification._PROCESSES
+    failed = {id for id, (word, _) in results.items() if word == "failed"}
+    cases = [str(c.case) for c in checks(RIGHT, "quick") if c.quantity == "grad.keys" and c.case not in ZERO]
+    assert failed == {"keys_detached-whole-run", *(f"keys_detached-{case}-gradient-keys" for case in cases)}
+
+
+def test_ids_are_readable():
+    ids = [p.id for p in parameters([(plain.info_nce, "info_nce")])]
+    assert ids[:2] == ["info_nce-designed-0.3-value", "info_nce-designed-0.3-gradient-queries"]
+    assert ids[-1] == "info_nce-whole-run"
+    assert len(set(ids)) == len(ids)
+    ranks = parametrize_with_checks([(plain.info_nce, "info_nce")], ranks=(1, 2)).mark.args[1]
+    assert [p.id for p in ranks] == ["info_nce-1-rank", "info_nce-2-ranks"]
+
+
+class Module:
+    def __repr__(self):
+        return "Module(\n  (scale): 1\n)"
+
+    def __call__(self, q, k, tau):
+        return plain.info_nce(q, k, tau)
+
+
+def test_names_of_targets_are_short_and_unique():
+    same = "case"
+    given = [
+        Module(),
+        Module(),
+        partial(plain.by_sum),
+        "my/losses.py:nt_xent",
+        "package.module:Loss",
+        "known",
+        "cmd:./a/b",
+    ]
+    targets = [*((thing, "info_nce") for thing in given), Target(len, "info_nce", "two\nlines", {"case": [same]}),
+               Target(len, "info_nce", "Module-2")]  # fmt: skip
+    names = [p.id.removesuffix("-1-rank") for p in parametrize_with_checks(targets, ranks=[1]).mark.args[1]]
+    assert names == ["Module", "Module-3", "by_sum", "nt_xent", "Loss", "known", "b", "two lines", "Module-2"]
+
+
+JUDGED = [c for c in checks(WRONG, "quick") if c.quantity == "grad.keys" and c.case not in ZERO]
+
+
+@sweep(
+    "expected",
+    [
+        # By the id of a check, by that of a case as before, and by a function.
+        {f"wrong-{check}": "known" for check in JUDGED},
+        {"wrong-whole-run": "known", **{f"wrong-{check.case}": "known" for check in JUDGED}},
+        lambda target, check: "known" if check in JUDGED else None,
+    ],
+)
+def test_expected_failures(expected):
+    assert {word for word, _ in outcomes(parameters([WRONG], expected_failures=expected)).values()} == {
+        "passed",
+        "xfailed",
+    }
+
+
+@sweep(
+    ("expected", "failed"),
+    [
+        ({"wrong-*-gradient-keys": "known"}, [f"wrong-{case}-gradient-keys" for case in ZERO]),
+        (["wrong-*-gradient-keys"], [f"wrong-{case}-gradient-keys" for case in ZERO]),
+        ({"wrong-single-0.3": "known"}, ["wrong-single-0.3-value"]),
+        ({"wrong-designed-0.3-value": "known"}, ["wrong-designed-0.3-value"]),
+    ],
+)
+def test_an_unexpected_pass_fails(expected, failed):
+    results = outcomes(parameters([WRONG], expected_failures=expected))
+    reason = "known" if isinstance(expected, dict) else "expected to fail"
+    messages = {id: text for id, (word, text) in results.items() if word == "failed" and "but it passes" in text}
+    assert messages == {id: f"{id.removeprefix('wrong-')}: expected to fail ({reason}), but it passes" for id in failed}
+
+
+def test_what_names_no_check_or_cannot_be_loaded_fails_once_and_the_others_run():
+    targets = [RIGHT, ("nowhere.py:f", "info_nce"), (plain.info_nce, "no such loss")]
+    expected = {
+        "right-nothing": "gone",
+        "left-*": "gone",
+        "f-designed-0.3-value": "known",
+        "nowhere.py:f-designed-0.3": "",
+    }
+    results = outcomes(parameters(targets, expected_failures=expected))
+    failed = {id: text for id, (word, text) in results.items() if word == "failed"}
+    assert list(failed) == [
+        "f-whole-run", "info_nce-whole-run", "expected-failure-right-nothing", "expected-failure-left-*",
+    ]  # fmt: skip
+    for text, part in zip(failed.values(), ("nowhere.py", "no such loss", "'right-nothing'", "'left-*'"), strict=True):
+        assert part in text
+        assert "\n" not in text
+    assert sum(word == "passed" for word, _ in results.values()) == len(list(checks(RIGHT, "quick")))
+
+
+@sweep(
+    "expected",
+    [3, "right-whole-run", {"right-whole-run": 3}, {3: "reason"}, [3]],
+)
+def test_expected_failures_of_another_kind_are_refused(expected):
+    with pytest.raises(InputError, match="expected_failures"):
+        parametrize_with_checks([RIGHT], suite="quick", expected_failures=expected)
+
+
+def test_a_function_that_returns_no_reason_is_refused():
+    with pytest.raises(InputError, match="reason or None"):
+        parametrize_with_checks([RIGHT], suite="quick", expected_failures=lambda target, check: True)
+
+
+def test_the_first_line_says_what_is_off_and_the_page_is_shown_once():
+    target = Target(plain.doubled, "info_nce")
+    failed = [text for word, text in outcomes(parameters([target])).values() if word == "failed"]
+    assert failed[0].startswith("outer-factor-2: value off by 100 % at T = 0.3\ndesigned-0.3/value: yours ")
+    assert [text.count("DIFFERS: ") for text in failed] == [1] + [0] * (len(failed) - 1)
+    assert failed[1].endswith("the report is shown with the failure of designed-0.3-value")
+    assert failed[-1].startswith("outer-factor-2: the value fails on 27 of 28 cases\n")
+
+
+def test_what_has_no_gradients_is_skipped_with_the_reason():
+    results = outcomes(parameters([(plain.info_nce, "info_nce")]))
+    assert {(word, text) for id, (word, text) in results.items() if "gradient" in id} == {
+        ("skipped", "the target returns no gradients")
+    }
+    assert {word for id, (word, _) in results.items() if "gradient" not in id} == {"passed"}
+
+
+NUMBERS = {"status": "fail", "bound": 1e-14, "bits": 7.0, "why": "yours 1, reference 2"}
+
+
+@sweep(
+    ("result", "line"),
+    [
+        ({"quantity": "value", "error": 0.012, "size": 2.0}, "differs: value off by 0.6 % at T = 0.5"),
+        ({"quantity": "grad.z1", "error": 3e-9, "size": 1.0}, "differs: gradient of z1 off by 3.0e-07 % at T = 0.5"),
+        ({"quantity": "grad.z1", "error": 62.8, "size": 2.0}, "differs: gradient of z1 off by 3,140 % at T = 0.5"),
+        ({"quantity": "grad.z1", "error": 0.3, "size": 0.0},
+         "differs: gradient of z1 off by 0.3, where it must be 0, at T = 0.5"),
+        ({"quantity": "value", "case": "seven", "error": 0.5, "size": 1.0}, "differs: value off by 50 % on seven"),
+        ({"quantity": "value.finite", "why": "it is NaN"}, "differs: value: it is NaN at T = 0.5"),
+        ({"quantity": "behavior.raises", "why": "raises KeyError"}, "raises: raises KeyError at T = 0.5"),
+        ({"quantity": "value", "status": "xpass", "why": "expected, but"}, "differs: value: expected, but at T = 0.5"),
+    ],
 )  # fmt: skip
-def test_expected_failures_are_marked_and_strict(target, check, monkeypatch):
-    # Why a case fails takes longer to find than that it does.
-    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: ExplainedDifference())
-    check(target)
+def test_a_failure_in_one_line(result, line):
+    case = result.get("case", "designed-0.5")
+    made = Result(**{"id": "", "case": case, "error": None, "size": None, **NUMBERS, **result})
+    assert failure_line(Report("f", "info_nce", "differs", 1, ""), [made]) == line
 
 
 def test_an_assertion_shows_the_report():
     assert_conforms(plain.with_gradients, "info_nce", suite="quick")
-    with pytest.raises(AssertionError, match="keys-detached"):
+    with pytest.raises(AssertionError, match=r"^keys-detached: the value is right, .*\n\n(?s:.*)DIFFERS"):
         assert_conforms(plain.keys_detached, "info_nce", suite="quick")
-
-
-def test_ids_are_readable():
-    mark = parametrize_with_checks([(plain.info_nce, "info_nce")], suite="quick").mark
-    ids = [parameter.id for parameter in mark.args[1]]
-    assert ids[0] == "info_nce-designed-0.3"
-    assert ids[-1] == "info_nce-whole-run"
-
-
-def test_a_check_for_each_number_of_ranks():
-    mark = parametrize_with_checks([(plain.info_nce, "info_nce")], ranks=(1, 2)).mark
-    assert [parameter.id for parameter in mark.args[1]] == ["info_nce-1-rank", "info_nce-2-ranks"]
-
-
-def test_an_expected_failure_that_names_no_check_is_an_error():
-    with pytest.raises(InputError, match="'right-nothing'"):
-        parametrize_with_checks([RIGHT], suite="quick", expected_failures={"right-nothing": "gone"})
 
 
 def test_a_single_case_does_not_have_to_see_everything():
     Check("collapsed-0.3", "quick")(RIGHT)
     with pytest.raises(AssertionError, match="detached"):
         Check("", "quick")(WRONG)
+
+
+class Unmarked:
+    """Of a pytest without pytest-xdist."""
+
+    @property
+    def xdist_group(self):
+        warnings.warn("unknown mark", pytest.PytestUnknownMarkWarning, stacklevel=2)
+
+
+def test_the_checks_of_a_target_run_in_one_worker(monkeypatch, pytestconfig):
+    groups = [mark.args for p in parameters([RIGHT, WRONG]) for mark in p.marks]
+    in_use = pytestconfig.pluginmanager.hasplugin("xdist")
+    assert groups == in_use * [(str(target),) for target in (RIGHT, WRONG) for check in checks(target, "quick")]
+    monkeypatch.setattr(pytest, "mark", Unmarked())
+    assert testing._group("name") == []

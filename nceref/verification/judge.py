@@ -134,12 +134,13 @@ def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: An
     worst = np.unravel_index(int(np.argmax(in_bounds(error, bound))), actual.shape)
     off, room = float(error[worst]), float(bound[worst])
     # Relative to the largest entry: an entry near 0 may have no right bit in a correct program.
-    bits = correct_bits(float(np.max(error)), float(np.max(np.abs(expected))), _precision(probe.dtype))
+    size = float(np.max(np.abs(expected)))
+    bits = correct_bits(float(np.max(error)), size, _precision(probe.dtype))
     where = "" if actual.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
     if off <= room:
-        return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits)
+        return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits, size)
     why = f"yours {actual[worst]:.10g}, reference {expected[worst]:.10g}{where}"
-    return _result(probe, quantity, "fail", why, off, room, bits)
+    return _result(probe, quantity, "fail", why, off, room, bits, size)
 
 
 def in_bounds(error: Any, bound: Any) -> Any:
@@ -177,8 +178,9 @@ def _result(
     error: float | None = None,
     bound: float | None = None,
     bits: float | None = None,
+    size: float | None = None,
 ) -> Result:
-    return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, error, bound, bits, why)
+    return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, error, bound, bits, why, size)
 
 
 def of_bound(result: Result) -> float | None:

@@ -148,6 +148,8 @@ class Result:
         ``behavior.ID``.
     error, bound, bits : float or None
         Largest error, its bound, and how many leading bits of the largest entry are right.
+    size : float or None
+        The largest entry of the reference.
     why : str
         A sentence; never empty.
     """
@@ -160,6 +162,7 @@ class Result:
     bound: float | None
     bits: float | None
     why: str
+    size: float | None = None
 
 
 Role = Literal["computes", "wrong", "right", "note", "training"]

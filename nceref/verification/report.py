@@ -57,6 +57,8 @@ class Report(ReportData):
         What repeats the run: a command line, or a call in Python; empty where it is not known.
     ranks : tuple of mapping
         What each rank of runs on several did, see `nceref.verification.ranks.by_rank.RankRecord`.
+    seconds : float
+        How long it took; in JUnit only, so that equal runs have equal JSON.
     """
 
     @property
@@ -224,31 +226,48 @@ def _suites(report: Report) -> Iterator[Any]:
     """One report as JUnit suites: its results, and each rank."""
     from xml.etree import ElementTree as ET
 
-    failed = [r for r in report.results if r.status in ("fail", "xpass")]
+    kinds = [_KINDS.get(r.status, "skipped") for r in report.results]
+    # Without a result that fails a run that is not right would look like one that is.
+    mute = not report.ok and not {"failure", "error"} & set(kinds)
     counts = {
-        "tests": len(report.results),
-        "failures": len(failed),
-        "errors": sum(r.status == "error" for r in report.results),
-        "skipped": sum(r.status in ("skip", "xfail", "inconclusive") for r in report.results),
+        "tests": len(kinds) + mute,
+        "failures": kinds.count("failure"),
+        "errors": kinds.count("error") + mute,
+        "skipped": kinds.count("skipped"),
     }
-    suite = ET.Element("testsuite", {"name": harmless(f"{report.target} {report.loss}")} | _texts(counts))
+    named = {"name": harmless(f"{report.target} {report.loss}"), "time": f"{report.seconds:.3f}"}
+    suite = ET.Element("testsuite", named | _texts(counts))
     properties = ET.SubElement(suite, "properties")
-    shown = [("verdict", report.verdict), ("reason", report.reason)]
+    shown = [("verdict", report.verdict), ("reason", report.reason), ("command", report.command)]
     for d in report.diagnosis:
         parts = [(s.role, f"{d.where} {s}".strip()) for s in d.parts] + [("fix", d.fix)] * bool(d.fix)
         shown += [(f"{d.id}.{role}", text) for role, text in parts]
     for name, value in [*shown, *report.environment.items()]:
         ET.SubElement(properties, "property", {"name": harmless(name), "value": harmless(str(value))})
-    # JUnit has no word for an unexpected pass.
-    kinds = {"fail": "failure", "xpass": "failure", "error": "error"}
-    for result in report.results:
-        named = {"classname": harmless(f"{report.loss}.{result.case}"), "name": harmless(result.id)}
-        case = ET.SubElement(suite, "testcase", named)
-        if result.status != "pass":
-            kind = kinds.get(result.status, "skipped")
-            ET.SubElement(case, kind, {"message": harmless(result.why), "type": result.status})
+    mending = "\n".join(harmless(line) for line in _mending(report)) or None
+    cases: list[tuple[str, str, str, str, str]] = [
+        (f"{report.loss}.{r.case}", r.id, kind, r.why, r.status) for r, kind in zip(report.results, kinds, strict=True)
+    ]
+    cases += [(report.loss, "verdict", "error", report.reason, report.verdict)] * mute
+    for classname, name, kind, why, status in cases:
+        case = ET.SubElement(suite, "testcase", {"classname": harmless(classname), "name": harmless(name)})
+        if kind:
+            about = ET.SubElement(case, kind, {"message": harmless(why), "type": status})
+            about.text = mending if kind != "skipped" else None
     yield suite
     yield from (_suite_of(each, suite.get("name", "")) for each in report.ranks)
+
+
+_KINDS = {"pass": "", "fail": "failure", "xpass": "failure", "error": "error"}
+"""JUnit has no word for an unexpected pass."""
+
+
+def _mending(report: Report) -> Iterator[str]:
+    """What is shown with each failure, as viewers of JUnit leave properties out."""
+    for d in report.diagnosis:
+        yield f"{d.id}: {d.sentence}"
+        yield from [f"to mend: {d.fix}"] * bool(d.fix)
+    yield from [f"to repeat: {report.command}"] * bool(report.command)
 
 
 def _suite_of(rank: Mapping[str, Any], name: str) -> Any:

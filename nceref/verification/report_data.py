@@ -28,3 +28,4 @@ class ReportData:
     self_test: tuple[Mapping[str, str], ...] = ()
     command: str = ""
     ranks: tuple[Mapping[str, Any], ...] = ()
+    seconds: float = 0.0

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -132,11 +133,21 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         With `isolate`, where the system has no means for it.
     """
     report = verify_with(target, loss, **options)
-    return replace(report, command=_call(target, loss, options))
+    return replace(report, command=written_call(target, loss, options))
 
 
-def _call(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> str:
-    """The call of `verify`, as it may be repeated; an object is named as it calls itself."""
+def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> str:
+    """The call of `verify`, as it may be repeated; an object is named as it calls itself.
+
+    Parameters
+    ----------
+    target, loss, options
+        As for `verify`.
+
+    Returns
+    -------
+    str
+    """
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     first = [shown(name) if isinstance(target, str) else printable(name)]
     given = {**({"loss": loss} if loss is not None else {}), **options}
@@ -173,7 +184,14 @@ def verify_with(
     -------
     Report
     """
-    request = _request(target, loss, options)
+    begin = perf_counter()
+    report = _verified(request_of(target, loss, options), on_progress, child, measure, training)
+    return replace(report, seconds=perf_counter() - begin)
+
+
+def _verified(
+    request: Request, on_progress: Callable[..., Any] | None, child: Any, measure: bool, training: bool
+) -> Report:
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
@@ -209,10 +227,11 @@ def verify_recorded(
     -------
     Report
     """
-    request = recorded_request(recorded)
+    request, begin = recorded_request(recorded), perf_counter()
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
-    return _judged(request, None, on_progress, measure=False, training=training)
+    report = _judged(request, None, on_progress, measure=False, training=training)
+    return replace(report, seconds=perf_counter() - begin)
 
 
 def _judged(
@@ -257,7 +276,8 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
     )
 
 
-def _request(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
+def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
+    """What a call of `verify` wishes, checked; parameters as there, and it raises the same `InputError`."""
     given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
@@ -337,23 +357,23 @@ def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tupl
     -------
     tuple of Observation
     """
-    request = replace(_request(target, loss, options), intended={})
+    request = replace(request_of(target, loss, options), intended={})
     with np.errstate(**ORDINARY), held_runner(request) as (request, run):
         return observed(request, setups_of(request)[0], run)
 
 
-def corpus_of(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Probe, ...]:
+def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> tuple[Probe, ...]:
     """The probes that `verify` would run, of the first dtype; the target is loaded, but not called.
 
     Parameters
     ----------
-    target, loss, **options
-        As for `verify`.
+    target, loss, child, **options
+        As for `verify_with`.
 
     Returns
     -------
     tuple of Probe
     """
-    request = _request(target, loss, options)
-    with np.errstate(**ORDINARY), runner_of(request) as run:
+    request = request_of(target, loss, options)
+    with np.errstate(**ORDINARY), runner_of(request, child) as run:
         return probes_of(request, setups_of(request)[-1], run.target.fixed)

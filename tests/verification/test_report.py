@@ -6,10 +6,11 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import pytest
 from targets import plain
 
 import nceref
-from nceref.verification.report import Report
+from nceref.verification.report import Report, junit_of
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
@@ -24,7 +25,7 @@ def test_the_report_holds_what_the_schema_promises():
         assert set(part) == {"text", "cases", "role"}
         assert part["text"] in record["diagnosis"][0]["sentence"]
     for result in record["results"]:
-        assert set(result) == {"id", "case", "quantity", "status", "error", "bound", "bits", "why"}
+        assert set(result) == {"id", "case", "quantity", "status", "error", "bound", "bits", "why", "size"}
         assert result["why"]
     assert record["environment"]["numpy"] == np.__version__
 
@@ -34,6 +35,23 @@ def test_junit_counts_what_failed():
     suite = ET.fromstring(report.to_junit())
     assert int(suite.get("failures")) == sum(r.status == "fail" for r in report.results) > 0
     assert int(suite.get("tests")) == len(suite.findall("testcase")) == len(report.results)
+    assert float(suite.get("time")) == pytest.approx(report.seconds, abs=1e-3)
+    assert suite.find("properties/property[@name='command']").get("value") == report.command
+    (diagnosis,) = report.diagnosis
+    for text in (failure.text for failure in suite.iter("failure")):
+        assert text == f"{diagnosis.id}: {diagnosis.sentence}\nto mend: {diagnosis.fix}\nto repeat: {report.command}"
+
+
+def test_junit_is_red_where_no_result_fails():
+    reports = [
+        nceref.verify(plain.info_nce, require_grad=True, **QUICK),
+        nceref.verify("nowhere.py:f", "info_nce"),
+        nceref.verify(plain.info_nce, **QUICK),
+    ]
+    for suite, report in zip(ET.fromstring(junit_of(reports)), reports, strict=True):
+        assert int(suite.get("errors")) == len(suite.findall("testcase/error")) == (not report.ok)
+        assert int(suite.get("tests")) == len(suite.findall("testcase"))
+        assert [e.get("message") for e in suite.iter("error")] == [report.reason] * (not report.ok)
 
 
 def test_text_of_others_harms_no_format():

@@ -1,0 +1,106 @@
+"""Expected failures of checks: by id, by globs, or by a function."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.output.text import shown
+from nceref.verification.conformance.check import Check
+from nceref.verification.conformance.target import Target, check_mapping
+
+Reasons = Mapping[str, str] | Iterable[str] | Callable[[Target, Check], str | None]
+"""How a caller says which checks fail, and why."""
+_NO_REASON = "expected to fail"
+
+
+@dataclass
+class ExpectedFailures:
+    """What a caller expects to fail, and which entries have matched a check."""
+
+    given: Mapping[str, str]
+    function: Callable[[Target, Check], str | None] | None = None
+    matched: set[str] = field(default_factory=set)
+
+    def reason(self, target: Target, check: Check, names: Iterable[str]) -> tuple[str, bool]:
+        """Why a check fails, and whether any check of its case may.
+
+        Parameters
+        ----------
+        target : Target
+        check : Check
+        names : iterable of str
+            What the target is called in ids.
+
+        Returns
+        -------
+        (str, bool)
+            The reason is empty where it is expected to pass.
+        """
+        if self.function is not None:
+            return _answer(self.function(target, check)), False
+        ids = [f"{name}-{check}" for name in names]
+        cases = [f"{name}-{check.case}" for name in names] if check.quantity else []
+        entries = [(id, False) for id in ids if id in self.given]
+        entries += [(id, True) for id in cases if id in self.given]
+        entries += [(glob, False) for glob in self.given if any(fnmatchcase(id, glob) for id in ids)]
+        # An entry that another one overrules is in use as well.
+        self.matched.update(entry for entry, _ in entries)
+        return (self.given[entries[0][0]] or _NO_REASON, entries[0][1]) if entries else ("", False)
+
+    def unmatched(self) -> Iterator[str]:
+        """The entries that no check has."""
+        yield from (entry for entry in self.given if entry not in self.matched)
+
+
+def _answer(given: Any) -> str:
+    if given is not None and not isinstance(given, str):
+        msg = f"`expected_failures` must return a reason or None, got {shown(given)}"
+        raise InputError(msg)
+    return given or ""
+
+
+def expected_failures_of(given: Any) -> ExpectedFailures:
+    """An argument ``expected_failures``, checked.
+
+    Parameters
+    ----------
+    given : mapping, iterable of str, callable or None
+
+    Returns
+    -------
+    ExpectedFailures
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if given is None:
+        return ExpectedFailures({})
+    if not isinstance(given, Mapping) and callable(given):
+        return ExpectedFailures({}, given)
+    if isinstance(given, list | tuple | set | frozenset) and all(isinstance(entry, str) for entry in given):
+        return ExpectedFailures(dict.fromkeys(given, _NO_REASON))
+    check_mapping("expected_failures", given)
+    if not all(isinstance(reason, str) for reason in given.values()):
+        msg = f"`expected_failures` must map ids to reasons, got {shown(given)}"
+        raise InputError(msg)
+    return ExpectedFailures(dict(given))
+
+
+@dataclass(frozen=True)
+class UnmatchedEntry:
+    """A check that fails, for an expected failure that names no check."""
+
+    entry: str
+
+    def __str__(self) -> str:
+        return f"expected-failure-{self.entry}"
+
+    def __call__(self, target: Any) -> None:
+        """Raise AssertionError."""
+        __tracebackhide__ = True
+        msg = f"`expected_failures` names no check: {shown(self.entry)}; see `pytest --collect-only`"
+        raise AssertionError(msg)

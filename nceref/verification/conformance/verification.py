@@ -1,0 +1,136 @@
+"""One verification of a target, which all of its checks read; targets of one file share a process."""
+
+import atexit
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from nceref.errors import SignatureError, TargetError
+from nceref.verification.conformance.target import Target
+from nceref.verification.records import Probe
+from nceref.verification.report import Report
+from nceref.verification.request import Request
+from nceref.verification.targets.command_line import is_command
+from nceref.verification.targets.runner import child_runner
+from nceref.verification.verifier import corpus_of, request_of, verify_with, written_call
+
+
+@dataclass(eq=False)
+class SharedProcess:
+    """A process for the targets of one file, and how many of them are still to be verified."""
+
+    child: Any
+    users: int = 0
+
+
+_PROCESSES: dict[tuple[Any, ...], SharedProcess] = {}
+
+
+@atexit.register
+def stop_processes() -> None:
+    """End the processes of targets whose checks were collected, and not run."""
+    while _PROCESSES:
+        _PROCESSES.popitem()[1].child.stop()
+
+
+@dataclass(eq=False)
+class TargetVerification:
+    """A target and its report, which is made when it is read first.
+
+    Attributes
+    ----------
+    target : Target
+    options : mapping
+        Of `nceref.verify`, those of the target and those of its checks.
+    printed : str
+        The check whose failure has shown the page; empty before that.
+    """
+
+    target: Target
+    options: Mapping[str, Any]
+    printed: str = ""
+    _key: tuple[Any, ...] | None = field(default=None, init=False)
+    _trouble: TargetError | None = field(default=None, init=False)
+
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """The cases; the target is loaded, but not called. Raises as `nceref.verify` does, and `TargetError`."""
+        try:
+            return corpus_of(self.target.function, self.target.loss, self._child(), **self.options)
+        except SignatureError:
+            # The report says how it could be called.
+            raise
+        except TargetError as error:
+            self._trouble = error
+            self._leave()
+            raise
+
+    @cached_property
+    def report(self) -> Report:
+        """What `nceref.verify` returns; raises as it does."""
+        function, loss = self.target.function, self.target.loss
+        if self._trouble is not None:
+            # What takes minutes to load takes them once.
+            raise self._trouble
+        try:
+            report = verify_with(function, loss, child=self._child(), **self.options)
+        finally:
+            self._leave()
+        return replace(report, command=written_call(function, loss, self.options))
+
+    def _child(self) -> Any:
+        """The process of a target that is named by text; None for another, and for one that needs several."""
+        request = request_of(self.target.function, self.target.loss, self.options)
+        if not isinstance(request.thing, str) or is_command(request.thing) or request.contracts:
+            return None
+        if self._key is None:
+            self._key = _place(request)
+            if self._key not in _PROCESSES:
+                timeout = request.timeout or 30.0
+                child = child_runner(None, request.device, timeout, 120.0, request.isolate)
+                _PROCESSES[self._key] = SharedProcess(child)
+            _PROCESSES[self._key].users += 1
+        return _PROCESSES[self._key].child
+
+    def _leave(self) -> None:
+        """End the process after the last target of its file."""
+        if self._key is not None and self._key in _PROCESSES:
+            shared = _PROCESSES[self._key]
+            shared.users -= 1
+            if not shared.users:
+                _PROCESSES.pop(self._key).child.stop()
+        self._key = None
+
+
+def _place(request: Request) -> tuple[Any, ...]:
+    """What targets must share that are loaded in one process."""
+    file = request.thing.rpartition(":")[0] or request.thing
+    return file, os.getcwd(), request.device, request.timeout, request.isolate  # noqa: PTH109 - of the process
+
+
+def verification_of(target: Target, suite: str, ranks: int = 0) -> TargetVerification:
+    """The verification of a target in this session.
+
+    Parameters
+    ----------
+    target : Target
+    suite : str
+        The target's own comes first.
+    ranks : int
+        On how many it is run; 0 for one process.
+
+    Returns
+    -------
+    TargetVerification
+        The same object for the same arguments.
+    """
+    options = {"suite": suite, **target.options, **({"ranks": ranks} if ranks else {})}
+    # Beside the fields, which are all that equality is about.
+    made = vars(target).setdefault("_verifications", {})
+    key = (options["suite"], ranks)
+    if key not in made:
+        made[key] = TargetVerification(target, options)
+    verification: TargetVerification = made[key]
+    return verification
