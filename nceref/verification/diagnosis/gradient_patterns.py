@@ -204,7 +204,7 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
     if "normalization-detached" in judged[0].analysis.form.conventions:
         detached = GradientFit((*fit.chosen, Option("normalization-detached")), judged)
         if detached.worst() <= 1:
-            words = "is what comes out where the lengths of the rows are constants,"
+            words = "is what comes out where the lengths of the rows are constants"
             return GradientFinding("normalization-detached", words, cases, holds=_is_unprojected)
     cases += ", and normalizing the rows before hides it"
     return GradientFinding(
