@@ -76,8 +76,8 @@ CHILDREN = {
         "tutorials/index", "guide", "losses", "Theory </claims>", "Reference </generated/api/index>",
     ),
     "tutorials/index": (
-        "generated/start", "generated/notebook", "tutorials/pytorch", "tutorials/ci", "tutorials/another-language",
-        "tutorials/mathematics",
+        "generated/start", "A notebook </generated/notebook>", "tutorials/pytorch", "tutorials/ci",
+        "tutorials/another-language", "tutorials/mathematics",
     ),
     "guide": (
         "verify", "commands", "ranks", "own-loss", "library", "beyond-one-machine", "training", "experiments/README",
