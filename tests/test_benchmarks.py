@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sweep import sweep
 
-from benchmarks import RefusedError, device, machine, place, quadrants, report, scaling
+from benchmarks import RefusedError, conformance, device, machine, place, quadrants, report, scaling
 from benchmarks.__main__ import FORMAT, ON_THE_CPU, joined, main
 from benchmarks.cases import QUICK, SPEED, Case, inputs, views
 from benchmarks.clock import ROOT, fresh, ratio_quartiles, spread
@@ -20,6 +20,7 @@ from benchmarks.programs import check_agreement, ours, resident, room
 from benchmarks.speed import fastest
 from benchmarks.tables import seconds, tables
 from benchmarks.targets import IMPOSSIBLE, MET, SHORT, UNKNOWN, judge
+from nceref import testing
 from nceref.theory import table_formats
 
 RATES = {"operations": 1e9, "exponentials": 1e9}
@@ -371,3 +372,13 @@ def test_the_toy_is_timed_only_if_both_programs_end_alike():
 
 def test_training_is_what_is_left_without_the_drawing_of_indices():
     assert quadrants._parts(3.0, 1.0) == {"end to end": 3.0, "training": 2.0, "indices": 1.0}
+
+
+def test_the_cost_of_a_test_suite_counts_verifications_and_checks(monkeypatch):
+    monkeypatch.setattr(conformance, "FUNCTIONS", 1)
+    right, _ = conformance.targets("numpy")
+    counts = conformance.measure("numpy")
+    assert (counts["targets"], counts["verifications"]) == (2, 2)
+    checks = len(list(testing.checks(right, "quick")))
+    assert counts["passed"] + counts["skipped"] + counts["failed"] == 2 * checks
+    assert 0 < counts["failed"] <= counts["passed"] < checks

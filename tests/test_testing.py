@@ -12,7 +12,9 @@ from nceref import testing
 from nceref.errors import InputError
 from nceref.testing import Check, Target, assert_conforms, checks, parametrize_with_checks
 from nceref.verification.conformance import verification
+from nceref.verification.conformance.expected import expected_failures_of
 from nceref.verification.conformance.failure_line import failure_line
+from nceref.verification.conformance.target import former_name
 from nceref.verification.explain import ExplainedDifference
 from nceref.verification.records import Result
 from nceref.verification.report import Report
@@ -172,6 +174,21 @@ def test_what_names_no_check_or_cannot_be_loaded_fails_once_and_the_others_run()
 def test_expected_failures_of_another_kind_are_refused(expected):
     with pytest.raises(InputError, match="expected_failures"):
         parametrize_with_checks([RIGHT], suite="quick", expected_failures=expected)
+
+
+def test_an_entry_may_have_the_former_name_of_a_target():
+    check = next(iter(checks(RIGHT, "quick")))
+    for entry, of_case in (
+        (f"losses.py:f-{check}", False),
+        (f"losses.py:f-{check.case}", True),
+        ("losses.py:*", False),
+    ):
+        expected = expected_failures_of({entry: "known"})
+        assert expected.reason(RIGHT, check, ("f", former_name(Target("losses.py:f", "info_nce")))) == (
+            "known",
+            of_case,
+        )
+        assert not list(expected.unmatched())
 
 
 def test_a_function_that_returns_no_reason_is_refused():

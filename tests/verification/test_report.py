@@ -17,7 +17,9 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
 
 def test_the_report_holds_what_the_schema_promises():
     record = json.loads(nceref.verify(plain.doubled, **QUICK).to_json())
-    assert {"target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment"} <= set(record)
+    assert {
+        "target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment", "scope", "training",
+    } <= set(record)  # fmt: skip
     assert set(record["diagnosis"][0]) == {
         "id", "sentence", "parts", "where", "first", "threads", "fix", "formula", "reference",
     }  # fmt: skip

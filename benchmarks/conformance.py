@@ -1,0 +1,129 @@
+"""How much does a test suite of a dozen losses cost, whose checks read one verification a target?
+
+    python -m benchmarks.conformance [numpy] [torch] [packages]
+
+Half of the functions are right, and half return twice the loss, which has to be explained. CPU seconds are those of
+this process and of all that it starts, so that the machine may be busy. Those of packages hold what each of their
+processes imports; `importing` is what one import takes.
+"""
+
+import resource
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any
+
+import click
+
+from nceref.output.json_text import json_text
+from nceref.testing import Target, parametrize_with_checks
+from nceref.verification.bugs.score import programs
+from nceref.verification.conformance import verification
+from nceref.verification.targets.child import ChildRunner
+
+LIMITS = {"numpy": 24.0, "torch": 60.0, "packages": 15.0}
+"""CPU seconds."""
+FUNCTIONS = 6
+PACKAGES = ("pml-ntxent", "info-nce-pytorch")
+TORCH = {
+    "nt_xent": "nt_xent", "nt_xent_tuned": "nt_xent", "info_nce": "info_nce", "clip": "clip", "siglip": "siglip",
+    "supcon_out": "supcon_out",
+}  # fmt: skip
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of all that it has started and that have ended."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def doubled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with twice its value."""
+
+    @wraps(function)
+    def twice(*arguments: Any, **named: Any) -> Any:
+        return 2 * function(*arguments, **named)
+
+    return twice
+
+
+def targets(kind: str) -> Iterator[Target]:
+    """What is checked: functions of a framework, each as it is and doubled, or known packages."""
+    if kind == "packages":
+        yield from (Target(name, _LOSS_OF[name]) for name in PACKAGES)
+        return
+    for function, loss in _torch() if kind == "torch" else _numpy():
+        yield Target(function, loss)
+        yield Target(doubled(function), loss, f"{loss} doubled")
+
+
+_LOSS_OF = {"pml-ntxent": "nt_xent", "info-nce-pytorch": "info_nce"}
+
+
+def _torch() -> Iterator[tuple[Callable[..., Any], str]]:
+    from benchmarks import baselines
+
+    yield from ((getattr(baselines, name), loss) for name, loss in TORCH.items())
+
+
+def _numpy() -> Iterator[tuple[Callable[..., Any], str]]:
+    """The first correct program of each of some losses."""
+    by_loss = {p.loss: p.function for p in reversed(programs().values()) if not p.named and not p.settings}
+    yield from ((by_loss[loss], loss) for loss in list(by_loss)[:FUNCTIONS])
+
+
+def importing(kind: str) -> float:
+    """CPU seconds of what a process imports before it runs such a target."""
+    words = {"numpy": "import numpy", "torch": "import torch", "packages": "import torch, torch._dynamo"}[kind]
+    begin = cpu()
+    subprocess.run([sys.executable, "-c", words], check=True)
+    return cpu() - begin
+
+
+def measure(kind: str) -> dict[str, Any]:
+    """Run all checks of a kind of targets, and count what that took."""
+    calls: Counter[str] = Counter()
+    kept = verification.verify_with, ChildRunner._begin
+
+    def counted(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        calls[name] += 1
+        return function(*arguments, **named)
+
+    verification.verify_with = partial(counted, "verifications", kept[0])  # type: ignore[assignment]
+    ChildRunner._begin = lambda self, words: counted("processes", kept[1], self, words)  # type: ignore[method-assign]
+    try:
+        given = list(targets(kind))
+        begin = cpu()
+        parameters = parametrize_with_checks(given, suite="quick").mark.args[1]
+        words = Counter(_outcome(*p.values) for p in parameters)
+    finally:
+        verification.verify_with, ChildRunner._begin = kept  # type: ignore[method-assign]
+    seconds = {"cpu": round(cpu() - begin, 2), "limit": LIMITS[kind]}
+    return {"kind": kind, "targets": len(given), **calls, **words, **seconds}
+
+
+def _outcome(target: Target, check: Callable[[Target], None]) -> str:
+    import pytest
+
+    try:
+        check(target)
+    except AssertionError:
+        return "failed"
+    except pytest.skip.Exception:
+        return "skipped"
+    return "passed"
+
+
+@click.command()
+@click.argument("kinds", nargs=-1, type=click.Choice(list(LIMITS)))
+def main(kinds: tuple[str, ...]) -> None:
+    """Print a line of JSON for each kind of targets."""
+    for kind in kinds or tuple(LIMITS):
+        before = importing(kind)
+        click.echo(json_text(measure(kind) | {"importing": round(before, 2)}, indent=None))
+
+
+if __name__ == "__main__":
+    main()
