@@ -14,10 +14,14 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
 from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.verification.corpus.rounding import rounded
 
 ROWS, WIDTH, CANDIDATES, CLASSES, GROUPS = 131, 97, 67, 97, 43
 """Prime numbers: no tile and no chunk divides them."""
-TEMPERATURE = 0.125
+TEMPERATURE = 0.5
+"""Every candidate counts; much below, the estimates of debiased losses are at their floor, and negatives do not count."""
+FEW_BITS = "bfloat16"
+"""Numbers of this format, within the range of float16, are numbers of all four formats."""
 SHAPES = {
     "rows": (ROWS, WIDTH),
     "partners": (ROWS, WIDTH),
@@ -100,5 +104,5 @@ def shared_inputs(loss: Loss) -> dict[str, Any]:
         elif p.default is ...:
             out[p.name] = float(np.round(np.mean(p.typical) * 64) / 64)
         elif isinstance(p.default, float):
-            out[p.name] = p.default
+            out[p.name] = rounded(p.default, FEW_BITS)
     return out | {name: taken(arrays, *where) for name, where in shared_by(loss).items()}
