@@ -19,7 +19,7 @@ from nceref.verification.corpus.rounding import rounded
 ROWS, WIDTH, CANDIDATES, CLASSES, GROUPS = 131, 97, 67, 97, 43
 """Prime numbers: no tile and no chunk divides them."""
 TEMPERATURE = 0.5
-"""Every candidate counts; much below, the estimates of debiased losses are at their floor, and negatives do not count."""
+"""Every candidate counts; much below, estimates of debiased losses are at their floor, and negatives do not count."""
 FEW_BITS = "bfloat16"
 """Numbers of this format, within the range of float16, are numbers of all four formats."""
 SHAPES = {
