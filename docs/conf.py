@@ -80,8 +80,9 @@ CHILDREN = {
         "tutorials/another-language", "tutorials/mathematics",
     ),
     "guide": (
-        "verify", "commands", "ranks", "own-loss", "library", "beyond-one-machine", "training", "experiments/README",
-        "audit", "conventions", "performance", "reliability", "generated/contributing", "generated/changelog",
+        "verify", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine", "training",
+        "experiments/README", "audit", "conventions", "performance", "reliability", "generated/contributing",
+        "generated/changelog",
     ),
     "losses": ("generated/losses/*",),
     "claims": (

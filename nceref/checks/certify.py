@@ -11,7 +11,7 @@ from nceref.checks.run import compare, on_kink
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
 from nceref.exact.certified import NotProvenError, certified, numbers
-from nceref.exact.decimal_intervals import decimal_enclosures
+from nceref.exact.decimal_intervals import along, decimal_along, decimal_enclosures, direction_of
 from nceref.losses import get_loss
 from nceref.output.words import counted
 from nceref.spec import Loss
@@ -117,8 +117,27 @@ def _floats(out: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(loss: Loss, case: Case, out: Mapping[str, Any]) -> int:
-    """On how many numbers the decimal engine contradicts the enclosures."""
+    """On how many numbers decimals contradict the enclosures, and along one direction by forward mode."""
     if case.temperature not in WITNESSED:
         return 0
-    theirs = numbers(decimal_enclosures(loss, bind(loss, (), case.inputs), DIGITS))
-    return sum(not one.overlaps(other) for (_, one), (_, other) in zip(numbers(out), theirs, strict=True))
+    inputs = bind(loss, (), case.inputs)
+    theirs = numbers(decimal_enclosures(loss, inputs, DIGITS))
+    apart = sum(not one.overlaps(other) for (_, one), (_, other) in zip(numbers(out), theirs, strict=True))
+    return apart + (not forward_agrees(loss, inputs, out))
+
+
+def forward_agrees(loss: Loss, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> bool:
+    """Whether enclosures overlap those of value and one derivative by forward mode in decimals.
+
+    Parameters
+    ----------
+    loss : Loss
+    inputs : mapping
+        What `bind` returned.
+    out : mapping
+        Enclosures: ``value``, and ``grad.NAME`` for each input with a gradient.
+    """
+    gradients = {name.removeprefix("grad."): x for name, x in out.items() if name.startswith("grad.")}
+    direction = direction_of(gradients)
+    value, slope = decimal_along(loss, inputs, DIGITS, direction)
+    return value.overlaps(np.ravel(out["value"])[0]) and slope.overlaps(along(gradients, direction))

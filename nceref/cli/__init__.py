@@ -118,6 +118,7 @@ COMMANDS = {
     "plot-limits": "Draw the limits of low and high temperature.",
     "quadrants": "Replay the toy run on four quadrants.",
     "experiment": "Run a small analogue of a published result.",
+    "vectors": "Reference vectors for implementations in any language.",
     "scale": "Say what a loss takes beyond one machine.",
 }
 """What each command does. Its file is imported when it runs: `nceref --help` must stay fast."""

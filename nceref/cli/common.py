@@ -11,8 +11,8 @@ from nceref.output.text import harmless
 if TYPE_CHECKING:
     from nceref.output.pages import Page
 
-FINDING, WRONG_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit statuses other than 0: there is a finding, the call was wrong, the user interrupted."""
+FINDING, WRONG_INPUT, CHANGED_FILE, INTERRUPTED = 1, 2, 7, 130
+"""Exit statuses other than 0: a finding, a wrong call, vectors that are not those of their manifest, an interrupt."""
 LONGEST_ERROR = 4000
 """Characters of a message that are shown: a name in it may have any length."""
 

@@ -1,21 +1,23 @@
 """Enclosures by the standard library's `decimal`, rounded outward: a second engine beside the balls of python-flint.
 
-It shares nothing with them but the formula: ends in place of middle and radius, decimals in place of bits, and
-derivatives by forward mode, one direction a run.
+It shares no arithmetic with them: ends in place of middle and radius, decimals in place of bits. There are two kinds of
+derivatives: those of reverse mode, as in the balls, and along one direction those of forward mode, which share no rule.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from nceref.exact.certified import Enclosure, OverlapError, as_array
-from nceref.exact.reference import arguments, mapped, perturbed, reduce_rows
-from nceref.losses import differentiable
+from nceref.exact.certified import Enclosure, OverlapError, enclosures
+from nceref.exact.reference import arguments, mapped, reduce_rows
 from nceref.spec import Loss
+
+T = TypeVar("T")
 
 
 class Ends(NamedTuple):
@@ -128,6 +130,20 @@ def _integer(n: int) -> Ends:
     return Ends(Decimal(n), Decimal(n))
 
 
+def _with_number(operation: Callable[["Dual", "Dual"], T]) -> Callable[["Dual", Any], T]:
+    """The operation with what becomes a `Dual`; what does not may have a rule of its own for it."""
+
+    @wraps(operation)
+    def apply(self: "Dual", other: Any) -> Any:
+        if isinstance(other, Dual):
+            return operation(self, other)
+        if isinstance(other, int | float | Decimal):
+            return operation(self, Dual(self.arithmetic, Ends(Decimal(other), Decimal(other))))
+        return NotImplemented
+
+    return cast("Callable[[Dual, Any], T]", apply)
+
+
 class Dual:
     """An interval and that of its derivative along one direction (None: 0)."""
 
@@ -145,52 +161,57 @@ class Dual:
                 total = term if total is None else a.add(total, term)
         return Dual(a, value, total)
 
-    def other(self, x: Any) -> "Dual":
-        return x if isinstance(x, Dual) else Dual(self.arithmetic, Ends(Decimal(x), Decimal(x)))
-
     def __neg__(self) -> "Dual":
         return self * -1
 
-    def __add__(self, other: Any) -> "Dual":
-        one, y = _integer(1), self.other(other)
-        return self.made(self.arithmetic.add(self.value, y.value), (self.slope, one), (y.slope, one))
+    @_with_number
+    def __add__(self, other: "Dual") -> "Dual":
+        one = _integer(1)
+        return self.made(self.arithmetic.add(self.value, other.value), (self.slope, one), (other.slope, one))
 
-    def __sub__(self, other: Any) -> "Dual":
-        return self + self.other(other) * -1
+    @_with_number
+    def __sub__(self, other: "Dual") -> "Dual":
+        return self + other * -1
 
-    def __rsub__(self, other: Any) -> "Dual":
-        return self.other(other) - self
+    @_with_number
+    def __rsub__(self, other: "Dual") -> "Dual":
+        return other - self
 
-    def __mul__(self, other: Any) -> "Dual":
-        y = self.other(other)
-        return self.made(self.arithmetic.multiply(self.value, y.value), (self.slope, y.value), (y.slope, self.value))
+    @_with_number
+    def __mul__(self, other: "Dual") -> "Dual":
+        product = self.arithmetic.multiply(self.value, other.value)
+        return self.made(product, (self.slope, other.value), (other.slope, self.value))
 
-    def __truediv__(self, other: Any) -> "Dual":
-        a, y = self.arithmetic, self.other(other)
-        inverse = a.divide(_integer(1), y.value)
-        return self * y.made(inverse, (y.slope, a.negative(a.multiply(inverse, inverse))))
+    @_with_number
+    def __truediv__(self, other: "Dual") -> "Dual":
+        a = self.arithmetic
+        inverse = a.divide(_integer(1), other.value)
+        return self * other.made(inverse, (other.slope, a.negative(a.multiply(inverse, inverse))))
 
-    def __rtruediv__(self, other: Any) -> "Dual":
-        return self.other(other) / self
+    @_with_number
+    def __rtruediv__(self, other: "Dual") -> "Dual":
+        return other / self
 
-    def __pow__(self, exponent: Any) -> "Dual":
-        a, by = self.arithmetic, self.other(exponent)
+    @_with_number
+    def __pow__(self, exponent: "Dual") -> "Dual":
+        a, by = self.arithmetic, exponent
         if by.value == _integer(1):
             return self
         value = a.power(self.value, by.value)
         less = a.multiply(by.value, a.power(self.value, a.subtract(by.value, _integer(1))))
         return self.made(value, (self.slope, less), (by.slope, a.multiply(value, a.log(self.value))))
 
-    def __lt__(self, other: Any) -> bool:
-        y = self.other(other)
-        if self.value.high < y.value.low:
+    @_with_number
+    def __lt__(self, other: "Dual") -> bool:
+        if self.value.high < other.value.low:
             return True
-        if self.value.low >= y.value.high:
+        if self.value.low >= other.value.high:
             return False
         raise OverlapError
 
-    def __gt__(self, other: Any) -> bool:
-        return self.other(other) < self
+    @_with_number
+    def __gt__(self, other: "Dual") -> bool:
+        return other < self
 
     def __eq__(self, other: object) -> bool:
         # A sort compares for equality first; intervals that overlap stay in doubt.
@@ -254,18 +275,33 @@ class DecimalIntervals:
         return x.made(a.acos(x.value), (x.slope, a.divide(_integer(-1), sine)))
 
     @staticmethod
-    def enclosure(ends: Ends | None) -> Enclosure:
-        """The interval as exact numbers; None is 0."""
-        if ends is None:
-            return Enclosure(Fraction(0))
-        if not (ends.low.is_finite() and ends.high.is_finite()):
-            raise OverlapError
-        low, high = Fraction(ends.low), Fraction(ends.high)
-        return Enclosure((low + high) / 2, (high - low) / 2)
+    def enclosure(x: Dual | int) -> Enclosure:
+        """The interval as exact numbers."""
+        return _exact(x.value if isinstance(x, Dual) else _integer(x))
+
+
+_SMALLEST = Decimal("1e-5000")
+"""Ends that are nearer to 0 are moved: as a fraction, exp(-10^8) has a denominator of 43 million digits."""
+
+
+def _outward(end: Decimal, rounding: str) -> Fraction:
+    if end and end.adjusted() < _SMALLEST.adjusted():
+        up = rounding == ROUND_CEILING
+        end = Decimal(0) if (end > 0) != up else _SMALLEST.copy_sign(end)
+    return Fraction(end)
+
+
+def _exact(ends: Ends) -> Enclosure:
+    if not (ends.low.is_finite() and ends.high.is_finite()):
+        raise OverlapError
+    low, high = (_outward(end, context) for end, context in zip(ends, (ROUND_FLOOR, ROUND_CEILING), strict=True))
+    return Enclosure((low + high) / 2, (high - low) / 2)
 
 
 def decimal_enclosures(loss: Loss, inputs: Mapping[str, Any], digits: int) -> dict[str, Any]:
     """Enclosures of the value, the rows and all gradients under the reduction "mean", as `certified` returns them.
+
+    Derivatives are taken by reverse mode, as those of `certified`; `decimal_along` has other rules.
 
     Parameters
     ----------
@@ -276,26 +312,13 @@ def decimal_enclosures(loss: Loss, inputs: Mapping[str, Any], digits: int) -> di
     digits : int
         Of every decimal.
     """
-    m = DecimalIntervals(digits)
-    given = arguments(loss, m, inputs)
-
-    def value(changed: Mapping[str, Any]) -> Any:
-        return reduce_rows(loss, loss.formula(m, **changed), changed, "mean")
-
-    result = loss.formula(m, **given)
-    out: dict[str, Any] = {"value": _enclosure(reduce_rows(loss, result, given, "mean"))}
-    if loss.has_rows:
-        out["rows"] = as_array([_enclosure(row) for row in reduce_rows(loss, result, given, "none")])
-    for name in differentiable(loss):
-        if given[name] is not None:
-            out[f"grad.{name}"] = as_array(perturbed(given[name], _slope, _seeded, value, given, name))
-    return out
+    return enclosures(loss, inputs, DecimalIntervals(digits))
 
 
 def decimal_along(
     loss: Loss, inputs: Mapping[str, Any], digits: int, direction: Mapping[str, Any]
 ) -> tuple[Enclosure, Enclosure]:
-    """Enclosures of the value and of its derivative along one direction, in one run of the formula.
+    """Enclosures of the value and of its derivative along one direction, by forward mode: one run of the formula.
 
     Parameters
     ----------
@@ -312,22 +335,41 @@ def decimal_along(
     -------
     value, slope : Enclosure
     """
-    m = DecimalIntervals(digits)
-    given = arguments(loss, m, inputs)
+    given = arguments(loss, DecimalIntervals(digits), inputs)
     for name, steps in direction.items():
-        step = iter(np.ravel(steps).tolist())
-        given[name] = mapped(lambda x, step=step: Dual(x.arithmetic, x.value, _integer(next(step))), given[name])
-    value = reduce_rows(loss, loss.formula(m, **given), given, "mean")
-    return _enclosure(value), _slope(value)
+        given[name] = mapped(partial(_moved, iter(np.ravel(steps).tolist())), given[name])
+    value = reduce_rows(loss, loss.formula(DecimalIntervals(digits), **given), given, "mean")
+    slope = value.slope if isinstance(value, Dual) else None
+    return DecimalIntervals.enclosure(value), _exact(slope or _integer(0))
 
 
-def _enclosure(x: Any) -> Enclosure:
-    return DecimalIntervals.enclosure(x.value if isinstance(x, Dual) else _integer(x))
+def _moved(steps: Iterator[int], x: Dual) -> Dual:
+    """The number with the next step of a direction for its derivative."""
+    return Dual(x.arithmetic, x.value, _integer(next(steps)))
 
 
-def _slope(x: Any) -> Enclosure:
-    return DecimalIntervals.enclosure(x.slope if isinstance(x, Dual) else None)
+def direction_of(gradients: Mapping[str, Any]) -> dict[str, Any]:
+    """A direction by input with no two neighbors alike: 1, -2, 3, -4, 5, -1, 2, ...
+
+    Parameters
+    ----------
+    gradients : mapping
+        Input to an array of its gradient.
+    """
+    places = {name: np.arange(np.size(x)).reshape(np.shape(x)) for name, x in gradients.items()}
+    return {name: (place % 5 + 1) * np.where(place % 2, -1, 1) for name, place in places.items()}
 
 
-def _seeded(x: Dual) -> Dual:
-    return Dual(x.arithmetic, x.value, _integer(1))
+def along(gradients: Mapping[str, Any], direction: Mapping[str, Any]) -> Enclosure:
+    """The derivative along a direction that gradients give.
+
+    Parameters
+    ----------
+    gradients : mapping
+        Input to an object array of `Enclosure`.
+    direction : mapping
+        Input to an array of integers.
+    """
+    terms = [pair for name, x in gradients.items() for pair in zip(np.ravel(x), np.ravel(direction[name]), strict=True)]
+    middle = sum((one.middle * int(n) for one, n in terms), Fraction(0))
+    return Enclosure(middle, sum((one.radius * abs(int(n)) for one, n in terms), Fraction(0)))

@@ -5,10 +5,8 @@ The options are read from the commands, so a new one that takes any text needs a
 
 import click
 import pytest
-from commands.examples import fill
+from commands.examples import commands, fill
 from sweep import sweep
-
-from nceref import cli
 
 REST = {
     "expect": "--loss nt_xent --n 8 --temperature 0.1",
@@ -19,6 +17,7 @@ REST = {
     "quadrants": "--steps 1",
     "derive": "paco-extra",
     "scale": "--loss nt_xent --rows 1e4 --dim 8",
+    "vectors export": "--out made",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
 }
 """What a command needs beside the option; options of their own are left out."""
@@ -56,6 +55,9 @@ FREE = {
     "quadrants --resume": (NOWHERE, "targets.py"),
     "quadrants --save": (NOWHERE, "--steps"),
     "tables --out": (NOWHERE,),
+    "vectors check --loss": ("nothing", EVIL),
+    "vectors export --loss": ("nothing", EVIL),
+    "vectors export --out": (NOWHERE,),
     "verify --axis": (EVIL,),
     "verify --call": ("f(", EVIL),
     "verify --case": ("nothing", EVIL),
@@ -88,8 +90,7 @@ NAMED_BY_FILE = {"--resume", "--out"}
 
 
 def options():
-    for name in sorted(cli.COMMANDS):
-        command = cli.nceref.get_command(click.Context(cli.nceref), name)
+    for name, command in sorted(commands()):
         for option in command.params:
             if isinstance(option, click.Option) and not option.is_flag:
                 yield name, option
@@ -120,7 +121,7 @@ def test_it_is_refused_by_name(run, tmp_path, monkeypatch, name, option, value):
     for other in (option, *(["--temperature"] if option == "--logit-scale" else [])):
         if other in rest:
             del rest[rest.index(other) : rest.index(other) + 2]
-    status, out, err = run(name, *rest, option, value)
+    status, out, err = run(*name.split(), *rest, option, value)
     assert (status, out) == (2, ""), err
     assert option in NAMED_BY_FILE or option.strip("-").replace("-", "_") in err.replace("-", "_")
     assert value.encode("unicode_escape").decode()[:60] in err.replace("\\\\", "\\")

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 
+import click
 import numpy as np
 
+from nceref import cli
 from nceref.cli import experiment_page
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
@@ -16,6 +18,7 @@ from nceref.verification.peers import audit, peer
 from nceref.verification.report import Report
 from nceref.verification.targets import child
 from nceref.verification.targets.process.isolation import Isolation
+from nceref.verification.vectors.store import DATA
 
 TARGETS = """
 import numpy as np
@@ -69,16 +72,32 @@ _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperatu
 _SLOW += ("scale",)
 
 
+def commands():
+    """Every command by its words; those of a group one by one."""
+    context = click.Context(cli.nceref)
+    for name in cli.COMMANDS:
+        command = cli.nceref.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {word}", part) for word, part in command.commands.items())
+        else:
+            yield name, command
+
+
 REPORT = {
     "": "command, diagnosis, environment, exit_code, loss, reason, results, scope, self_test, settings, target, "
     "verdict",
     "self_test[]": "case, result, run, sentence, why, wrong_answer",
     "scope": "cases, dtypes, modes, not_judged, ranges",
-    "results[]": "bits, bound, case, error, id, quantity, status, why",
+    "results[]": "bits, bound, case, error, id, quantity, size, status, why",
     "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
 }
 TALLY = "among, killed, named, total"
+DIAGNOSIS = "first, fix, formula, id, parts, reference, sentence, threads, where"
 EVIDENCE = "held, run, seconds"
+MANIFEST = "corpus, counts, files, format, generator, license, min_cases, reduction, sha256, specification"
+CASE = "blind, clauses, expect, id, kills, loss, settings"
+CHECKED = "cases, engine, loss, numbers, wrong"
+ID = json.loads((DATA / "nce.json").read_text())["cases"][0]["id"]
 EXAMPLES = (
     Example("certify uniformity"),
     Example(
@@ -216,6 +235,18 @@ EXAMPLES = (
             "rates": "bytes_per_second, seconds_per_pair, seconds_per_task",
         },
     ),
+    Example("vectors list"),
+    Example("vectors list --json", json="-", keys={"": MANIFEST}),
+    Example("vectors list uniformity simple"),
+    Example("vectors list nce --json", json="-", keys={"[]": f"{CASE}, formats, shapes"}),
+    Example(f"vectors info {ID}"),
+    Example(f"vectors info {ID} --json", json="-", keys={"": f"{CASE}, inputs, outputs"}),
+    *(
+        Example(f"vectors export --loss nce --loss simple --dtype float16 --format {ending} --out made")
+        for ending in ("npz", "safetensors", "c-header", "json")
+    ),
+    Example("vectors check --loss simple"),
+    Example("vectors check made --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
     Example("tables --list"),
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
     Example("tables paco-optimum --format text"),
@@ -245,7 +276,7 @@ EXAMPLES = (
         " --html made.html --junit made.xml --repro made.py",
         1,
         json="made.json",
-        keys=REPORT | {"": f"{REPORT['']}, training", "diagnosis[]": "fix, formula, id, reference, sentence, threads"},
+        keys=REPORT | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
     ),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",

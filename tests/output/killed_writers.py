@@ -41,6 +41,7 @@ COMMANDS = (
     "experiment long-tail --seeds 1 --json record.json --out new",
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
+    "vectors export --loss simple --out new",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}
 READERS |= {"read", "readinto", "readable", "seekable", "writable", "tell", "fileno", "urandom", "get_terminal_size"}

@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
+from commands.examples import commands
 from output import killed_writers
-
-from nceref import cli
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 READS = {"--checkout", "--expected-failures", "--inputs", "--rates"}
@@ -19,9 +17,11 @@ READS = {"--checkout", "--expected-failures", "--inputs", "--rates"}
 def test_every_command_that_writes_is_killed():
     """Each option that names a file or a folder stands in a command."""
     missing = []
-    for name in cli.COMMANDS:
-        tried = {word for words in killed_writers.COMMANDS if words.split()[0] == name for word in words.split()}
-        for option in cli.nceref.get_command(click.Context(cli.nceref), name).params:
+    for name, command in commands():
+        tried = {
+            word for words in killed_writers.COMMANDS if f"{words} ".startswith(f"{name} ") for word in words.split()
+        }
+        for option in command.params:
             files = option.name == "out" or "FILE" in (option.metavar or "")
             missing += [(name, option.opts[0])] * (
                 files and not tried & set(option.opts) and option.opts[0] not in READS

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.checks.certify import DIGITS
+from nceref.checks.certify import DIGITS, forward_agrees
 from nceref.engine.arguments import bind
 from nceref.exact.certified import SPARE_BITS, Enclosure, NotProvenError, certified, numbers
 from nceref.exact.decimal_intervals import decimal_enclosures
@@ -23,6 +23,7 @@ from nceref.verification.records import Observation, Probe
 from nceref.verification.vectors.packed import MOST_ENTRIES
 from nceref.verification.vectors.records import (
     ERROR,
+    FEW_BITS,
     VALUE,
     VectorCase,
     VectorOutput,
@@ -32,10 +33,8 @@ from nceref.verification.vectors.records import (
 
 _LEFT_OUT = ("many", "random", "zero")
 """Geometries of the suite without vectors: two that others make up for, and rows that have no direction."""
-_OF_VARIANTS = ("designed-0.3", "designed-0.07", "seven-0.5", "lonely-0.3")
-"""Cases of the arguments that are not those of the first variant."""
-FEW_BITS = "bfloat16"
-"""Numbers of this format, within the range of float16, are numbers of all four formats."""
+_OF_VARIANTS = ("designed", "seven", "lonely"), (None, 0.3, 0.07, 0.5)
+"""Geometries and temperatures of the arguments that are not those of the first variant."""
 
 
 def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -51,8 +50,9 @@ def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     for number, variant in enumerate(loss.variants):
         for name, inputs in designed_inputs(loss, variant, "standard", FEW_BITS, 0, {}):
-            geometry = clause_of(name)[1]
-            wanted = geometry not in _LEFT_OUT if number == 0 else name in _OF_VARIANTS or clause_of(name)[2] is None
+            _, geometry, temperature = clause_of(name)
+            of_variants = geometry in _OF_VARIANTS[0] and temperature in _OF_VARIANTS[1]
+            wanted = of_variants if number else geometry not in _LEFT_OUT
             if wanted and max(np.size(x) for x in inputs.values()) <= MOST_ENTRIES:
                 yield name, {p.name: inputs.get(p.name, default_of(p)) for p in loss.parameters}
 
@@ -111,8 +111,18 @@ def _expected(loss: Loss, arguments: Mapping[str, Any], second: bool) -> tuple[s
 
 
 def witness(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Enclosures of the same outputs by the decimal engine."""
-    out = decimal_enclosures(loss, bind(loss, (), arguments), DIGITS)
+    """Enclosures of the same outputs by the decimal engine.
+
+    Raises
+    ------
+    ArithmeticError
+        Where they contradict forward mode.
+    """
+    inputs = bind(loss, (), arguments)
+    out = decimal_enclosures(loss, inputs, DIGITS)
+    if not forward_agrees(loss, inputs, out):
+        msg = f"{loss.name}: reverse and forward mode do not overlap in decimals"
+        raise ArithmeticError(msg)
     return {name: np.asarray(x, dtype=object) for name, x in out.items() if name != "rows"}
 
 

@@ -14,9 +14,9 @@ from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.corpus.resizing import Resizing
 from nceref.verification.ranks.contract import Contract, rows_of, split_inputs
 from nceref.verification.records import Probe
-from nceref.verification.vectors.build import FEW_BITS, proven_output, vector_outputs, witness
+from nceref.verification.vectors.build import proven_output, vector_outputs, witness
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
-from nceref.verification.vectors.records import VALUE, VectorCase, VectorOutput, content_id
+from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, VectorOutput, content_id
 
 SCENARIOS = (
     ("joined", ((0, 1), (2, 3)), 0.3),

@@ -21,6 +21,8 @@ from nceref.verification.vectors.rows import placed
 
 VALUE, ERROR = "value", "error"
 """What is expected of a case: a number, or that an implementation refuses the inputs."""
+FEW_BITS = "bfloat16"
+"""Numbers of this format, within the range of float16, are numbers of all four formats: inputs are such."""
 _BITS = re.compile("[0-9a-f]{16}")
 
 

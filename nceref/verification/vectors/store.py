@@ -18,13 +18,16 @@ from nceref.output.json_text import json_object
 from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.registry import choose
-from nceref.spec import Array, Labels
+from nceref.spec import Array, Labels, Scalar
+from nceref.verification.corpus.rounding import rounded
 from nceref.verification.vectors import packed
-from nceref.verification.vectors.records import VALUE, VectorCase, case_of, fields, record_of
+from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, case_of, fields, record_of
 
 DATA = Path(__file__).parent / "data"
 """The vectors of the package."""
 MANIFEST, RANKS = "MANIFEST.json", "ranks.json"
+CHANGES = "CHANGES.jsonl"
+"""A line for each version of the corpus: what changed, and the hash of its ids."""
 FORMAT = "1.0"
 """Of the files. The first number changes where a reader of before would misread them."""
 CORPUS = "2026.11"
@@ -134,7 +137,7 @@ def check_files(folder: PathLike | None = None) -> int:
 
 def checked_content(path: Path, manifest: Mapping[str, Any]) -> bytes:
     """The bytes of a file that are those of the manifest."""
-    content, wanted = read(path), manifest["files"][path.name]
+    content, wanted = read(path), manifest["files"].get(path.name, "no such file")
     if (got := hashlib.sha256(content).hexdigest()) != wanted:
         msg = f"{path} was changed: its sha256 is {got}, the manifest has {wanted}; export the vectors anew"
         raise ChecksumError(msg)
@@ -205,7 +208,7 @@ def folder_files(
     large = [case for each in cases.values() for case in each if pack and packed.is_large(case)]
     files = {f"{loss}.json": _loss_file(loss, [x for x in each if x not in large]) for loss, each in cases.items()}
     files |= {**(packed.packed(large, FORMAT) if large else {}), **others}
-    files |= {path.name: read(path) for path in sorted(DATA.glob("*.schema.json"))}
+    files |= {path.name: read(path) for path in (*sorted(DATA.glob("*.schema.json")), DATA / CHANGES)}
     return {**files, MANIFEST: _manifest_file(cases, files)}
 
 
@@ -244,11 +247,23 @@ def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str
     return f"{json.dumps(content, indent=1)}\n".encode()
 
 
+def hash_of_ids(cases: Mapping[str, Sequence[VectorCase]]) -> str:
+    """What the change log says of a corpus: the sha256 of its ids, sorted, one a line."""
+    ids = sorted(case.id for each in cases.values() for case in each)
+    return hashlib.sha256("\n".join(ids).encode()).hexdigest()
+
+
 def is_required(case: VectorCase) -> bool:
-    """Whether every implementation of the loss has to answer a case: it has the arguments of the first variant."""
+    """Whether every implementation of the loss has to answer a case: it has the arguments of the first variant.
+
+    Constants that have a default, such as a label smoothing, are at it: not every implementation has them.
+    """
     declared = get_loss(case.loss).declaration
     first = {p.name: default_of(p) for p in declared.parameters} | dict(declared.variants[0])
     optional = {p.name for p in declared.parameters if isinstance(p, Array | Labels) and not p.required}
-    same = all(first[name] == x for name, x in case.settings.items())
+    constants = [p for p in declared.parameters if isinstance(p, Scalar) and p.constant]
+    fixed = {p.name for p in constants if isinstance(p.default, float)}
+    at = {name: rounded(x, FEW_BITS) if isinstance(x, float) else x for name, x in first.items()}
+    same = all(at[name] == x for name, x in case.arguments.items() if name in {*case.settings, *fixed})
     given = {name for name in optional if first[name] is not None}
     return case.expect == VALUE and same and optional & case.inputs.keys() == given

@@ -1,0 +1,114 @@
+"""`nceref vectors`: reference vectors for implementations in any language: list, show, export and check them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from nceref.cli.common import CHANGED_FILE, FINDING, echo, echo_error, echo_json, show
+
+_FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
+
+
+@click.group(short_help="Reference vectors for implementations in any language.")
+def vectors() -> None:
+    """Inputs with proven outputs and allowed errors, for implementations that no Python can call.
+
+    `nceref compare` judges what an implementation made of them.
+    """
+
+
+@vectors.command("list", short_help="List the losses with vectors, or the cases of some.")
+@click.argument("losses", metavar="[LOSS]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the manifest, or one object for each case.")
+def list_(losses: tuple[str, ...], as_json: bool) -> None:
+    """List how many cases each loss has, or the cases of each LOSS with how many known bugs they see."""
+    from nceref.cli import vectors_page
+    from nceref.verification.vectors.store import read_vectors
+
+    read = read_vectors(losses=losses)
+    if as_json:
+        cases = [case for each in read.cases.values() for case in each]
+        echo_json(
+            [vectors_page.line_of(case) for case in cases] if losses else {**read.manifest, "sha256": read.sha256}
+        )
+    else:
+        show(vectors_page.cases(read) if losses else vectors_page.overview(read))
+
+
+@vectors.command(short_help="Show all about one case.")
+@click.argument("id_", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the record as it is exported.")
+def info(id_: str, as_json: bool) -> None:
+    """Show the inputs of one case, its proven outputs, what errors are allowed, and which known bugs it sees."""
+    from nceref.cli import vectors_page
+    from nceref.verification.vectors.records import record_of
+    from nceref.verification.vectors.store import read_vectors
+
+    case = read_vectors().case(id_)
+    if as_json:
+        echo_json({"loss": case.loss, **record_of(case)})
+    else:
+        show(vectors_page.page_of(case))
+
+
+@vectors.command(short_help="Write vectors for another program to read.")
+@click.option("--loss", "losses", metavar="LOSS", multiple=True, help="May be repeated.  [default: all]")
+@click.option("--dtype", type=_FORMATS, help="Only the cases of this format, with what it is allowed.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["json", "npz", "safetensors", "c-header"]),
+    default="json",
+    show_default=True,
+    help="Another one stands beside the JSON.",
+)
+@click.option("--out", type=click.Path(file_okay=False), required=True, help="Folder.")
+def export(losses: tuple[str, ...], dtype: str | None, format_: str, out: str) -> None:
+    """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format."""
+    from nceref.verification.vectors.export import export
+
+    with _changed_files():
+        for path in export(out, losses, dtype or "", format_):
+            echo(path)
+
+
+@vectors.command(short_help="Compare vectors with the formulas.")
+@click.argument("folder", required=False)
+@click.option("--loss", "losses", metavar="LOSS", multiple=True, help="May be repeated.  [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def check(context: click.Context, folder: str | None, losses: tuple[str, ...], as_json: bool) -> None:
+    """Check the vectors of this package, or those in FOLDER: checksums, contents, and the formulas anew.
+
+    Every number is enclosed again, by python-flint (pip install 'nceref[certify]') or, without it, by decimals. The
+    exit status is 1 if a number is contradicted, 7 if a file was changed.
+    """
+    from nceref.cli import vectors_page
+    from nceref.output.terminal import progress
+    from nceref.verification.vectors.check import check_all, summary
+    from nceref.verification.vectors.store import check_files, read_vectors
+
+    with _changed_files():
+        files = check_files(folder)
+        read = read_vectors(folder, losses)
+    with progress(len(read.cases)) as on_progress:
+        results = [on_progress(result) for result in check_all(read.cases)]
+    if as_json:
+        echo_json(summary(results))
+    else:
+        show(vectors_page.checked(results, files))
+    if any(result.wrong for result in results):
+        context.exit(FINDING)
+
+
+@contextlib.contextmanager
+def _changed_files() -> Iterator[None]:
+    """Ends the command with a status of its own where a checksum is broken."""
+    from nceref.verification.vectors.store import ChecksumError
+
+    try:
+        yield
+    except ChecksumError as error:
+        echo_error(f"Error: {error}")
+        click.get_current_context().exit(CHANGED_FILE)

@@ -1,0 +1,118 @@
+"""The pages of `nceref vectors`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nceref.output.pages import GAP, Page
+from nceref.output.words import counted
+from nceref.verification.vectors.check import CheckedVectors
+from nceref.verification.vectors.records import ERROR, VectorCase
+from nceref.verification.vectors.store import Vectors
+
+_SHOWN = 8
+"""Numbers of an array that are printed."""
+
+
+def overview(vectors: Vectors) -> Page:
+    """A line for each loss."""
+    page, counts, required = Page(), vectors.manifest["counts"], vectors.manifest["min_cases"]
+    header = ("loss", "cases", "required", "bugs seen")
+    lines = [(loss, str(counts[loss]), str(required[loss]), _seen(cases)) for loss, cases in vectors.cases.items()]
+    page.table(lines, header=[header], right=[False, True, True, True])
+    page.print(
+        f"\n{counted(sum(counts.values()), 'case')}, corpus {vectors.manifest['corpus']}, format"
+        f" {vectors.manifest['format']}. Required: cases that every implementation of a loss has to answer; the others"
+        " have other settings. Bugs seen: known bugs of float64 that fail on some case."
+    )
+    page.print("nceref vectors list LOSS lists cases, nceref vectors export --out FOLDER writes them.")
+    return page
+
+
+def _seen(cases: Sequence[VectorCase]) -> str:
+    killed, every = ({bug for case in cases for bug in getattr(case, name)} for name in ("kills", "blind"))
+    return f"{len(killed)} of {len(killed | every)}"
+
+
+def cases(vectors: Vectors) -> Page:
+    """A line for each case."""
+    page = Page()
+    header = ("id", "expect", "arrays", "settings", "bugs seen")
+    for loss, listed in vectors.cases.items():
+        page.print(loss, style="bold")
+        usual = listed[0].settings
+        lines = [(case.id, case.expect, _arrays(case), _apart(case, usual), _seen([case])) for case in listed]
+        page.table(lines, header=[header], right=[False, False, False, False, True])
+        page.print()
+    page.print("nceref vectors info ID shows a case.")
+    return page
+
+
+def _apart(case: VectorCase, usual: Any) -> str:
+    return ", ".join(f"{name}={x}" for name, x in case.settings.items() if usual.get(name) != x)
+
+
+def _arrays(case: VectorCase) -> str:
+    return " ".join("x".join(map(str, np.shape(x))) for x in case.inputs.values() if np.ndim(x))
+
+
+def line_of(case: VectorCase) -> dict[str, Any]:
+    """A case of a list as plain data."""
+    shapes = {name: list(np.shape(x)) for name, x in case.inputs.items()}
+    lists = {"clauses": list(case.clauses), "kills": list(case.kills), "blind": list(case.blind)}
+    return {"id": case.id, "loss": case.loss, "expect": case.expect, "settings": dict(case.settings), "shapes": shapes,
+            "formats": list(case.formats), **lists}  # fmt: skip
+
+
+def page_of(case: VectorCase) -> Page:
+    """All about a case."""
+    page = Page()
+    page.print(case.id, style="bold")
+    settings = ", ".join(f"{name}={x}" for name, x in case.settings.items()) or "none"
+    seen = [("loss", case.loss), ("settings", settings), ("tests", ", ".join(case.clauses))]
+    page.grid([*seen, *((name, _numbers(x)) for name, x in case.inputs.items())], 12)
+    if case.expect == ERROR:
+        page.print("\nA right implementation refuses these inputs: a setting demands it.")
+    for name, output in case.outputs.items():
+        page.print(f"\n{name}", style="bold")
+        radii = ", ".join(f"{engine} {radius:.2g}" for engine, radius in output.engines.items())
+        allowed = ", ".join(f"{dtype} {size:.3g}" for dtype, size in output.allowed.items())
+        nearest = "the true numbers" if output.exact else f"within {output.radius:.2g} of the true ones"
+        page.grid(
+            [
+                ("numbers", f"{_numbers(output.numbers)}, {nearest}"),
+                ("enclosed", f"{radii} (widest radius)"),
+                ("unique in", ", ".join(output.unique)),
+                ("allowed", allowed),
+            ],
+            12,
+            indent=GAP,
+        )
+    page.print()
+    for title, bugs in (("sees", case.kills), ("blind to", case.blind)):
+        if bugs:
+            page.grid([(title, ", ".join(bugs))], 12)
+    return page
+
+
+def _numbers(x: Any) -> str:
+    """Shape and first numbers of an array, or the number."""
+    if np.ndim(x) == 0:
+        return repr(x if isinstance(x, int) else float(x))
+    first = " ".join(repr(one) for one in np.ravel(x)[:_SHOWN].tolist())
+    return f"{' x '.join(map(str, np.shape(x)))}: {first}{' ...' * (np.size(x) > _SHOWN)}"
+
+
+def checked(results: Sequence[CheckedVectors], files: int) -> Page:
+    """What became of a check."""
+    page = Page()
+    lines = [(one.loss, str(one.cases), str(one.numbers), str(len(one.wrong))) for one in results]
+    page.table(lines, header=[("loss", "cases", "numbers", "contradicted")], right=[False, True, True, True])
+    wrong = [sentence for one in results for sentence in one.wrong]
+    for sentence in wrong[:_SHOWN]:
+        page.print(f"\n{sentence}")
+    engine = "Balls" if results[0].engine == "arb" else "Decimals"
+    looked = f"{engine} enclosed {counted(sum(one.numbers for one in results), 'number')}"
+    page.print(f"\n{counted(files, 'file')} as in the manifest. {looked} anew: {counted(len(wrong), 'contradiction')}.")
+    return page

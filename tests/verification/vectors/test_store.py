@@ -1,0 +1,268 @@
+"""The vectors of the package: as their manifest says, as their schemas say, and as the formulas of today say."""
+
+import copy
+import hashlib
+import json
+import math
+import shutil
+import zlib
+from dataclasses import replace
+from fractions import Fraction
+
+import jsonschema
+import numpy as np
+import pytest
+from sweep import sweep
+
+from nceref import InputError
+from nceref.exact.certified import Enclosure
+from nceref.losses import all_losses
+from nceref.verification.judge import judge
+from nceref.verification.records import Observation, Outcome
+from nceref.verification.vectors.build import is_unique, nearest_number, small_cases, upward
+from nceref.verification.vectors.check import check_vectors
+from nceref.verification.vectors.packed import is_large
+from nceref.verification.vectors.records import ERROR, case_of, probe_of, record_of
+from nceref.verification.vectors.store import (
+    CHANGES,
+    DATA,
+    MANIFEST,
+    ChecksumError,
+    check_files,
+    hash_of_ids,
+    is_required,
+    package_files,
+    read_vectors,
+)
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return read_vectors()
+
+
+def test_every_loss_has_cases_and_every_file_is_as_it_would_be_written(vectors):
+    assert set(vectors.cases) == set(all_losses())
+    written = package_files(vectors.cases)
+    held = {path.name: path.read_bytes() for path in DATA.iterdir()}
+    # The generator is the version that wrote them.
+    assert {name: x for name, x in written.items() if name != MANIFEST} == {
+        name: x for name, x in held.items() if name != MANIFEST
+    }
+    assert check_files() == len(held) - 1
+    # A wheel is compressed as well.
+    assert sum(len(zlib.compress(content)) for content in held.values()) < 5e6
+    for loss, count in vectors.manifest["min_cases"].items():
+        assert count == sum(map(is_required, vectors.cases[loss])) >= 5
+
+
+def test_the_change_log_has_this_corpus(vectors):
+    last = json.loads((DATA / CHANGES).read_text().splitlines()[-1])
+    assert last["corpus"] == vectors.manifest["corpus"]
+    # Another set of cases is another corpus, with a line of its own.
+    assert last["ids"] == hash_of_ids(vectors.cases)
+    assert len(last["why"]) > 10
+
+
+def test_temperatures_formats_and_clauses_are_covered(vectors):
+    cases = [case for each in vectors.cases.values() for case in each if not is_large(case)]
+    assert min(case.inputs["temperature"] for case in cases if "temperature" in case.inputs) < 1.1e-4
+    assert {case.expect for case in cases} == {"value", "error"}
+    for case in cases:
+        assert max(np.size(x) for x in case.inputs.values()) <= 64
+        assert {"float64", "float32"} <= set(case.formats) or case.expect == ERROR
+        assert case.clauses
+        for output in case.outputs.values():
+            assert {"float64", "float32"} <= set(output.unique)
+            assert {"arb", "decimal"} == set(output.engines)
+            assert output.exact == (output.radius == 0)
+    # What is 0 by symmetry is marked.
+    assert any(output.exact for case in cases for output in case.outputs.values())
+
+
+def test_each_known_bug_is_seen_by_some_case_and_a_bug_is_never_both(vectors):
+    for loss, cases in vectors.cases.items():
+        kills, blind = ({bug for case in cases for bug in getattr(case, name)} for name in ("kills", "blind"))
+        assert not any(set(case.kills) & set(case.blind) for case in cases)
+        assert blind <= kills, (loss, blind - kills)
+
+
+def test_the_schemas_hold_and_are_strict(vectors):
+    validators = {
+        name: jsonschema.Draft202012Validator(json.loads((DATA / f"{name}.schema.json").read_text()))
+        for name in ("cases", "manifest")
+    }
+    validators["manifest"].validate(vectors.manifest)
+    for loss in vectors.cases:
+        validators["cases"].validate(json.loads((DATA / f"{loss}.json").read_text()))
+    content = json.loads((DATA / "uniformity.json").read_text())
+    for changed in broken(content["cases"][0]):
+        assert list(validators["cases"].iter_errors({**content, "cases": [changed]})), changed
+        with pytest.raises(InputError, match=r"here|case"):
+            case_of("uniformity", changed, "here")
+    case_of("uniformity", content["cases"][0], "here")
+
+
+def broken(record):
+    """The record with one thing wrong, in many ways; each is against the schema."""
+    value = ("outputs", "value")
+    places = {
+        (): {"id": "designed", "expect": "maybe", "clauses": "ordinary", "more": 1},
+        ("inputs", "x"): {"shape": [-1], "hex": ["3fe000000000000"], "kind": "real", "more": 1},
+        value: {
+            "hex": ["3FE0000000000000"],
+            "unique": ["float8"],
+            "allowed": {"float8": 1.0},
+            "radius": "0",
+            "more": 1,
+        },
+    }
+    for path, changes in places.items():
+        for key, wrong in changes.items():
+            changed = copy.deepcopy(record)
+            inner = changed
+            for step in path:
+                inner = inner[step]
+            inner[key] = wrong
+            yield changed
+            missing = copy.deepcopy(changed)
+            inner = missing
+            for step in path:
+                inner = inner[step]
+            del inner[key]
+            if key not in ("more", "kind"):
+                yield missing
+
+
+@sweep("change", ["input", "decimal", "expect", "shape"])
+def test_a_record_that_contradicts_itself_is_refused(vectors, change):
+    record = record_of(vectors.cases["nt_xent"][0])
+    if change == "input":
+        record["inputs"]["z1"]["hex"][0] = "3ff0000000000000"
+    elif change == "decimal":
+        record["outputs"]["value"]["decimal"] = ["1.0"]
+    elif change == "expect":
+        record["expect"] = ERROR
+    else:
+        record["outputs"]["grad.z1"]["shape"] = [5, 4]
+    with pytest.raises(InputError, match=r"new id|not the same numbers|`expect` must|does not hold"):
+        case_of("nt_xent", record, "here")
+
+
+# Against the formulas. The whole of it is `nceref vectors check`.
+
+
+@pytest.mark.parametrize("engine", ["arb", "decimal"])
+def test_the_formulas_agree_and_a_changed_number_is_seen(vectors, engine):
+    if engine == "arb":
+        pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+    for loss, cases in vectors.cases.items():
+        small = [case for case in cases if not is_large(case)]
+        some = small[:1] if engine == "decimal" else (small[0], small[len(small) // 2], small[-1])
+        assert check_vectors(loss, some, engine).wrong == ()
+    case = vectors.cases["nt_xent"][0]
+    for name in case.outputs:
+        numbers = case.outputs[name].numbers.copy()
+        # Decimals see what is beyond the radius, which is that of the worst entry; balls see the last bit.
+        x, radius = numbers.flat[-1], case.outputs[name].radius
+        numbers.flat[-1] = np.nextafter(x if engine == "arb" else x + 4 * radius, np.inf)
+        wrong = replace(case, outputs={**case.outputs, name: replace(case.outputs[name], numbers=numbers)})
+        assert len(check_vectors("nt_xent", [wrong], engine).wrong) == 1
+
+
+def test_a_bound_of_another_version_is_seen(vectors):
+    case = vectors.cases["siglip"][0]
+    value = case.outputs["value"]
+    for factor in (0.5, 2.0):
+        allowed = {dtype: size * factor for dtype, size in value.allowed.items()}
+        wrong = replace(case, outputs={**case.outputs, "value": replace(value, allowed=allowed)})
+        assert len(check_vectors("siglip", [wrong], "decimal").wrong) == len(case.formats)
+
+
+def test_the_program_is_judged_by_the_proven_numbers(vectors):
+    for cases in vectors.cases.values():
+        for case in (cases[0], cases[-1]):
+            probe = probe_of(case, "float64")
+            if case.expect == ERROR:
+                assert probe.skip
+                continue
+            right = judge(Observation(probe, Outcome(probe.value, dict(probe.grads))))
+            assert {result.status for result in right} == {"pass"}
+            wrong = judge(Observation(probe, Outcome(probe.value * 1.01 + 0.01, dict(probe.grads))))
+            assert [r.quantity for r in wrong if r.status == "fail"] == ["value"]
+
+
+def test_making_a_case_again_gives_the_same_record(vectors):
+    pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+    fresh = next(small_cases(all_losses()["supcon_in"].declaration))
+    stored = vectors.cases["supcon_in"][0]
+    assert record_of(fresh) == record_of(replace(stored, kills=(), blind=()))
+
+
+# Numbers.
+
+
+def test_the_nearest_number_is_that_of_numpy_and_rounds_once():
+    rng = np.random.default_rng(0)
+    for x in (*(rng.standard_normal(200) * 2.0 ** rng.integers(-30, 15, 200)), 0.0, 1.0, 2.0**-24, 3 * 2.0**-25):
+        for dtype in ("float16", "float32", "float64"):
+            assert float(nearest_number(Fraction(x), dtype)) == float(np.dtype(dtype).type(x))
+    # Beyond a tie of float16 by less than float64 can hold: in two roundings, the result would be 1.
+    assert nearest_number(1 + Fraction(1, 2**11) + Fraction(1, 2**80), "float16") == 1 + Fraction(1, 2**10)
+    assert nearest_number(Fraction(257, 256) + Fraction(1, 10**9), "bfloat16") == Fraction(65, 64) - Fraction(1, 128)
+
+
+def test_what_is_unique_is_far_from_the_middle_of_two_numbers():
+    middle = 1 + Fraction(1, 2**11)
+    assert not is_unique(Enclosure(middle, Fraction(1, 2**90)), "float16")
+    assert is_unique(Enclosure(middle, Fraction(0)), "float16")
+    assert is_unique(Enclosure(middle, Fraction(1, 2**90)), "float32")
+    # Ten bits wider it would touch the middle.
+    assert not is_unique(Enclosure(middle + Fraction(1, 2**82), Fraction(1, 2**90)), "float16")
+
+
+def test_a_bound_is_rounded_upward():
+    rng = np.random.default_rng(1)
+    for x in (*10.0 ** rng.uniform(-300, 300, 500), 5e-324, 1.0, 9.996e-7):
+        assert x <= upward(x) <= 1.0101 * x or x == upward(x)
+    assert upward(Fraction(1, 10**400)) == math.ulp(0.0)
+    assert upward(0) == 0
+
+
+# Folders that are not as they should be.
+
+
+def changed_manifest(folder, **entries):
+    path = folder / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+def changed_file(folder, old, new, name="uniformity.json"):
+    """Another content, with its checksum in the manifest."""
+    path = folder / name
+    path.write_text(path.read_text().replace(old, new, 1))
+    files = json.loads((folder / MANIFEST).read_text())["files"]
+    changed_manifest(folder, files={**files, name: hashlib.sha256(path.read_bytes()).hexdigest()})
+
+
+BROKEN = {
+    "format": (lambda f: changed_manifest(f, format="2.0"), InputError, r"`format` must be 1\.x.*'2\.0'"),
+    "unknown key": (lambda f: changed_manifest(f, more=1), InputError, "unknown key 'more'"),
+    "not JSON": (lambda f: (f / MANIFEST).write_text("{"), InputError, "is not JSON"),
+    "no manifest": (lambda f: (f / MANIFEST).unlink(), InputError, MANIFEST),
+    "changed": (lambda f: (f / "uniformity.json").write_text("{}"), ChecksumError, "was changed: its sha256 is 44136"),
+    "cut off": (lambda f: changed_file(f, "\n]}", ""), InputError, "is not JSON"),
+    "renamed": (lambda f: changed_file(f, '"uniformity"', '"dcl"'), InputError, "a changed case needs a new id"),
+    "twice": (lambda f: changed_file(f, '"id": "', '"id": "x", "id": "'), InputError, "two entries of the same name"),
+    "no text": (lambda f: (f / MANIFEST).write_bytes(b"\xff"), InputError, "no text in UTF-8"),
+}
+
+
+@sweep(("change", "error", "message"), BROKEN.values(), ids=list(BROKEN))
+def test_a_broken_folder_is_refused(tmp_path_factory, change, error, message):
+    folder = tmp_path_factory.mktemp("vectors")
+    for name in (MANIFEST, "uniformity.json"):
+        shutil.copy(DATA / name, folder)
+    change(folder)
+    with pytest.raises(error, match=message):
+        read_vectors(folder, ("uniformity",))
