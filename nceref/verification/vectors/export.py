@@ -9,6 +9,8 @@ from pathlib import Path
 from nceref.errors import InputError
 from nceref.output.files import make_folder, replace
 from nceref.verification.vectors.formats import WRITERS
+from nceref.verification.vectors.ranks import RanksCase
+from nceref.verification.vectors.ranks_file import ranks_file, read_ranks
 from nceref.verification.vectors.records import VectorCase, VectorOutput
 from nceref.verification.vectors.store import MANIFEST, folder_files, read_vectors
 
@@ -16,7 +18,7 @@ from nceref.verification.vectors.store import MANIFEST, folder_files, read_vecto
 def export(
     folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: str = "", format: str = "json"
 ) -> Iterator[Path]:
-    """Write vectors of the package into a folder: a file for each loss, and the manifest.
+    """Write vectors of the package into a folder: a file for each loss, one for cases on several ranks, the manifest.
 
     Parameters
     ----------
@@ -39,14 +41,15 @@ def export(
     InputError
         For a loss without vectors, or without any in the format.
     """
-    read = read_vectors(losses=losses).cases
-    wanted = {loss: [case for case in each if not dtype or dtype in case.formats] for loss, each in read.items()}
+    read = read_vectors(losses=losses)
+    wanted = {loss: [case for case in each if not dtype or dtype in case.formats] for loss, each in read.cases.items()}
     cases = {loss: tuple(_of_format(case, dtype) for case in each) for loss, each in wanted.items()}
     if empty := [loss for loss, each in cases.items() if not each]:
         msg = f"`dtype` {dtype} has no case of {empty[0]}; leave it out"
         raise InputError(msg)
     place = make_folder(folder)
-    files = folder_files(cases)
+    ranks = [case for case in read_ranks(read.manifest, losses=losses) if not dtype or dtype in case.joined.formats]
+    files = folder_files(cases, ranks_file([_on_ranks(case, dtype) for case in ranks]) if ranks else {})
     if format != "json":
         ending, content_of = WRITERS[format]
         sha256 = hashlib.sha256(files[MANIFEST]).hexdigest()
@@ -59,6 +62,14 @@ def export(
 def _of_format(case: VectorCase, dtype: str) -> VectorCase:
     """The case with what is allowed in one format alone."""
     return changed(case, outputs={name: _alone(x, dtype) for name, x in case.outputs.items()}) if dtype else case
+
+
+def _on_ranks(case: RanksCase, dtype: str) -> RanksCase:
+    if not dtype:
+        return case
+    values = tuple(_alone(x, dtype) for x in case.values)
+    grads = tuple({name: _alone(x, dtype) for name, x in each.items()} for each in case.grads)
+    return changed(case, joined=_of_format(case.joined, dtype), values=values, grads=grads)
 
 
 def _alone(output: VectorOutput, dtype: str) -> VectorOutput:

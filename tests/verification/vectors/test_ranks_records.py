@@ -17,12 +17,13 @@ from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
 from nceref.losses import differentiable, get_loss
 from nceref.verification.ranks.contract import split_inputs
 from nceref.verification.targets.frameworks import Trouble
+from nceref.verification.vectors.export import export
 from nceref.verification.vectors.ranks import ranks_diagnoses, ranks_observation, ranks_results
 from nceref.verification.vectors.ranks_build import SCENARIOS, ranks_cases
 from nceref.verification.vectors.ranks_check import check_ranks
-from nceref.verification.vectors.ranks_file import joined_rows, ranks_case_of, ranks_record
+from nceref.verification.vectors.ranks_file import joined_rows, ranks_case_of, ranks_record, read_ranks
 from nceref.verification.vectors.records import hex_of
-from nceref.verification.vectors.store import DATA, RANKS
+from nceref.verification.vectors.store import DATA, RANKS, read_vectors
 
 LOSSES = ("clip", "info_nce", "nt_xent", "siglip", "supcon_out")
 RECORDS = {}
@@ -242,3 +243,13 @@ def test_records_are_as_their_schema_says():
     for path, to in [(("sync",), "max"), (("values", 0, "hex"), ["1.0"]), (("more",), 1), (("grads",), [])]:
         content["cases"] = [changed_by(RECORDS["clip", 0], ("ranks", *path), to)]
         assert not validator.is_valid(content), path
+
+
+def test_an_exported_folder_has_the_cases_of_its_losses(tmp_path):
+    list(export(tmp_path, ("siglip",), "float32"))
+    exported = read_ranks(read_vectors(tmp_path).manifest, tmp_path)
+    assert [made.id for made in exported] == [case("siglip", number).id for number in range(len(SCENARIOS))]
+    for made in exported:
+        assert made.joined.formats == ("float32",)
+        assert {tuple(x.allowed) for each in made.grads for x in each.values()} == {("float32",)}
+        assert not failed(made, answers(made), "float32")
