@@ -244,8 +244,12 @@ def test_an_assertion_shows_the_report():
 
 def test_a_single_case_does_not_have_to_see_everything():
     Check("collapsed-0.3", "quick")(RIGHT)
-    with pytest.raises(AssertionError, match="detached"):
+    with pytest.raises(AssertionError, match="detached") as raised:
         Check("", "quick")(WRONG)
+    # Pytest shows the line of the caller's test.
+    assert all(entry.frame.f_locals["__tracebackhide__"] for entry in raised.traceback[1:])
+    with pytest.raises(InputError, match=r"'collapsed-0\.4'"):
+        Check("collapsed-0.4", "quick")(RIGHT)
 
 
 class Unmarked:

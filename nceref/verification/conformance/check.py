@@ -85,6 +85,9 @@ class Check:
         if not self.case:
             held = not self.expectation.reason and self._all_held(report)
             return (), "" if report.ok or held else failure_line(report)
+        if report.results and not any(map(self._is_of_case, report.results)):
+            msg = f"`case` of a Check must be a case of its target that is judged, got {shown(self.case)}"
+            raise InputError(msg)
         own = self._own(report)
         failing = [r for r in own if r.status in _FAILING]
         # A checker that passes wrong answers says nothing, and so does one that could not run the target.
@@ -92,7 +95,10 @@ class Check:
         return failing, failure_line(report, () if mute else failing) if failing or mute else ""
 
     def _own(self, report: Report) -> list[Result]:
-        return [r for r in report.results if r.case.rpartition("/")[2] == self.case and self._is_about(r)]
+        return [r for r in report.results if self._is_of_case(r) and self._is_about(r)]
+
+    def _is_of_case(self, result: Result) -> bool:
+        return result.case.rpartition("/")[2] == self.case
 
     def _is_about(self, result: Result) -> bool:
         if not self.quantity:
