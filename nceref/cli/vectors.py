@@ -87,13 +87,17 @@ def check(context: click.Context, folder: str | None, losses: tuple[str, ...], a
     from nceref.cli import vectors_page
     from nceref.output.terminal import progress
     from nceref.verification.vectors.check import check_all, summary
+    from nceref.verification.vectors.ranks_check import check_cases
+    from nceref.verification.vectors.ranks_file import read_ranks
     from nceref.verification.vectors.store import check_files, read_vectors
 
     with _changed_files():
         files = check_files(folder)
         read = read_vectors(folder, losses)
-    with progress(len(read.cases)) as on_progress:
-        results = [on_progress(result) for result in check_all(read.cases)]
+        ranks = read_ranks(read.manifest, folder, losses)
+    cases = {loss: [*each, *(r for r in ranks if r.joined.loss == loss)] for loss, each in read.cases.items()}
+    with progress(len(cases)) as on_progress:
+        results = [on_progress(result) for result in check_all(cases, check_cases)]
     if as_json:
         echo_json(summary(results))
     else:

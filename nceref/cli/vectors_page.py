@@ -113,6 +113,8 @@ def checked(results: Sequence[CheckedVectors], files: int) -> Page:
     for sentence in wrong[:_SHOWN]:
         page.print(f"\n{sentence}")
     engine = "Balls" if results[0].engine == "arb" else "Decimals"
-    looked = f"{engine} enclosed {counted(sum(one.numbers for one in results), 'number')}"
-    page.print(f"\n{counted(files, 'file')} as in the manifest. {looked} anew: {counted(len(wrong), 'contradiction')}.")
+    looked = f"{engine} enclosed {counted(sum(one.numbers for one in results), 'number')} anew"
+    others = "ranks were added up, and large cases compared with the program of the loss"
+    ending = f"{looked}; {others}: {counted(len(wrong), 'contradiction')}."
+    page.print(f"\n{counted(files, 'file')} as in the manifest. {ending}")
     return page

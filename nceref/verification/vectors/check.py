@@ -29,7 +29,7 @@ class CheckedVectors:
     ----------
     loss : str
     cases, numbers : int
-        How many there are; numbers are those of the outputs.
+        How many there are; numbers are those that were enclosed, which those of large cases are not.
     engine : str
         What enclosed them: ``arb`` or ``decimal``.
     wrong : tuple of str
@@ -66,17 +66,21 @@ def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> C
     small, large = ([case for case in cases if is_large(case) == wanted] for wanted in (False, True))
     wrong = [sentence for case in small for sentence in (*_contradictions(case, name), *_bounds(case))]
     wrong += [sentence for case in large if "float64" in case.formats for sentence in _by_program(case)]
-    count = sum(output.numbers.size for case in cases for output in case.outputs.values())
+    count = sum(output.numbers.size for case in small for output in case.outputs.values())
     return CheckedVectors(loss, len(cases), count, name, tuple(wrong))
 
 
-def check_all(cases: Mapping[str, Sequence[VectorCase]]) -> Iterator[CheckedVectors]:
+def check_all(
+    cases: Mapping[str, Sequence[Any]], check: Callable[[str, Sequence[Any]], CheckedVectors] = check_vectors
+) -> Iterator[CheckedVectors]:
     """Check the cases of several losses, side by side where there are processes.
 
     Parameters
     ----------
     cases : mapping
         Name of a loss to its cases.
+    check : callable
+        As `check_vectors`; other processes must be able to import it.
 
     Yields
     ------
@@ -87,7 +91,7 @@ def check_all(cases: Mapping[str, Sequence[VectorCase]]) -> Iterator[CheckedVect
 
     workers = min(process_count(), len(cases))
     if workers == 1:
-        yield from (check_vectors(loss, each) for loss, each in cases.items())
+        yield from (check(loss, each) for loss, each in cases.items())
         return
     # Missing where no process can be started.
     from concurrent.futures import ProcessPoolExecutor
@@ -95,7 +99,7 @@ def check_all(cases: Mapping[str, Sequence[VectorCase]]) -> Iterator[CheckedVect
 
     # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(check_vectors, cases, cases.values())
+        yield from pool.map(check, cases, cases.values())
 
 
 def _contradictions(case: VectorCase, name: str) -> Iterator[str]:

@@ -12,7 +12,25 @@ from nceref.verification.ranks.contract import split_inputs
 from nceref.verification.vectors.check import CheckedVectors, check_vectors
 from nceref.verification.vectors.ranks import RanksCase
 from nceref.verification.vectors.ranks_file import joined_rows
-from nceref.verification.vectors.records import VectorOutput
+from nceref.verification.vectors.records import VectorCase, VectorOutput
+
+
+def check_cases(loss: str, cases: Sequence[VectorCase | RanksCase]) -> CheckedVectors:
+    """Check all cases of a loss, those of one process and those on several ranks.
+
+    Parameters
+    ----------
+    loss : str
+    cases : sequence of VectorCase or RanksCase
+
+    Returns
+    -------
+    CheckedVectors
+    """
+    one = check_vectors(loss, [case for case in cases if isinstance(case, VectorCase)])
+    several = check_ranks(loss, [case for case in cases if isinstance(case, RanksCase)])
+    wrong = (*one.wrong, *several.wrong)
+    return replace(one, cases=one.cases + several.cases, numbers=one.numbers + several.numbers, wrong=wrong)
 
 
 def check_ranks(loss: str, cases: Sequence[RanksCase], chosen: str = "") -> CheckedVectors:
@@ -32,9 +50,7 @@ def check_ranks(loss: str, cases: Sequence[RanksCase], chosen: str = "") -> Chec
     """
     joined = check_vectors(loss, [case.joined for case in cases], chosen)
     wrong = (f"{case.id}, {name}: the ranks do not add up to the joined batch" for case in cases for name in _off(case))
-    own = sum(x.numbers.size for case in cases for each in case.grads for x in each.values())
-    count = joined.numbers + own + sum(len(case.values) for case in cases)
-    return replace(joined, numbers=count, wrong=(*joined.wrong, *wrong))
+    return replace(joined, wrong=(*joined.wrong, *wrong))
 
 
 def _off(case: RanksCase) -> Iterator[str]:

@@ -20,7 +20,7 @@ from nceref.verification.targets.frameworks import Trouble
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.ranks import ranks_diagnoses, ranks_observation, ranks_results
 from nceref.verification.vectors.ranks_build import SCENARIOS, ranks_cases
-from nceref.verification.vectors.ranks_check import check_ranks
+from nceref.verification.vectors.ranks_check import check_cases, check_ranks
 from nceref.verification.vectors.ranks_file import joined_rows, ranks_case_of, ranks_record, read_ranks
 from nceref.verification.vectors.records import hex_of
 from nceref.verification.vectors.store import DATA, RANKS, read_vectors
@@ -217,6 +217,7 @@ def test_a_check_encloses_joined_batches_anew_and_adds_up_ranks(engine):
     checked = check_ranks("siglip", made, engine)
     assert checked.wrong == ()
     assert (checked.cases, checked.engine) == (len(SCENARIOS), engine)
+    assert check_cases("siglip", [*made[:2], made[0].joined]).cases == 3
     one = made[5]
     for name in ("image", "logit_bias"):
         output = one.grads[1][name]
