@@ -104,6 +104,7 @@ def _end_of_pipe() -> int:
 
 COMMANDS = {
     "verify": "Judge an implementation, and name what is different.",
+    "compare": "Judge recorded outputs on reference vectors.",
     "identify": "Say which loss of the family an implementation is.",
     "mutants": "List known bugs, show one, or score the verifier on them.",
     "losses": "List the losses, or show all about one.",

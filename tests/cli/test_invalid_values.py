@@ -9,6 +9,7 @@ from commands.examples import commands, fill
 from sweep import sweep
 
 REST = {
+    "compare": "vectors outputs.jsonl",
     "expect": "--loss nt_xent --n 8 --temperature 0.1",
     "experiment": "long-tail",
     "identify": "targets.py:loss",
@@ -33,6 +34,9 @@ BY_TYPE = {
 FREE = {
     "claims --source": ("007", EVIL),
     "claims --verdict": ("right", EVIL),
+    "compare --html": (".", NOWHERE),
+    "compare --json": (".",),
+    "compare --junit": (".",),
     "derive --out": (NOWHERE,),
     "expect --dim": (*NUMBERS, "-1", "nan"),
     "expect --logit-scale": (*NUMBERS, "-1", "nan"),

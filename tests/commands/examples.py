@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
 from importlib.util import find_spec
 
 import click
 import numpy as np
+from verification.vectors.answers import right_answers
 
 from nceref import cli
 from nceref.cli import experiment_page
@@ -18,7 +20,7 @@ from nceref.verification.peers import audit, peer
 from nceref.verification.report import Report
 from nceref.verification.targets import child
 from nceref.verification.targets.process.isolation import Isolation
-from nceref.verification.vectors.store import DATA
+from nceref.verification.vectors.store import DATA, folder_files, read_vectors
 
 TARGETS = """
 import numpy as np
@@ -91,6 +93,10 @@ REPORT = {
     "results[]": "bits, bound, case, error, id, quantity, size, status, why",
     "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
 }
+RECORDED = REPORT | {
+    "scope": f"{REPORT['scope']}, recorded",
+    "environment": f"{REPORT['environment']}, manifest, recorded",
+}
 TALLY = "among, killed, named, total"
 DIAGNOSIS = "first, fix, formula, id, parts, reference, sentence, threads, where"
 EVIDENCE = "held, run, seconds"
@@ -117,6 +123,14 @@ EXAMPLES = (
             "missing, place, published, repaired, source, statement, title, verdict"
         },
     ),
+    Example("compare vectors outputs.jsonl"),
+    Example(
+        "compare vectors wrong.jsonl --json made.json --html made.html --junit made.xml",
+        1,
+        json="made.json",
+        keys=RECORDED | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
+    ),
+    Example("compare vectors several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}),
     Example("derive"),
     Example("derive nce-optimum --text"),
     Example("derive nce-optimum --latex --out made.tex"),
@@ -315,7 +329,24 @@ def fill(folder):
     (folder / "losses.py").write_text("")
     rates = {"seconds_per_pair": 1e-8, "seconds_per_task": 1e-3, "bytes_per_second": 1e9}
     (folder / "rates.json").write_text(json.dumps(rates))
+    (folder / "vectors").mkdir(exist_ok=True)
+    for name, content in recorded_files().items():
+        (folder / name).write_bytes(content)
     np.savez(folder / "batch.npz", logits=np.arange(12.0).reshape(4, 3), target=np.array([0, 2, 1, 1]))
+
+
+@cache
+def recorded_files():
+    """A few vectors, and outputs of programs that answer them: right ones, a wrong one, and of two losses."""
+    cases = {name: read_vectors(losses=(name,)).cases[name][:6] for name in ("nt_xent", "supcon_out")}
+    written = folder_files(cases)
+    first = {"manifest": sha256(written["MANIFEST.json"]).hexdigest()}
+    right = {name: right_answers(each) for name, each in cases.items()}
+    wrong = [{"id": line["id"], "value": 2 * line["value"]} for line in right["nt_xent"]]
+    outputs = {"outputs": right["nt_xent"], "wrong": wrong, "several": [*right["nt_xent"], *right["supcon_out"]]}
+    lines = {name: "".join(f"{json.dumps(line)}\n" for line in (first, *each)) for name, each in outputs.items()}
+    return {**{f"vectors/{name}": content for name, content in written.items()},
+            **{f"{name}.jsonl": text.encode() for name, text in lines.items()}}  # fmt: skip
 
 
 def make_small(setattr=setattr):

@@ -62,6 +62,8 @@ def test_a_known_bug_has_the_name_that_it_has_when_it_is_called(name):
     program = bugs()[name]
     report = verify_recorded(recorded(program), training=False)
     named = live(program).diagnosis[0].id if name not in NAMED_AT_ONCE else "+".join(program.named)
+    # A formula is measured by calls.
+    named = "unexplained" if named == "measured-formula" else named
     assert (report.verdict, report.exit_code, report.diagnosis[0].id) == ("differs", 1, named)
     assert "--case" not in str(report) + report.to_html()
 

@@ -1,0 +1,89 @@
+"""`nceref compare`: judge what an implementation in any language answered on reference vectors."""
+
+from typing import Any
+
+import click
+
+from nceref.cli.common import CHANGED_FILE, echo_error, output_file
+from nceref.cli.reports import command_of, show_report
+
+_EPILOG = """\b
+Lines of OUTPUTS
+  {"manifest": SHA256 of MANIFEST.json}
+      and, if you like, "implementation": TEXT, "dtype": "float64" or another
+  {"id": ID, "value": x, "grad": {NAME: [...]}}
+  {"id": ID, "error": TEXT}            where it refuses the inputs
+  {"id": ID, "unsupported": REASON}
+  {"id": ID, "ranks": [{"value": x, "grad": {NAME: [...]}}, ...]}
+
+\b
+Exit status, of several losses the first of 3, 4, 1, 5, 6, 0
+  0  conforms (or value-only)
+  1  differs
+  2  wrong usage, or a line that is no answer
+  3  the checker failed its own test: a wrong answer passed
+  4  no case could be judged: each has an error
+  5  too few cases have an answer
+  6  inconclusive: nothing failed, but the cases could not have seen it
+  7  other vectors than those of OUTPUTS, or a broken checksum
+
+\b
+Example
+  nceref vectors export --loss nt_xent --out vectors
+  ./impl vectors > outputs.jsonl
+  nceref compare vectors outputs.jsonl
+"""
+
+
+@click.command(short_help="Judge recorded outputs on reference vectors.", epilog=_EPILOG)
+@click.argument("vectors", type=click.Path())
+@click.argument("outputs", type=click.Path())
+@click.option(
+    "--json",
+    "json_file",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="-",
+    type=output_file,
+    help="Print the report as JSON; with FILE, write it beside the page.",
+)
+@click.option(
+    "--html", "html_file", metavar="FILE", type=output_file, help="Write it as a page for a browser; - prints it."
+)
+@click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
+@click.pass_context
+def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any) -> None:
+    """Judge OUTPUTS, what an implementation answered on VECTORS, the folder that `nceref vectors export` wrote.
+
+    OUTPUTS are lines of JSON: first the manifest that was read, then, in any order, a line for each case. Without
+    "grad" the value alone is judged. The report is that of `nceref verify`.
+
+    Numbers are those of JSON, the 16 hexadecimal digits of a float64, "NaN", "Infinity" or "-Infinity"; arrays are flat
+    lists, row by row.
+    """
+    from dataclasses import replace
+
+    from nceref.output.files import must_be_writable
+    from nceref.output.json_text import json_text
+    from nceref.output.terminal import progress
+    from nceref.verification.html.document import html_of
+    from nceref.verification.report import junit_of
+    from nceref.verification.vectors import compare as recorded
+    from nceref.verification.vectors.store import ChecksumError
+
+    formats = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit")}
+    must_be_writable({}, formats, {"OUTPUTS": outputs})
+    try:
+        with progress(None) as on_progress:
+            reports = recorded.compare(vectors, outputs, on_progress)
+    except ChecksumError as error:
+        echo_error(f"Error: {error}")
+        context.exit(CHANGED_FILE)
+    reports = tuple(replace(report, command=command_of(context)) for report in reports)
+    makers = {
+        "json": lambda: json_text(recorded.record(reports)),
+        "html": lambda: html_of(reports),
+        "junit": lambda: junit_of(reports),
+    }
+    show_report(makers, given, lambda: recorded.page_of(reports))
+    context.exit(recorded.worst(reports))

@@ -1,0 +1,296 @@
+"""Recorded outputs on reference vectors: the verdicts, explanations and exit codes of `verify`."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from slow import partly_slow
+from verification.vectors import answers
+
+from nceref.errors import InputError
+from nceref.verification.bugs.bug import bugs
+from nceref.verification.bugs.score import expected
+from nceref.verification.records import Diagnosis, DiagnosisPart
+from nceref.verification.report import junit_of
+from nceref.verification.vectors import compare as compare_vectors
+from nceref.verification.vectors.compare import compare, page_of, record, worst
+from nceref.verification.vectors.export import export
+from nceref.verification.vectors.ranks_file import ranks_file, read_ranks
+from nceref.verification.vectors.records import probe_of
+from nceref.verification.vectors.store import ChecksumError, folder_files, read_vectors
+
+LOSSES = ("nt_xent", "supcon_out")
+"""The second has cases that must be refused, and other settings."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Every fourth case, all that must be refused, a large one, and those on several ranks."""
+    place, read = tmp_path_factory.mktemp("vectors"), read_vectors(losses=LOSSES)
+    few = {loss: [c for i, c in enumerate(read.cases[loss]) if i % 4 == 0 or c.expect == "error"] for loss in LOSSES}
+    few["nt_xent"] = [*(c for c in few["nt_xent"] if not is_large(c)), *filter(is_large, read.cases["nt_xent"])]
+    ranks = ranks_file(read_ranks(read.manifest, losses=LOSSES[:1]))
+    for name, content in folder_files({loss: tuple(cases) for loss, cases in few.items()}, ranks).items():
+        (place / name).write_bytes(content)
+    return place
+
+
+def is_large(case):
+    return case.id.startswith("large-")
+
+
+@pytest.fixture(scope="module")
+def vectors(folder):
+    return read_vectors(folder)
+
+
+@pytest.fixture
+def judged(folder, vectors, tmp_path):
+    def judged(lines, **about):
+        return compare(folder, answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, **about))
+
+    return judged
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_right_outputs_conform_in_any_order(judged, vectors, loss, dtype):
+    cases = [case for case in vectors.cases[loss] if dtype in case.formats]
+    lines = answers.right_answers(cases, answers.bits if dtype == "float64" else answers.flat)
+    [report] = judged(lines[::-1], implementation="C++", dtype=dtype)
+    assert (report.verdict, report.exit_code, report.loss, report.target) == ("conforms", 0, loss, "C++"), str(report)
+    assert report.scope.cases == len(lines)
+    assert f"recorded outputs: nothing beyond {len(lines)} cases was called" in " ".join(str(report).split())
+    judged_once = [r.case for r in report.results if r.quantity in ("value.finite", "behavior.refusal")]
+    assert judged_once == [case.id for case in cases]
+    skipped = {r.case for r in report.results if r.status == "skip"}
+    assert skipped == {case.id for case in vectors.cases[loss]} - set(judged_once)
+    assert bool(skipped) == (dtype == "float16")
+
+
+def test_of_values_alone_the_report_says_what_was_not_judged(judged, vectors):
+    lines = [{"id": line["id"], "value": line["value"]} for line in answers.right_answers(vectors.cases["nt_xent"])]
+    [report] = judged(lines)
+    assert (report.verdict, report.exit_code) == ("value-only", 0)
+    assert report.scope.not_judged == ("temperature", "z1", "z2")
+    assert "gradients not judged: temperature, z1, z2" in " ".join(str(report).split())
+
+
+def test_of_a_large_case_the_listed_rows_are_judged_and_all_rows_may_be_given(judged, vectors):
+    cases = vectors.cases["nt_xent"]
+    [case], lines = filter(is_large, cases), answers.right_answers(cases)
+    grads, rows = probe_of(case, "float64").grads, case.outputs["grad.z1"].rows
+    other = next(row for row in range(len(grads["z1"])) if row not in rows)
+    for row, code in ((other, 0), (rows[-1], 1)):
+        z1 = np.array(grads["z1"])
+        z1[row] += 1.0
+        lines[-1]["grad"]["z1"] = answers.flat(z1)
+        [report] = judged(lines)
+        assert report.exit_code == code
+        assert [r.id for r in report.results if r.status == "fail"] == [f"{case.id}/grad.z1"] * code
+        assert [d.id for d in report.diagnosis] == ["value-right-gradient-wrong"] * code
+
+
+def test_cases_on_several_ranks_have_a_report_of_their_own(judged, folder, vectors):
+    ranks = read_ranks(vectors.manifest, folder)
+    one, several = answers.right_answers(vectors.cases["nt_xent"]), answers.right_ranks(ranks)
+    reports = judged([*one, *several], implementation="C++")
+    assert [(r.target, r.exit_code, r.scope.cases) for r in reports] == [
+        ("C++", 0, len(one)),
+        ("C++ on several ranks", 0, len(ranks)),
+    ]
+    [report] = judged([{"id": several[0]["id"], "unsupported": "one process"}, *several[1:]])
+    assert (report.exit_code, report.scope.cases) == (0, len(ranks) - 1)
+    for entries, words in (
+        ({"value": 1.0}, "answers for no ranks, but the case has 2 ranks"),
+        ({"ranks": [{}]}, "1 rank"),
+    ):
+        with pytest.raises(InputError, match=words):
+            judged([{"id": ranks[0].id, **entries}])
+
+
+def test_ranks_are_explained_by_what_is_between_them_first(judged, folder, vectors, monkeypatch):
+    ranks, seen = read_ranks(vectors.manifest, folder), []
+    between = Diagnosis("gradient-divided-by-ranks", (DiagnosisPart("smaller"),))
+    monkeypatch.setattr(compare_vectors, "ranks_diagnoses", lambda pairs: seen.extend(pairs) or (between,))
+    lines = answers.right_ranks(ranks[1:])
+    lines[0]["ranks"][1]["grad"]["z1"][0] += 1.0
+    [report] = judged(lines)
+    assert (report.exit_code, [d.id for d in report.diagnosis]) == (1, ["gradient-divided-by-ranks"])
+    assert [(case.id, observation.probe.id) for case, observation in seen] == [(c.id, c.id) for c in ranks[1:]]
+
+
+NAMED_AT_ONCE = {
+    "nt-xent-own-logit-kept",
+    "nt-xent-positive-detached",
+    "nt-xent-bare-exponentials",
+    "nt-xent-turns-and-e",
+}
+
+
+def of_vectors():
+    """Bugs of programs that intend the first settings of their loss."""
+    meant = (name for name, program in bugs().items() if program.loss in LOSSES and not program.settings)
+    return sorted(name for name in meant if "float64" in bugs()[name].dtypes)
+
+
+@pytest.mark.parametrize("name", partly_slow(of_vectors(), NAMED_AT_ONCE.__contains__, "a fourth of the catalogue"))
+def test_known_bugs_have_their_names(tmp_path, name):
+    program = bugs()[name]
+    list(export(tmp_path / "vectors", (program.loss,)))
+    vectors = read_vectors(tmp_path / "vectors")
+    lines = answers.of_bug(vectors.cases[program.loss], program)
+    [report] = compare(tmp_path / "vectors", answers.written(tmp_path / "run.jsonl", vectors.sha256, lines))
+    assert (report.verdict, report.exit_code) == ("differs", 1)
+    first = tuple(sorted(report.diagnosis[0].id.split("+")))
+    assert first in {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
+
+
+def test_a_number_where_inputs_must_be_refused_is_wrong(judged, vectors):
+    cases = vectors.cases["supcon_out"]
+    place = next(place for place, case in enumerate(cases) if case.expect == "error")
+    lines = answers.right_answers(cases)
+    lines[place] = {"id": cases[place].id, "value": 0.25}
+    [report] = judged(lines)
+    assert (report.verdict, report.exit_code, report.diagnosis) == ("differs", 1, ())
+    assert "the target returns 0.25, where it must refuse the inputs" in report.reason
+    lines[place] = {"id": cases[place].id, "unsupported": "that setting"}
+    assert judged(lines)[0].exit_code == 0
+
+
+def test_an_error_where_a_number_is_right_could_not_be_run(judged, vectors):
+    lines = answers.right_answers(vectors.cases["nt_xent"])
+    lines[3] = {"id": lines[3]["id"], "error": "out of memory"}
+    [report] = judged(lines)
+    assert (report.verdict, report.exit_code) == ("differs", 1)
+    assert "1 case could not be run: answers with an error: out of memory" in report.reason
+    [report] = judged([{"id": line["id"], "error": "no"} for line in lines])
+    assert (report.verdict, report.exit_code) == ("error", 4)
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_what_is_not_finite_is_judged(judged, vectors, value):
+    lines = answers.right_answers(vectors.cases["nt_xent"])
+    lines[0] |= {"value": value}
+    [report] = judged(lines)
+    assert report.exit_code == 1
+    assert [r.case for r in report.results if r.quantity == "value.finite" and r.status == "fail"] == [lines[0]["id"]]
+
+
+def test_fewer_than_required_is_too_little_and_each_missing_one_is_listed(judged, vectors):
+    lines, least = answers.right_answers(vectors.cases["nt_xent"]), vectors.manifest["min_cases"]["nt_xent"]
+    [report] = judged(lines[: least - 1])
+    assert (report.exit_code, report.verdict) == (5, "inconclusive")
+    assert f"{least - 1} of {len(lines)} cases could be judged, and {least} must be" in report.reason
+    missing = {r.case: r.why for r in report.results if r.status == "skip"}
+    assert missing == dict.fromkeys([line["id"] for line in lines[least - 1 :]], "the outputs have no line for it")
+    [unable] = judged([*lines[: least - 1], *({"id": line["id"], "unsupported": "N"} for line in lines[least - 1 :])])
+    assert unable.exit_code == 5
+    assert "does not support this: N" in str(unable)
+
+
+def test_several_losses_have_a_report_each_and_the_worst_exit_code(judged, vectors):
+    lines = [line for loss in LOSSES for line in answers.right_answers(vectors.cases[loss])]
+    assert worst(reports := judged(lines)) == 0
+    assert [report.loss for report in reports] == list(LOSSES)
+    lines[0] = {**lines[0], "value": 9.0}
+    reports = judged(lines)
+    assert [report.exit_code for report in reports] == [1, 0]
+    assert (worst(reports), record(reports)["exit_code"]) == (1, 1)
+    assert [each["loss"] for each in record(reports)["reports"]] == list(LOSSES)
+    assert record(reports[:1]) == reports[0].record()
+    assert len(ET.fromstring(junit_of(reports)).findall("testsuite")) == 2
+    assert "nt_xent" in str(page_of(reports)).splitlines()[-2]
+    # Without any line, nothing was executed of either.
+    assert [(report.loss, report.exit_code) for report in judged([])] == [(loss, 5) for loss in LOSSES]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"), [((0, 6), 6), ((6, 5), 5), ((5, 1), 1), ((1, 4), 4), ((4, 3, 0), 3), ((0, 0), 0)]
+)
+def test_the_worst_exit_code(codes, code):
+    from types import SimpleNamespace
+
+    assert worst([SimpleNamespace(exit_code=each) for each in codes]) == code
+
+
+WRONG_LINES = {
+    "unknown id": ({"id": "nothing-at-all"}, "line 2: .* has no case nothing-at-all; see nceref vectors list"),
+    "nearly an id": (
+        {"id": "designed-0.3-00000000"},
+        r"has no case designed-0.3-0{8}; did you mean designed-0.3-[0-9a-f]{8}",
+    ),
+    "entry": ({"gradients": {}}, "line 2: the entry 'gradients' is none of this line, which has `id`, `value`, `grad`"),
+    "shape of the value": ({"value": [1, 2]}, "line 2, case designed.*2 numbers"),
+    "shape of a gradient": ({"grad": {"z1": [1.0, 2.0]}}, "line 2, case designed.* 2 numbers as the gradient of `z1`"),
+    "nested": ({"grad": {"z1": [[1.0, 2.0]]}}, "a list of lists"),
+    "input": ({"grad": {"queries": [1.0]}}, "line 2.*'queries'"),
+    "text": ({"value": "0.5"}, "line 2.*'0.5'"),
+    "null": ({"value": None}, "line 2.*None"),
+}
+
+
+@pytest.mark.parametrize(("entries", "words"), WRONG_LINES.values(), ids=WRONG_LINES)
+def test_what_is_no_answer_to_a_case_is_named_with_its_line(judged, vectors, entries, words):
+    lines = answers.right_answers(vectors.cases["nt_xent"])
+    lines[0] |= entries
+    with pytest.raises(InputError, match=rf"run\.jsonl, {words}" if words.startswith("line") else words):
+        judged(lines)
+
+
+def test_other_vectors_are_refused(folder, vectors, tmp_path):
+    lines = answers.right_answers(vectors.cases["nt_xent"])
+    outputs = answers.written(tmp_path / "run.jsonl", "0" * 64, lines)
+    with pytest.raises(
+        ChecksumError, match=f"run.jsonl has answers to other vectors: it names the manifest 0000.*{vectors.sha256}"
+    ):
+        compare(folder, outputs)
+
+
+def copied(folder, place):
+    for path in folder.iterdir():
+        (place / path.name).write_bytes(path.read_bytes())
+    return place
+
+
+def changed(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "status", "words"),
+    [
+        ("nt_xent.json", "3f", "4f", 7, "nt_xent.json was changed"),
+        ("MANIFEST.json", "CC0", "cc0", 7, "has answers to other vectors"),
+        ("MANIFEST.json", '"1.0"', '"2.0"', 2, "`format`"),
+    ],
+)
+def test_the_command_exits_7_for_a_broken_checksum(run, folder, vectors, tmp_path, file, old, new, status, words):
+    (place := tmp_path / "copy").mkdir()
+    changed(copied(folder, place) / file, old, new)
+    outputs = answers.written(tmp_path / "run.jsonl", vectors.sha256, answers.right_answers(vectors.cases["nt_xent"]))
+    got, out, err = run("compare", str(place), str(outputs))
+    assert (got, out) == (status, ""), err
+    assert words in err
+
+
+def test_the_command_prints_writes_and_exits(run, folder, vectors, tmp_path):
+    program = bugs()["nt-xent-own-logit-kept"]
+    lines = answers.of_bug(vectors.cases["nt_xent"], program)
+    outputs = str(answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, implementation="C++"))
+    files = [tmp_path / f"r.{name}" for name in ("json", "html", "xml")]
+    status, out, err = run("compare", str(folder), outputs, "--json", str(files[0]), "--html", str(files[1]),
+                           "--junit", str(files[2]))  # fmt: skip
+    assert (status, err.splitlines()) == (1, [f"wrote {path}" for path in files])
+    assert out.startswith("C++ against nt_xent\nrecorded in run.jsonl, float64, suite vectors ")
+    assert "self-contrast-kept" in out
+    report = json.loads(files[0].read_text())
+    assert (report["exit_code"], report["diagnosis"][0]["id"]) == (1, "self-contrast-kept")
+    assert report["command"] == f"nceref compare {folder} {outputs}"
+    assert report["environment"]["manifest"] == vectors.sha256
+    assert "self-contrast-kept" in files[1].read_text()
+    assert ET.parse(files[2]).getroot().get("name") == "C++ nt_xent"
+    assert run("compare", str(folder), outputs, "--junit", outputs)[0] == 2
