@@ -80,9 +80,9 @@ CHILDREN = {
         "tutorials/another-language", "tutorials/mathematics",
     ),
     "guide": (
-        "verify", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine", "training",
-        "experiments/README", "audit", "conventions", "performance", "reliability", "generated/contributing",
-        "generated/changelog",
+        "verify", "other-languages", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine",
+        "training", "experiments/README", "audit", "conventions", "performance", "reliability",
+        "generated/contributing", "generated/changelog",
     ),
     "losses": ("generated/losses/*",),
     "claims": (
