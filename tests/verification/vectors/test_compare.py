@@ -159,6 +159,20 @@ def test_a_number_where_inputs_must_be_refused_is_wrong(judged, vectors):
     assert judged(lines)[0].exit_code == 0
 
 
+def test_cases_of_the_first_settings_that_fail_are_explained(judged, vectors):
+    cases = [case for case in vectors.cases["supcon_out"] if case.expect == "value"]
+    first = set(cases[0].arguments), cases[0].settings
+    kinds = [(set(case.arguments), case.settings) == first for case in cases]
+    assert set(kinds) == {True, False}
+    lines = answers.right_answers(cases)
+    for line, usual in zip(lines, kinds, strict=True):
+        factor = 2.0 if usual else 3.0
+        line["value"] *= factor
+        line["grad"] = {name: [factor * x for x in grad] for name, grad in line["grad"].items()}
+    [report] = judged(lines)
+    assert [d.id for d in report.diagnosis] == ["outer-factor-2"]
+
+
 def test_an_error_where_a_number_is_right_could_not_be_run(judged, vectors):
     lines = answers.right_answers(vectors.cases["nt_xent"])
     lines[3] = {"id": lines[3]["id"], "error": "out of memory"}
