@@ -63,13 +63,14 @@ def info(id_: str, as_json: bool) -> None:
     show_default=True,
     help="Another one stands beside the JSON.",
 )
+@click.option("--full", is_flag=True, help="Large cases with all rows of their gradients; takes minutes.")
 @click.option("--out", type=click.Path(file_okay=False), required=True, help="Folder.")
-def export(losses: tuple[str, ...], dtype: str | None, format_: str, out: str) -> None:
+def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool, out: str) -> None:
     """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format."""
     from nceref.verification.vectors.export import export
 
     with _changed_files():
-        for path in export(out, losses, dtype or "", format_):
+        for path in export(out, losses, dtype or "", format_, full):
             echo(path)
 
 

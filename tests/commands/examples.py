@@ -259,6 +259,7 @@ EXAMPLES = (
         Example(f"vectors export --loss nce --loss simple --dtype float16 --format {ending} --out made")
         for ending in ("npz", "safetensors", "c-header", "json")
     ),
+    Example("vectors export --loss nce --full --out whole"),
     Example("vectors check --loss simple"),
     Example("vectors check made --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
     Example("tables --list"),

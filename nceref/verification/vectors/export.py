@@ -7,8 +7,10 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from nceref.errors import InputError
+from nceref.losses import get_loss
 from nceref.output.files import make_folder, replace
 from nceref.verification.vectors.formats import WRITERS
+from nceref.verification.vectors.packed import is_large
 from nceref.verification.vectors.ranks import RanksCase
 from nceref.verification.vectors.ranks_file import ranks_file, read_ranks
 from nceref.verification.vectors.records import VectorCase, VectorOutput
@@ -16,9 +18,13 @@ from nceref.verification.vectors.store import MANIFEST, folder_files, read_vecto
 
 
 def export(
-    folder: str | os.PathLike[str], losses: tuple[str, ...] = (), dtype: str = "", format: str = "json"
+    folder: str | os.PathLike[str],
+    losses: tuple[str, ...] = (),
+    dtype: str = "",
+    format: str = "json",
+    full: bool = False,
 ) -> Iterator[Path]:
-    """Write vectors of the package into a folder: a file for each loss, one for cases on several ranks, the manifest.
+    """Write vectors of the package into a folder: a file for each loss, one for several ranks, and the manifest.
 
     Parameters
     ----------
@@ -30,6 +36,8 @@ def export(
         Cases whose numbers this format can hold, with what it is allowed; empty for all formats.
     format : {"json", "npz", "safetensors", "c-header"}
         In others than JSON, there is a second file for each loss.
+    full : bool
+        Whether large cases have all rows of their gradients, which are certified anew: 3 to 20 seconds a loss.
 
     Yields
     ------
@@ -42,14 +50,16 @@ def export(
         For a loss without vectors, or without any in the format.
     """
     read = read_vectors(losses=losses)
-    wanted = {loss: [case for case in each if not dtype or dtype in case.formats] for loss, each in read.cases.items()}
+    large = {loss: tuple(map(_whole, each)) if full else each for loss, each in read.cases.items()}
+    wanted = {loss: [case for case in each if not dtype or dtype in case.formats] for loss, each in large.items()}
     cases = {loss: tuple(_of_format(case, dtype) for case in each) for loss, each in wanted.items()}
     if empty := [loss for loss, each in cases.items() if not each]:
         msg = f"`dtype` {dtype} has no case of {empty[0]}; leave it out"
         raise InputError(msg)
     place = make_folder(folder)
     ranks = [case for case in read_ranks(read.manifest, losses=losses) if not dtype or dtype in case.joined.formats]
-    files = folder_files(cases, ranks_file([_on_ranks(case, dtype) for case in ranks]) if ranks else {})
+    on_ranks = [_ranks_of_format(case, dtype) for case in ranks]
+    files = folder_files(cases, ranks_file(on_ranks) if on_ranks else {})
     if format != "json":
         ending, content_of = WRITERS[format]
         sha256 = hashlib.sha256(files[MANIFEST]).hexdigest()
@@ -59,17 +69,27 @@ def export(
         yield place / name
 
 
+def _whole(case: VectorCase) -> VectorCase:
+    """A large case with all rows; others as they are."""
+    if not is_large(case):
+        return case
+    from nceref.verification.vectors.large import large_case
+
+    return changed(large_case(get_loss(case.loss).declaration, full=True), kills=case.kills, blind=case.blind)
+
+
+def _ranks_of_format(case: RanksCase, dtype: str) -> RanksCase:
+    """The same of a case on several ranks."""
+    if not dtype:
+        return case
+    grads = tuple({name: _alone(x, dtype) for name, x in each.items()} for each in case.grads)
+    values = tuple(_alone(x, dtype) for x in case.values)
+    return changed(case, joined=_of_format(case.joined, dtype), values=values, grads=grads)
+
+
 def _of_format(case: VectorCase, dtype: str) -> VectorCase:
     """The case with what is allowed in one format alone."""
     return changed(case, outputs={name: _alone(x, dtype) for name, x in case.outputs.items()}) if dtype else case
-
-
-def _on_ranks(case: RanksCase, dtype: str) -> RanksCase:
-    if not dtype:
-        return case
-    values = tuple(_alone(x, dtype) for x in case.values)
-    grads = tuple({name: _alone(x, dtype) for name, x in each.items()} for each in case.grads)
-    return changed(case, joined=_of_format(case.joined, dtype), values=values, grads=grads)
 
 
 def _alone(output: VectorOutput, dtype: str) -> VectorOutput:

@@ -21,6 +21,7 @@ from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
 from nceref.verification.vectors.build import is_unique, nearest_number, small_cases, upward
 from nceref.verification.vectors.check import check_vectors
+from nceref.verification.vectors.export import export
 from nceref.verification.vectors.packed import is_large
 from nceref.verification.vectors.records import ERROR, case_of, probe_of, record_of
 from nceref.verification.vectors.store import (
@@ -227,6 +228,33 @@ def test_a_bound_is_rounded_upward():
         assert x <= upward(x) <= 1.0101 * x or x == upward(x)
     assert upward(Fraction(1, 10**400)) == math.ulp(0.0)
     assert upward(0) == 0
+
+
+# Folders that are exported.
+
+
+@pytest.mark.parametrize("dtype", ["", "float32", "float16"])
+def test_an_exported_folder_is_read_as_the_package_is(tmp_path, vectors, dtype):
+    assert [path.name for path in export(tmp_path, ("clip", "nce"), dtype)][-1] == MANIFEST
+    assert check_files(tmp_path) == 8
+    read = read_vectors(tmp_path)
+    assert set(read.cases) == {"clip", "nce"}
+    for loss, cases in read.cases.items():
+        assert [case.id for case in cases] == [c.id for c in vectors.cases[loss] if not dtype or dtype in c.formats]
+        assert {name for case in cases for x in case.outputs.values() for name in x.allowed} == (
+            {dtype} if dtype else {"float64", "float32", "bfloat16", "float16"}
+        )
+
+
+def test_a_full_export_has_all_rows_of_the_large_case(tmp_path, vectors):
+    pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
+    list(export(tmp_path, ("simple",), full=True))
+    whole, part = read_vectors(tmp_path).cases["simple"][-1], vectors.cases["simple"][-1]
+    assert (whole.id, whole.kills) == (part.id, part.kills)
+    for name, output in part.outputs.items():
+        assert whole.outputs[name].rows is None
+        every = whole.outputs[name].numbers
+        assert np.array_equal(every if output.rows is None else every[list(output.rows)], output.numbers)
 
 
 # Folders that are not as they should be.
