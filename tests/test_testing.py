@@ -153,6 +153,7 @@ def test_what_names_no_check_or_cannot_be_loaded_fails_once_and_the_others_run()
     expected = {
         "right-nothing": "gone",
         "left-*": "gone",
+        "f-whole-run": "known",
         "f-designed-0.3-value": "known",
         "nowhere.py:f-designed-0.3": "",
     }

@@ -61,7 +61,7 @@ class Check:
         verification = verification_of(target, self.suite, self.ranks)
         failing, line = self._failure(verification)
         expected = self.expectation
-        if expected.reason:
+        if expected.reason and _is_judged(verification):
             if line:
                 import pytest
 
@@ -130,6 +130,15 @@ class Check:
         if any(r.status not in ("skip", "inconclusive") for r in own):
             return ""
         return next((r.why for r in own), "there is none to judge on this case")
+
+
+def _is_judged(verification: TargetVerification) -> bool:
+    """Whether there are results: what cannot be run, or a checker that is broken, is no failure that was expected."""
+    try:
+        report = verification.report
+    except NcerefError:
+        return False
+    return bool(report.results) and report.exit_code != BROKEN_CHECKER
 
 
 def _with_page(line: str, failing: Sequence[Result], verification: TargetVerification, check: str) -> str:
