@@ -64,7 +64,7 @@ def in_command(
     Raises
     ------
     TargetError
-        If it cannot be started, or has not this loss or format.
+        If it cannot be started, or does not have this loss or format.
     InputError
         If the text is no command line.
     UnavailableError
@@ -109,7 +109,7 @@ class CommandRunner(ChildRunner):
         Raises
         ------
         TargetError
-            If there is none, or it does not answer, or has not this loss or format.
+            If there is none, or it does not answer, or does not have this loss or format.
         """
         words = [_program(self._words[0]), *self._words[1:]]
         guard = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)] if os.name == "posix" else []
@@ -174,7 +174,8 @@ class CommandRunner(ChildRunner):
     def _called(self, request: CallRequest) -> Outcome:
         assert self._load_request is not None
         if text := self._exchange.unread():
-            sentence = f"prints {printable(text, 80)!r} after its answer to {shown(self._id)}: one line answers a call"
+            about = shown(self._id) if self._id else "`hello`"
+            sentence = f"prints {printable(text, 80)!r} after its answer to {about}: one line answers a call"
             return Outcome(trouble=protocol.BROKEN, sentence=sentence)
         self._number += 1
         previous, self._id = self._id, f"{self._case}#{self._number}"

@@ -111,6 +111,8 @@ FAKE = """
             leave(3, "no such device")
         elif mode == "refuses":
             say("error", message="no")
+        elif mode == "greets":
+            print('{"hello": {}}\\nready', flush=True)
         else:
             say("hello", **HELLO.get(mode, {"implementation": "fake 1", "dtypes": ["float64"], "losses": ["nt_xent"]}))
 """
@@ -176,6 +178,7 @@ def test_a_program_that_cannot_be_run_has_its_sentence(fake, mode, words):
         ("other id", "breaks-protocol", "answers 'another' where the answer to 'case#1' is due"),
         ("long line", "breaks-protocol", "prints a line of more than"),
         ("twice", "breaks-protocol", "case#1"),
+        ("greets", "breaks-protocol", "'ready'"),
         ("late", "breaks-protocol", "prints 'done' after its answer to 'case#1': one line answers a call"),
         ("shape", "wrong-shape", "returns 2 numbers, but the reduction 'mean' asks for one number"),
         ("gradient", "wrong-shape", "returns 11 numbers as the gradient of `z1`, whose shape is (4, 3)"),
