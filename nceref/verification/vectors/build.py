@@ -106,11 +106,11 @@ def _expected(loss: Loss, arguments: Mapping[str, Any], second: bool) -> tuple[s
     proven = {name: np.asarray(x, dtype=object) for name, x in proven.items() if name != "rows"}
     if not all(one.settled() for _, one in numbers(proven)):
         return "", {}
-    engines = {"arb": proven, **({"decimal": witness(loss, arguments)} if second else {})}
+    engines = {"arb": proven, **({"decimal": enclosed_by_decimals(loss, arguments)} if second else {})}
     return VALUE, vector_outputs(loss, arguments, engines)
 
 
-def witness(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def enclosed_by_decimals(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Enclosures of the same outputs by the decimal engine.
 
     Raises

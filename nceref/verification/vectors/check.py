@@ -16,7 +16,7 @@ from nceref.spec import Loss
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
-from nceref.verification.vectors.build import witness
+from nceref.verification.vectors.build import enclosed_by_decimals
 from nceref.verification.vectors.packed import is_large
 from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
 
@@ -124,7 +124,7 @@ def _contradictions(case: VectorCase, name: str) -> Iterator[str]:
 
 
 _ENGINES: Mapping[str, Callable[[Loss, Mapping[str, Any]], Mapping[str, Any]]] = MappingProxyType(
-    {"arb": lambda loss, given: certified(loss, **given), "decimal": witness}
+    {"arb": lambda loss, given: certified(loss, **given), "decimal": enclosed_by_decimals}
 )
 
 

@@ -14,7 +14,7 @@ from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.corpus.resizing import Resizing
 from nceref.verification.ranks.contract import Contract, rows_of, split_inputs
 from nceref.verification.records import Probe
-from nceref.verification.vectors.build import proven_output, vector_outputs, witness
+from nceref.verification.vectors.build import enclosed_by_decimals, proven_output, vector_outputs
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, VectorOutput, content_id
 
@@ -59,7 +59,7 @@ def _joined(loss: Loss, arguments: Mapping[str, Any], name: str) -> VectorCase:
     settings = {key: x for key, x in arguments.items() if key in choices}
     inputs = {key: x for key, x in arguments.items() if key not in choices}
     id = content_id(name, loss.name, settings, inputs)
-    engines = {"arb": _outputs(loss, arguments), "decimal": witness(loss, arguments)}
+    engines = {"arb": _outputs(loss, arguments), "decimal": enclosed_by_decimals(loss, arguments)}
     return VectorCase(id, loss.name, settings, inputs, VALUE, vector_outputs(loss, arguments, engines))
 
 
