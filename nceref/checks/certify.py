@@ -18,8 +18,6 @@ from nceref.spec import Loss
 
 GEOMETRIES = ("random", "aligned", "opposed", "duplicate", "unnormalized", "lonely", "odd", "wide")
 TEMPERATURES = (1.0, 0.3, 0.07, 0.005, 0.001, 0.0001)
-SECOND_ENGINE_AT = (1.0, 0.3)
-"""Temperatures at which the second engine is run, 1 for a loss without one: lower ones take more digits and minutes."""
 DIGITS = 60
 """Of the second engine."""
 
@@ -38,8 +36,7 @@ class Certified:
     unsettled : int
         Enclosures that may round to more than one float64.
     apart : int or None
-        Numbers on which the two engines contradict each other, of those at the temperatures `SECOND_ENGINE_AT`; None where one
-        engine was run.
+        Numbers on which the two engines contradict each other; None where one was run.
     of_bound : float
         Largest error of the program in units of its bound.
     worst : str
@@ -72,7 +69,7 @@ def certify(name: str, dtypes: tuple[str, ...], second: bool) -> Iterator[Certif
     dtypes : tuple of str
         Formats of the program.
     second : bool
-        Whether the decimal engine is run as well, at the temperatures `SECOND_ENGINE_AT`.
+        Whether the decimal engine is run as well.
 
     Yields
     ------
@@ -118,8 +115,6 @@ def _floats(out: Mapping[str, Any]) -> dict[str, Any]:
 
 def _apart(loss: Loss, case: Case, out: Mapping[str, Any]) -> int:
     """On how many numbers decimals contradict the enclosures, and along one direction by forward mode."""
-    if case.temperature not in SECOND_ENGINE_AT:
-        return 0
     inputs = bind(loss, (), case.inputs)
     theirs = numbers(decimal_enclosures(loss, inputs, DIGITS))
     apart = sum(not one.overlaps(other) for (_, one), (_, other) in zip(numbers(out), theirs, strict=True))

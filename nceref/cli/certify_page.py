@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from nceref.checks.certify import DIGITS, SECOND_ENGINE_AT, Certified
+from nceref.checks.certify import DIGITS, Certified
 from nceref.output.pages import Page
 from nceref.output.words import counted
 
@@ -27,8 +27,7 @@ def page_of(results: Sequence[Certified]) -> Page:
             page.print(f"{group[0].loss}: {count} more without a proof; the formula compares equal numbers there.")
     if groups[0][0].apart is not None:
         apart = sum(group[0].apart or 0 for group in groups)
-        where = " and ".join(f"{t:g}" for t in SECOND_ENGINE_AT)
-        page.print(f"At temperatures {where}, balls and {DIGITS}-digit decimals differ on {apart} of them.")
+        page.print(f"Balls and {DIGITS}-digit decimals contradict each other on {apart} of them.")
     worst = max(results, key=lambda one: one.of_bound)
     page.print(f"Nearest to its bound: {worst.loss} in {worst.dtype}, {worst.worst}, {worst.of_bound:.2g}.")
     return page

@@ -19,7 +19,7 @@ def test_a_small_loss_keeps_its_bounds(run):
     assert (name, int(cases) > 10, int(count) > 100) == ("uniformity", True, True)
     assert all(0 < float(ratio) < 1 for ratio in ratios)
     assert f"{count} of {count} numbers are proven to round to one float64." in out
-    assert "differ on 0 of them." in out
+    assert "contradict each other on 0 of them." in out
 
 
 @pytest.mark.parametrize(
