@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from nceref.cli.common import CHANGED_FILE, FINDING, echo, echo_error, echo_json, show
+from nceref.cli.common import CHANGED_FILE, FINDING, echo_error, echo_json, show, wrote
 
 _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
@@ -71,7 +71,7 @@ def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool,
 
     with _changed_files():
         for path in export(out, losses, dtype or "", format_, full):
-            echo(path)
+            wrote(path)
 
 
 @vectors.command(short_help="Compare vectors with the formulas.")

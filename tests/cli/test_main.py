@@ -36,7 +36,8 @@ def test_help_fits_80_columns_and_cuts_nothing_off(run, command):
     status, out, err = run(*command, "--help")
     assert (status, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    assert "..." not in out.replace("]...", "")
+    # What may be repeated ends so, and an array of JSON has it inside.
+    assert "..." not in out.replace("]...", "").replace("...]", "")
 
 
 def test_help_imports_nothing_heavy():

@@ -126,8 +126,9 @@ def problems(environment, example, status, out, err):
 
 
 def _statuses(environment, example):
-    # What writes files and nothing else names them on standard error.
-    silent = re.match(r"(derive|figures|plot-limits|tables)\b(?!.*--check).* --out ", example.words)
+    # What writes files and nothing else names them on standard error, as what is refused says why.
+    files = re.match(r"(derive|figures|plot-limits|tables|vectors export)\b(?!.*--check).* --out ", example.words)
+    silent = files or example.status == 2
     if environment.output in ("closed", "full"):
         return {example.status} if silent else {2}
     if environment.output == "ended":

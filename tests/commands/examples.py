@@ -71,7 +71,7 @@ _SLOW = (
     "plot-limits",
 )
 _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
-_SLOW += ("scale",)
+_SLOW += ("scale", "vectors", "compare")
 
 
 def commands():
@@ -260,8 +260,9 @@ EXAMPLES = (
         for ending in ("npz", "safetensors", "c-header", "json")
     ),
     Example("vectors export --loss nce --full --out whole"),
+    Example("vectors check nowhere", 2),
     Example("vectors check --loss simple"),
-    Example("vectors check made --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
+    Example("vectors check --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
     Example("tables --list"),
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
     Example("tables paco-optimum --format text"),

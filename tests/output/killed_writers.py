@@ -30,6 +30,7 @@ from nceref.training.quadrants import batch, storage
 from nceref.verification import verifier
 from nceref.verification.peers import audit
 from nceref.verification.report import Report
+from nceref.verification.vectors import compare
 
 COMMANDS = (
     "derive nce-optimum --out made.tex",
@@ -42,6 +43,7 @@ COMMANDS = (
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
     "vectors export --loss simple --out new",
+    "compare . targets.py --json made.json --junit made.xml --html made.html",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}
 READERS |= {"read", "readinto", "readable", "seekable", "writable", "tell", "fileno", "urandom", "get_terminal_size"}
@@ -60,6 +62,7 @@ def small():
     experiment.run = lambda *arguments, **options: experiment.Results((1000,), values)
     report = Report("targets.py:loss", "cross_entropy", "differs", 1, "it does", repro="print(1)\n" * 2000)
     verifier.verify_with = lambda *target, **options: report
+    compare.compare = lambda *files, **options: (report,)
     audit.audit = lambda **options: []
     derivation.render = lambda *arguments: "a proof\n" * 100
     figure_files.drawn_by = lambda command: ("limit-zero",)
