@@ -24,16 +24,18 @@ def vectors() -> None:
 def list_(losses: tuple[str, ...], as_json: bool) -> None:
     """List how many cases each loss has, or the cases of each LOSS with how many known bugs they see."""
     from nceref.cli import vectors_page
+    from nceref.verification.vectors.ranks_file import read_ranks
     from nceref.verification.vectors.store import read_vectors
 
     read = read_vectors(losses=losses)
+    ranks = read_ranks(read.manifest, losses=losses)
     if as_json:
-        cases = [case for each in read.cases.values() for case in each]
+        cases = [*(case for each in read.cases.values() for case in each), *(case.joined for case in ranks)]
         echo_json(
             [vectors_page.line_of(case) for case in cases] if losses else {**read.manifest, "sha256": read.sha256}
         )
     else:
-        show(vectors_page.cases(read) if losses else vectors_page.overview(read))
+        show(vectors_page.cases(read, ranks) if losses else vectors_page.overview(read, ranks))
 
 
 @vectors.command(short_help="Show all about one case.")
@@ -42,14 +44,19 @@ def list_(losses: tuple[str, ...], as_json: bool) -> None:
 def info(id_: str, as_json: bool) -> None:
     """Show the inputs of one case, its proven outputs, what errors are allowed, and which known bugs it sees."""
     from nceref.cli import vectors_page
+    from nceref.registry import choose
+    from nceref.verification.vectors.ranks_file import ranks_record, read_ranks
     from nceref.verification.vectors.records import record_of
     from nceref.verification.vectors.store import read_vectors
 
-    case = read_vectors().case(id_)
+    read = read_vectors()
+    ranks = {case.id: case for case in read_ranks(read.manifest)}
+    cases = {case.id: case for each in read.cases.values() for case in each} | {id: x.joined for id, x in ranks.items()}
+    (case,) = choose("case", [id_], cases, "nceref vectors list LOSS")
     if as_json:
-        echo_json({"loss": case.loss, **record_of(case)})
+        echo_json(ranks_record(ranks[case.id]) if case.id in ranks else {"loss": case.loss, **record_of(case)})
     else:
-        show(vectors_page.page_of(case))
+        show(vectors_page.page_of(case, ranks.get(case.id)))
 
 
 @vectors.command(short_help="Write vectors for another program to read.")

@@ -8,6 +8,8 @@ import numpy as np
 from nceref.output.pages import GAP, Page
 from nceref.output.words import counted
 from nceref.verification.vectors.check import CheckedVectors
+from nceref.verification.vectors.ranks import RanksCase
+from nceref.verification.vectors.ranks_file import joined_rows
 from nceref.verification.vectors.records import ERROR, VectorCase
 from nceref.verification.vectors.store import Vectors
 
@@ -15,7 +17,7 @@ _SHOWN = 8
 """Numbers of an array that are printed."""
 
 
-def overview(vectors: Vectors) -> Page:
+def overview(vectors: Vectors, ranks: Sequence[RanksCase]) -> Page:
     """A line for each loss."""
     page, counts, required = Page(), vectors.manifest["counts"], vectors.manifest["min_cases"]
     header = ("loss", "cases", "required", "bugs seen")
@@ -24,7 +26,8 @@ def overview(vectors: Vectors) -> Page:
     page.print(
         f"\n{counted(sum(counts.values()), 'case')}, corpus {vectors.manifest['corpus']}, format"
         f" {vectors.manifest['format']}. Required: cases that every implementation of a loss has to answer; the others"
-        " have other settings. Bugs seen: known bugs of float64 that fail on some case."
+        f" have other settings. Bugs seen: known bugs of float64 that fail on some case. {counted(len(ranks), 'case')}"
+        " more are on several ranks."
     )
     page.print("nceref vectors list LOSS lists cases, nceref vectors export --out FOLDER writes them.")
     return page
@@ -32,14 +35,15 @@ def overview(vectors: Vectors) -> Page:
 
 def _seen(cases: Sequence[VectorCase]) -> str:
     killed, every = ({bug for case in cases for bug in getattr(case, name)} for name in ("kills", "blind"))
-    return f"{len(killed)} of {len(killed | every)}"
+    return f"{len(killed)} of {len(killed | every)}" if killed | every else ""
 
 
-def cases(vectors: Vectors) -> Page:
-    """A line for each case."""
+def cases(vectors: Vectors, ranks: Sequence[RanksCase]) -> Page:
+    """A line for each case, those on several ranks after the others of their loss."""
     page = Page()
     header = ("id", "expect", "arrays", "settings", "bugs seen")
-    for loss, listed in vectors.cases.items():
+    for loss, in_one_process in vectors.cases.items():
+        listed = [*in_one_process, *(case.joined for case in ranks if case.joined.loss == loss)]
         page.print(loss, style="bold")
         usual = listed[0].settings
         lines = [(case.id, case.expect, _arrays(case), _apart(case, usual), _seen([case])) for case in listed]
@@ -65,8 +69,8 @@ def line_of(case: VectorCase) -> dict[str, Any]:
             "formats": list(case.formats), **lists}  # fmt: skip
 
 
-def page_of(case: VectorCase) -> Page:
-    """All about a case."""
+def page_of(case: VectorCase, ranks: RanksCase | None = None) -> Page:
+    """All about a case; of one on several ranks, also what each has."""
     page = Page()
     page.print(case.id, style="bold")
     settings = ", ".join(f"{name}={x}" for name, x in case.settings.items()) or "none"
@@ -89,11 +93,23 @@ def page_of(case: VectorCase) -> Page:
             12,
             indent=GAP,
         )
+    if ranks is not None:
+        _print_ranks(page, ranks)
     page.print()
     for title, bugs in (("sees", case.kills), ("blind to", case.blind)):
         if bugs:
             page.grid([(title, ", ".join(bugs))], 12)
     return page
+
+
+def _print_ranks(page: Page, case: RanksCase) -> None:
+    contract = case.contract
+    about = f"{case.formulation} loss; values joined by {contract.value}, gradients by {contract.sync}"
+    page.print(f"\n{counted(contract.world_size, 'rank')}: {about}", style="bold")
+    shards = contract.rows(joined_rows(case.joined))
+    for rank, (own, value) in enumerate(zip(shards, case.values, strict=True)):
+        rows = " ".join(map(str, own.tolist()))
+        page.grid([(f"rank {rank}", f"rows {rows}; value {_numbers(value.numbers)}")], 12, indent=GAP)
 
 
 def _numbers(x: Any) -> str:

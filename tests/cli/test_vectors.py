@@ -48,6 +48,17 @@ def test_the_list_counts_what_the_manifest_counts(run, folder):
     assert len(json.loads(cases)) == listed["counts"]["simple"]
 
 
+def test_a_case_on_several_ranks_is_listed_and_shown(run):
+    _, out, _ = run("vectors", "list", "siglip", "--json")
+    (id,) = (case["id"] for case in json.loads(out) if case["id"].startswith("share-2-ranks-3+1-"))
+    status, page, _ = run("vectors", "info", id)
+    assert status == 0
+    assert "2 ranks: share loss; values joined by" in page
+    assert "rank 1" in page
+    _, out, _ = run("vectors", "info", id, "--json")
+    assert json.loads(out)["ranks"]["shards"] == [[0, 1, 2], [3]]
+
+
 @sweep(
     ("words", "message"),
     [

@@ -59,17 +59,6 @@ class Vectors:
     sha256: str
     cases: Mapping[str, tuple[VectorCase, ...]]
 
-    def case(self, id: str) -> VectorCase:
-        """The case with an id.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
-        by_id = {case.id: case for cases in self.cases.values() for case in cases}
-        return choose("case", [id], by_id, "nceref vectors list LOSS")[0]
-
 
 def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -> Vectors:
     """Read a folder of vectors, whole or the files of some losses.
