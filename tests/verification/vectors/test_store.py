@@ -248,8 +248,8 @@ def test_an_exported_folder_is_read_as_the_package_is(tmp_path, vectors, dtype):
 
 def test_a_full_export_has_all_rows_of_the_large_case(tmp_path, vectors):
     pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
-    list(export(tmp_path, ("simple",), full=True))
-    whole, part = read_vectors(tmp_path).cases["simple"][-1], vectors.cases["simple"][-1]
+    list(export(tmp_path, ("nce",), full=True))
+    whole, part = read_vectors(tmp_path).cases["nce"][-1], vectors.cases["nce"][-1]
     assert (whole.id, whole.kills) == (part.id, part.kills)
     for name, output in part.outputs.items():
         assert whole.outputs[name].rows is None
