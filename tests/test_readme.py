@@ -30,7 +30,7 @@ TEXT = {page.relative_to(ROOT).with_suffix("").as_posix(): page.read_text(encodi
 FILES = [
     file
     for text in TEXT.values()
-    for file in re.findall(r"```(?:python|c)\n(?:# |/\* )(\w+\.\w+)(?: \*/)?\n(.*?)```", text, re.DOTALL)
+    for file in re.findall(r"```(?:python|c|toml)\n(?:# |/\* )(\w+\.\w+)(?: \*/)?\n(.*?)```", text, re.DOTALL)
 ]
 CONSOLE = [block for text in TEXT.values() for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
 MEASURED = re.compile(r"\b\d(\.\d+)?e[+-]\d\d\b|\b0\.\d+\b|\b\d{1,2}$", re.MULTILINE)

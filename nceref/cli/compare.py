@@ -68,6 +68,7 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
     from nceref.output.terminal import progress
     from nceref.verification.html.document import html_of
     from nceref.verification.report import junit_of
+    from nceref.verification.several_reports import page_of, record, worst
     from nceref.verification.vectors import compare as recorded
     from nceref.verification.vectors.store import ChecksumError
 
@@ -81,9 +82,9 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
         context.exit(CHANGED_FILE)
     reports = tuple(replace(report, command=command_of(context)) for report in reports)
     makers = {
-        "json": lambda: json_text(recorded.record(reports)),
+        "json": lambda: json_text(record(reports)),
         "html": lambda: html_of(reports),
         "junit": lambda: junit_of(reports),
     }
-    show_report(makers, given, lambda: recorded.page_of(reports))
-    context.exit(recorded.worst(reports))
+    show_report(makers, given, lambda: page_of(reports))
+    context.exit(worst(reports))

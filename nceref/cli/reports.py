@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from nceref.output.pages import Page
 
 _FILES = {"json_file", "html_file", "junit_file", "repro_file"}
+_PRINTED: dict[str, Callable[[str], object]] = {
+    "json": echo_json_text,
+    "junit": echo_xml,
+    "html": echo_xml,
+    "markdown": partial(echo, nl=False),
+    "badge": echo_xml,
+}
+"""How a format is printed in place of the page; of several, the first."""
 
 
 def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
@@ -21,7 +30,7 @@ def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any
     Parameters
     ----------
     makers : mapping
-        Name of a format to what makes the text: ``json``, ``html``, ``junit``, ``repro``.
+        Name of a format to what makes the text: ``json``, ``html``, ``junit``, ``markdown``, ``badge``, ``repro``.
     given : mapping
         The options: for each format ``FORMAT_file``, a path, - for standard output in place of the page, or None.
     page : callable
@@ -32,10 +41,8 @@ def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any
             if given[f"{option}_file"] not in (None, "-"):
                 _write(given[f"{option}_file"], make(), f"--{option}")
     finally:
-        if given["json_file"] == "-":
-            echo_json_text(makers["json"]())
-        elif (name := next((n for n in ("junit", "html") if given.get(f"{n}_file") == "-"), "")) in makers:
-            echo_xml(makers[name]())
+        if name := next((n for n in _PRINTED if n in makers and given.get(f"{n}_file") == "-"), ""):
+            _PRINTED[name](makers[name]())
         else:
             show(page())
 

@@ -7,9 +7,10 @@ from click.core import ParameterSource
 
 from nceref.cli.common import file_name, output_file, show
 from nceref.cli.reports import command_of, show_report
+from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 
 _EXITS = """\b
-Exit status
+Exit status, of several targets the first of 3, 4, 1, 5, 6, 0
   0  conforms (or value-only, without --require-grad)
   1  differs
   2  wrong usage
@@ -27,6 +28,7 @@ Examples
   nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
       --call "f(torch.cat([embeddings]), labels)"
   nceref verify cmd:"./impl --serve" --loss nt_xent
+  nceref verify --markdown losses.md --badge losses.svg
 """
 _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
@@ -101,6 +103,16 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     type=file_name,
     help="Write a stand-alone script of the smallest failure.",
 )
+@click.option(
+    "--manifest", "manifest_file", metavar="FILE", type=file_name, help="TOML with targets; default: nceref.toml."
+)
+@click.option("--only", metavar="NAME", multiple=True, help="Only this target of the manifest; may be repeated.")
+@click.option(
+    "--markdown", "markdown_file", metavar="FILE", type=output_file, help="Write a table of the manifest's targets."
+)
+@click.option(
+    "--badge", "badge_file", metavar="FILE", type=output_file, help="Write how many of them pass, as a small SVG."
+)
 @click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
 @click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")
@@ -114,13 +126,19 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
     such as lightly.loss:NTXentLoss, need no more words. The file of TARGET is executed, and that of --loss if it is one
     of your own: name none that you do not trust.
+
+    Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
+    its pyproject.toml.
     """
     if given["conventions"]:
         _print_conventions()
         return
-    if everything == bool(target):
+    if everything and target:
         msg = "give one TARGET, or --all"
         raise click.UsageError(msg)
+    if not (everything or target):
+        context.exit(verify_manifest(context, given))
+    refuse_with_target(given)
     _check_files(target, given)
     if everything:
         context.exit(_audit(context, given))

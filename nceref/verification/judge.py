@@ -1,14 +1,14 @@
 """Compares what a target answered with the reference, quantity by quantity, each with its own bound."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.records import Observation, Outcome, Probe, Result, Status
+from nceref.verification.records import ExpectedFailure, Observation, Outcome, Probe, Result, Status
 
 NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
 """Troubles of a target that answers, but with no loss."""
@@ -200,7 +200,7 @@ def of_bound(result: Result) -> float | None:
     return 0.0 if result.error == 0 else (result.error / result.bound if result.bound > 0 else math.inf)
 
 
-def mark_expected_failures(results: list[Result], reasons: Mapping[str, str]) -> list[Result]:
+def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | ExpectedFailure]) -> list[Result]:
     """The results with those that were expected to fail marked: ``xfail``, or ``xpass`` if they pass.
 
     A name may hold ``*`` for any letters. A name that matches nothing that was judged becomes a failure of its own: it
@@ -210,7 +210,7 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str]) ->
     ----------
     results : list of Result
     reasons : mapping
-        Result id, with ``*`` for any letters, to the reason why it fails.
+        Result id, with ``*`` for any letters, to the reason why it fails; an `ExpectedFailure` may be allowed to pass.
 
     Returns
     -------
@@ -218,20 +218,33 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str]) ->
         In the same order; what is out of date stands at the end.
     """
     from dataclasses import replace
-    from fnmatch import fnmatchcase
 
     marks: dict[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
     used, out = set(), []
     for result in results:
-        name = next((n for n in reasons if result.id == n or fnmatchcase(result.id, n)), None)
+        name = expected_failure_of(result.id, reasons)
         if name is None or result.status not in marks:
             out.append(result)
             continue
         used.add(name)
         passes = result.status == "pass"
+        if passes and not getattr(reasons[name], "strict", True):
+            out.append(result)
+            continue
         why = f"expected to fail ({reasons[name]}), but it passes" if passes else f"{result.why} [{reasons[name]}]"
         out.append(replace(result, status=marks[result.status], why=why))
-    for name in reasons.keys() - used:
+    for name in (name for name in reasons if name not in used):
         why = "expected to fail, but there is no such result; remove it from the expected failures"
-        out.append(Result(name, "", "expected-failure", "fail", None, None, None, why))
+        out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
     return out
+
+
+OUT_OF_DATE = "expected-failure"
+"""Quantity of the result that stands for an expected failure which matches none."""
+
+
+def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
+    """The first name, with ``*`` for any letters, that a result has; None for none."""
+    from fnmatch import fnmatchcase
+
+    return next((name for name in names if id == name or fnmatchcase(id, name)), None)

@@ -242,3 +242,24 @@ class Diagnosis:
         parts = [asdict(part) for part in self.parts]
         first = {"id": self.id, "sentence": self.sentence}
         return first | fields | {"threads": list(self.threads), "parts": parts}
+
+
+@dataclass(frozen=True)
+class ExpectedFailure:
+    """Why results are expected to fail.
+
+    Attributes
+    ----------
+    reason : str
+    link : str
+        Where more is written; may be empty.
+    strict : bool
+        Whether one that passes is a failure.
+    """
+
+    reason: str
+    link: str = ""
+    strict: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.reason}, {self.link}" if self.link else self.reason

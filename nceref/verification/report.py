@@ -135,7 +135,8 @@ def page_of(report: Report, page: Page | None = None) -> Page:
     """
     page = page or Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
-    page.print(", ".join(_circumstances(report)), style="dim")
+    if circumstances := ", ".join(_circumstances(report)):
+        page.print(circumstances, style="dim")
     if words := report.environment.get("containment"):
         page.print(words, style="dim")
     page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
@@ -235,7 +236,7 @@ def _suites(report: Report) -> Iterator[Any]:
         "errors": kinds.count("error") + mute,
         "skipped": kinds.count("skipped"),
     }
-    named = {"name": harmless(f"{report.target} {report.loss}"), "time": f"{report.seconds:.3f}"}
+    named = {"name": harmless(f"{report.target} {report.loss}".strip()), "time": f"{report.seconds:.3f}"}
     suite = ET.Element("testsuite", named | _texts(counts))
     properties = ET.SubElement(suite, "properties")
     shown = [("verdict", report.verdict), ("reason", report.reason), ("command", report.command)]

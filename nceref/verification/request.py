@@ -90,7 +90,7 @@ class Request:
     isolate: bool = False
     cases: tuple[str, ...] = ()
     require_grad: bool = False
-    expected_failures: Mapping[str, str] = field(default_factory=dict)
+    expected_failures: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = False
     repro: bool = False
     param: Mapping[str, tuple[str, str]] = field(default_factory=dict)

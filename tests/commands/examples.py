@@ -40,6 +40,16 @@ class Doubled:
         return self.factor * loss(logits, target, temperature)
 """
 
+MANIFEST_TEXT = """
+[[target]]
+name = "doubled"
+target = "targets.py:Doubled"
+loss = "cross_entropy"
+init = {factor = 2}
+suite = "quick"
+expected_failures = [{id = "*/value", reason = "it returns twice the mean"}]
+"""
+
 
 @dataclass(frozen=True)
 class Example:
@@ -71,7 +81,7 @@ _SLOW = (
     "plot-limits",
 )
 _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
-_SLOW += ("scale", "vectors", "compare")
+_SLOW += ("scale", "vectors", "compare", "verify --manifest")
 
 
 def commands():
@@ -312,6 +322,17 @@ EXAMPLES = (
         4,
     ),
     Example("verify targets.py:loss --loss cross_entropy --ranks 2 --duplicate --axis devices", 4),
+    Example(
+        "verify --manifest nceref.toml --only doubled --json made.json --html made.html --junit made.xml"
+        " --markdown made.md --badge made.svg",
+        json="made.json",
+        keys={
+            "": "exit_code, manifest, nceref, schema, targets",
+            "targets[]": "exit_code, expected_failures, line, name, problems, report, verdict",
+            "targets[].expected_failures[]": "failed, id, link, reason, strict",
+            "targets[].report": REPORT[""],
+        },
+    ),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=. --html made.html"),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",
@@ -329,6 +350,7 @@ def fill(folder):
     (folder / "targets.py").write_text(TARGETS)
     (folder / "known.txt").write_text("*/value  it returns twice the mean\n")
     (folder / "losses.py").write_text("")
+    (folder / "nceref.toml").write_text(MANIFEST_TEXT)
     rates = {"seconds_per_pair": 1e-8, "seconds_per_task": 1e-3, "bytes_per_second": 1e9}
     (folder / "rates.json").write_text(json.dumps(rates))
     (folder / "vectors").mkdir(exist_ok=True)

@@ -28,6 +28,8 @@ from nceref.output.pages import Page
 from nceref.theory import derivation, figure_files
 from nceref.training.quadrants import batch, storage
 from nceref.verification import verifier
+from nceref.verification.manifest import read
+from nceref.verification.manifest import run as manifest_run
 from nceref.verification.peers import audit
 from nceref.verification.report import Report
 from nceref.verification.vectors import compare
@@ -42,6 +44,7 @@ COMMANDS = (
     "experiment long-tail --seeds 1 --json record.json --out new",
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
+    "verify --manifest any.toml --markdown made.md --badge made.svg --junit made.xml",
     "vectors export --loss simple --out new",
     "compare . targets.py --json made.json --junit made.xml --html made.html",
 )
@@ -64,6 +67,9 @@ def small():
     verifier.verify_with = lambda *target, **options: report
     compare.compare = lambda *files, **options: (report,)
     audit.audit = lambda **options: []
+    read.read_manifest = lambda path: read.Manifest(path, ())
+    result = manifest_run.ManifestResult(read.ManifestTarget("loss", None), report)
+    manifest_run.verify_manifest = lambda *given: (result,)
     derivation.render = lambda *arguments: "a proof\n" * 100
     figure_files.drawn_by = lambda command: ("limit-zero",)
     figure_files.fingerprint = lambda data: "1"

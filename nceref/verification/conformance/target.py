@@ -22,7 +22,7 @@ class Target:
     function : callable or str
         The target.
     loss : str
-        Name of the reference.
+        Name of the reference; empty for a known target, which brings its own.
     name : str
         For the ids of the tests; default: the name of the function or class.
     options : mapping

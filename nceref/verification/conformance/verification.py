@@ -58,7 +58,7 @@ class TargetVerification:
     def probes(self) -> tuple[Probe, ...]:
         """The cases; the target is loaded, but not called. Raises as `nceref.verify` does, and `TargetError`."""
         try:
-            return corpus_of(self.target.function, self.target.loss, self._child(), **self.options)
+            return corpus_of(self.target.function, self.target.loss or None, self._child(), **self.options)
         except SignatureError:
             # The report says how it could be called.
             raise
@@ -70,7 +70,7 @@ class TargetVerification:
     @cached_property
     def report(self) -> Report:
         """What `nceref.verify` returns; raises as it does."""
-        function, loss = self.target.function, self.target.loss
+        function, loss = self.target.function, self.target.loss or None
         if self._trouble is not None:
             # What takes minutes to load takes them once.
             raise self._trouble
@@ -80,9 +80,13 @@ class TargetVerification:
             self._leave()
         return replace(report, command=written_call(function, loss, self.options))
 
+    def join(self) -> None:
+        """Share the process of the file with those that join before it ends; raises `InputError` as `report` does."""
+        self._child()
+
     def _child(self) -> Any:
         """The process of a target that is named by text; None for another, and for one that needs several."""
-        request = request_of(self.target.function, self.target.loss, self.options)
+        request = request_of(self.target.function, self.target.loss or None, self.options)
         if not isinstance(request.thing, str) or is_command(request.thing) or request.contracts:
             return None
         if self._key is None:

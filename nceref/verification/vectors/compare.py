@@ -12,14 +12,11 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.output.pages import Page
 from nceref.output.text import printable
 from nceref.output.words import alike, did_you_mean
-from nceref.verification import report as codes
 from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.report import Report
-from nceref.verification.report import page_of as one_page
 from nceref.verification.targets.frameworks import Trouble, call_request
 from nceref.verification.targets.json_answer import answer_of, refusal
 from nceref.verification.targets.recorded import Answer, RecordedTarget
@@ -30,15 +27,6 @@ from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
 from nceref.verification.vectors.rows import whole
 from nceref.verification.vectors.store import MANIFEST, ChecksumError, Vectors, losses_of, read_vectors
 
-WORST_FIRST = (
-    codes.BROKEN_CHECKER,
-    codes.TARGET_FAILED,
-    codes.DIFFERS,
-    codes.TOO_LITTLE,
-    codes.INCONCLUSIVE,
-    codes.CONFORMS,
-)
-"""Exit codes: that of several losses is the first that one of them has."""
 NO_LINE = Outcome(trouble=UNSUPPORTED, sentence="the outputs have no line for it")
 PathLike = str | os.PathLike[str]
 
@@ -94,37 +82,6 @@ def _targets(vectors: Vectors, ranks: Sequence[RanksCase], recorded: RecordedOut
         several = {case.id: case for case in ranks if case.joined.loss == loss}
         if several.keys() & recorded.lines.keys():
             yield _target_on_ranks(vectors, loss, several, recorded)
-
-
-def worst(reports: Sequence[Report]) -> int:
-    """The exit code of several reports."""
-    return min((report.exit_code for report in reports), key=WORST_FIRST.index)
-
-
-def record(reports: Sequence[Report]) -> dict[str, Any]:
-    """What the JSON file holds: of one loss its report, of several the exit code and all reports."""
-    if len(reports) == 1:
-        return reports[0].record()
-    return {"exit_code": worst(reports), "reports": [report.record() for report in reports]}
-
-
-def page_of(reports: Sequence[Report]) -> Page:
-    """All about some reports, for reading; of several, an overview stands at the end."""
-    page = Page()
-    for report in reports:
-        one_page(report, page)
-        if len(reports) > 1:
-            page.print()
-    if len(reports) > 1:
-        lines = [
-            (r.target, r.loss, str(r.scope.cases), r.verdict, " or ".join(d.id for d in r.diagnosis)) for r in reports
-        ]
-        page.table(
-            lines,
-            header=[("target", "loss", "cases", "verdict", "explanation")],
-            right=[False, False, True, False, False],
-        )
-    return page
 
 
 def _answered(folder: PathLike, recorded: RecordedOutputs) -> Vectors:

@@ -13,8 +13,9 @@ from nceref.verification.bugs.bug import bugs
 from nceref.verification.bugs.score import expected
 from nceref.verification.records import Diagnosis, DiagnosisPart
 from nceref.verification.report import junit_of
+from nceref.verification.several_reports import page_of, record, worst
 from nceref.verification.vectors import compare as compare_vectors
-from nceref.verification.vectors.compare import compare, page_of, record, worst
+from nceref.verification.vectors.compare import compare
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.ranks_file import ranks_file, read_ranks
 from nceref.verification.vectors.records import probe_of

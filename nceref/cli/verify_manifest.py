@@ -1,0 +1,94 @@
+"""`nceref verify` without TARGET: the targets of a manifest."""
+
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from nceref.cli.reports import show_report
+from nceref.output.text import printable
+
+OF_MANIFEST = {
+    "manifest_file": "--manifest",
+    "only": "--only",
+    "markdown_file": "--markdown",
+    "badge_file": "--badge",
+}
+"""Options that need a manifest."""
+_TAKEN = {*OF_MANIFEST, "json_file", "html_file", "junit_file"}
+
+
+def refuse_with_target(given: dict[str, Any]) -> None:
+    """Raise `click.UsageError` for an option of manifests beside TARGET or --all."""
+    for name, option in OF_MANIFEST.items():
+        if given[name] not in (None, ()):
+            value = given[name] if isinstance(given[name], str) else given[name][0]
+            msg = (
+                f"{option} {printable(value)} is for the targets of a manifest; leave out {option}, or TARGET and --all"
+            )
+            raise click.UsageError(msg)
+
+
+def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
+    """Verify the targets of a manifest, write and print what they give.
+
+    Parameters
+    ----------
+    context : click.Context
+        Of `verify`.
+    given : dict
+        Its options.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    _refuse_others(context)
+    from nceref.output.files import must_be_writable
+    from nceref.output.json_text import json_text
+    from nceref.output.terminal import progress
+    from nceref.verification.manifest import page, run
+    from nceref.verification.manifest.read import read_manifest
+    from nceref.verification.report import junit_of
+
+    path = _in_working_folder() if given["manifest_file"] is None else given["manifest_file"]
+    formats = ("json", "html", "junit", "markdown", "badge")
+    must_be_writable({}, {f"--{option}": given[f"{option}_file"] for option in formats}, {"--manifest": path})
+    manifest = read_manifest(path)
+    with progress(None) as on_progress:
+        results = run.verify_manifest(manifest, given["only"], on_progress)
+    makers = {
+        "json": lambda: json_text(page.record(manifest, results)),
+        "html": lambda: page.html(manifest, results),
+        "junit": lambda: junit_of([result.report for result in results]),
+        "markdown": lambda: page.markdown(results),
+        "badge": lambda: page.badge(results),
+    }
+    show_report(makers, given, lambda: page.page_of(results))
+    return page.exit_code(results)
+
+
+def _refuse_others(context: click.Context) -> None:
+    # They would be ignored in silence; defaults do not count.
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in _TAKEN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = (
+                f"{option.opts[0]} is about one TARGET, and none is given: give it, or --all; for a target of a"
+                f" manifest, write it into its table and leave out {option.opts[0]}"
+            )
+            raise click.UsageError(msg)
+
+
+def _in_working_folder() -> str:
+    from nceref.verification.manifest.read import find_manifest
+
+    path = find_manifest()
+    if not path:
+        msg = (
+            "give one TARGET, or --all; without these a manifest is read, and here is neither nceref.toml nor a"
+            " pyproject.toml with [tool.nceref]"
+        )
+        raise click.UsageError(msg)
+    return path

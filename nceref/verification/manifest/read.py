@@ -1,0 +1,248 @@
+"""Manifests: the targets of a project in `nceref.toml`, or below ``[tool.nceref]`` in `pyproject.toml`."""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nceref.errors import InputError
+from nceref.output import files
+from nceref.output.text import printable, shown
+from nceref.output.words import alike, did_you_mean
+from nceref.verification.conformance.target import Target
+from nceref.verification.manifest.keys import KEYS, OF_FAILURE, is_tables, is_text, kind, no_key, wrong_keys
+from nceref.verification.manifest.toml_lines import TomlLines
+from nceref.verification.records import ExpectedFailure
+
+FILE, PROJECT = "nceref.toml", "pyproject.toml"
+EXAMPLE = '[[target]] with target = "my_losses.py:nt_xent" and loss = "nt_xent"'
+
+
+def _line(place: str) -> int:
+    return int(place.rpartition(":")[2] or 1)
+
+
+@dataclass(frozen=True)
+class ManifestTarget:
+    """A table ``[[target]]``.
+
+    Attributes
+    ----------
+    name : str
+        As ``--only`` takes it.
+    target : Target or None
+        None where the table has a problem.
+    expected : mapping
+        Ids of results, with ``*`` for any letters, to the `ExpectedFailure`.
+    problems : tuple of str
+        What is wrong with the table, a sentence each, with file and line.
+    place : callable
+        Of keys below the table, to ``file:line``.
+    table : mapping
+        As it stands in the file.
+    """
+
+    name: str
+    target: Target | None
+    expected: Mapping[str, ExpectedFailure] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    place: Callable[..., str] = field(default=lambda *keys: "", compare=False, repr=False)
+    table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def line(self) -> int:
+        """Where the table begins."""
+        return _line(self.place())
+
+    @property
+    def ids(self) -> list[str]:
+        """The patterns of the expected failures, in their order in the file."""
+        return list(self.expected)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read: its path, its targets, and what is wrong beside them."""
+
+    path: str
+    targets: tuple[ManifestTarget, ...]
+    problems: tuple[str, ...] = ()
+
+    def chosen(self, only: Sequence[str] = ()) -> tuple[ManifestTarget, ...]:
+        """The targets of these names, in the order of the file; all of them for no name.
+
+        Raises
+        ------
+        InputError
+            For a name that no target has.
+        """
+        names = [entry.name for entry in self.targets]
+        for name in only:
+            if name not in names:
+                meant = did_you_mean(alike(name, names)) or f"it has {', '.join(map(repr, names))}"
+                msg = f"--only {printable(name)}: {printable(self.path)} has no target of that name; {meant}"
+                raise InputError(msg)
+        return tuple(entry for entry in self.targets if not only or entry.name in only)
+
+
+def find_manifest(folder: str | os.PathLike[str] = "") -> str:
+    """The manifest of a folder, `nceref.toml` before `pyproject.toml`; empty where there is none.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    str
+        Its path.
+
+    Raises
+    ------
+    InputError
+        For a `pyproject.toml` that is not TOML.
+    """
+    own, project = Path(folder, FILE), Path(folder, PROJECT)
+    if own.is_file():
+        return str(own)
+    if project.is_file() and "nceref" in _tables(_parsed(str(project))[1].get("tool")):
+        return str(project)
+    return ""
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Read a manifest; what is wrong with one of its targets is kept for the report of that target.
+
+    Parameters
+    ----------
+    path : path
+        TOML: of a file `pyproject.toml` the table ``tool.nceref``, of another one all of it. Files that it names are
+        looked for from its folder.
+
+    Returns
+    -------
+    Manifest
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is not TOML, or has no target.
+    """
+    path = os.fspath(path)
+    text, content = _parsed(path)
+    prefix: tuple[str, ...] = ("tool", "nceref") if Path(path).name == PROJECT else ()
+    named, lines = printable(path), TomlLines(text)
+    for key in prefix:
+        content = _tables(content.get(key))
+
+    def place(*keys: str | int) -> str:
+        return f"{named}:{lines.of(*prefix, *keys)}"
+
+    if not is_tables(tables := content.get("target", [])):
+        msg = f"{place('target')}: `target` must be an array of tables, {EXAMPLE}, got {kind(tables)}"
+        raise InputError(msg)
+    unknown = [f"{place(key)}: {no_key(key, ['target'], 'a manifest')}" for key in content if key != "target"]
+    if not tables:
+        msg = unknown[0] if unknown else f"{named} has no target{_below(prefix)}; write {EXAMPLE}"
+        raise InputError(msg)
+    entries = [_entry(table, Path(path).parent, partial(place, "target", i)) for i, table in enumerate(tables)]
+    return Manifest(path, tuple(_with_unique_names(entries)), tuple(unknown))
+
+
+def _below(prefix: tuple[str, ...]) -> str:
+    return f" below [{'.'.join(prefix)}]" if prefix else ""
+
+
+def _parsed(path: str) -> tuple[str, dict[str, Any]]:
+    text = files.read_text(path, "--manifest")
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        sentence = printable(error)
+        at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", sentence)
+        line = (at and at[1]) or str(len(text.splitlines()))
+        msg = f"{printable(path)}:{line}: --manifest is not TOML: {sentence.replace(at[0], '') if at else sentence}"
+        raise InputError(msg) from None
+    except RecursionError:
+        msg = f"{printable(path)}: --manifest is nested too deeply"
+        raise InputError(msg) from None
+
+
+def _tables(content: Any) -> dict[str, Any]:
+    return content if isinstance(content, dict) else {}
+
+
+_OPTION = {"dtypes": "dtype", "with": "added"}
+"""Keys that `verify` calls otherwise."""
+_NOT_OPTIONS = {"name", "target", "loss", "set", "expected_failures"}
+
+
+def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) -> ManifestTarget:
+    expected, wrong = _expected(table.get("expected_failures"), place)
+    problems = [*wrong_keys(table, KEYS, "a target", ("target",), place), *wrong, *_wrong_settings(table, place)]
+    function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
+    name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{_line(place())}"
+    target = None if problems else _target(table, function, name, folder, expected)
+    return ManifestTarget(name, target, expected, tuple(problems), place, table)
+
+
+def _expected(rows: Any, place: Callable[..., str]) -> tuple[dict[str, ExpectedFailure], list[str]]:
+    """The expected failures by id, and what is wrong with them; of another kind, the table has that problem."""
+    expected: dict[str, ExpectedFailure] = {}
+    problems: list[str] = []
+    for i, row in enumerate(rows if is_tables(rows) else ()):
+        at = partial(place, "expected_failures", i)
+        wrong = list(wrong_keys(row, OF_FAILURE, "an expected failure", ("id", "reason"), at))
+        if not wrong and row["id"] in expected:
+            wrong = [f"{at()}: the expected failure {shown(row['id'])} stands there twice; leave one out"]
+        if not wrong:
+            expected[row["id"]] = ExpectedFailure(row["reason"], row.get("link", ""), row.get("strict", True))
+        problems += wrong
+    return expected, problems
+
+
+def _wrong_settings(table: Mapping[str, Any], place: Callable[..., str]) -> Iterator[str]:
+    """Options of a target that stand among its conventions, where they would be read as such."""
+    for key in _tables(table.get("set")):
+        known = next((name for name in KEYS if key in (name, _OPTION.get(name))), "")
+        if known or key in ("case", "explain", "repro"):
+            remedy = f"write it beside `set`, as `{known}`" if known else "leave it out"
+            yield f"{place('set', key)}: `{key}` is no convention; {remedy}"
+
+
+def _target(
+    table: Mapping[str, Any], function: str, name: str, folder: Path, expected: Mapping[str, ExpectedFailure]
+) -> Target:
+    given: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in table.items()}
+    options: dict[str, Any] = {key: ... if x == "given" else x for key, x in given.get("set", {}).items()}
+    options |= {_OPTION.get(key, key): x for key, x in given.items() if key not in _NOT_OPTIONS}
+    if "added" in options:
+        options["added"] = _from(folder, options["added"])
+    if "inputs" in options:
+        options["inputs"] = str(folder / options["inputs"])
+    if expected:
+        options["expected_failures"] = expected
+    return Target(function, _from(folder, given.get("loss", "")), name, options)
+
+
+def _from(folder: Path, text: str) -> str:
+    """``file.py:name`` with the file as it is named from the working folder; another text as it is."""
+    match = re.match(r"(?!cmd:)([^:]+\.py):", text)
+    return f"{folder / match[1]}{text[match.end(1) :]}" if match else text
+
+
+def _with_unique_names(entries: Sequence[ManifestTarget]) -> Iterator[ManifestTarget]:
+    """The targets; of several with one name, those after the first have a problem."""
+    first: dict[str, ManifestTarget] = {}
+    for entry in entries:
+        other = first.setdefault(entry.name, entry)
+        if other is entry:
+            yield entry
+            continue
+        own = f"{entry.name}-line-{entry.line}"
+        problem = f"line {other.line} has a target named {shown(entry.name)} as well; give each its own `name`"
+        yield replace(entry, name=own, target=None, problems=(*entry.problems, f"{entry.place('name')}: {problem}"))

@@ -1,0 +1,162 @@
+"""The targets of a manifest, verified: a report each, and what in the manifest is out of date."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nceref.errors import NcerefError
+from nceref.output.text import printable, shown
+from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
+from nceref.verification.conformance.verification import TargetVerification
+from nceref.verification.judge import OUT_OF_DATE, expected_failure_of
+from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
+from nceref.verification.report import CONFORMS, TARGET_FAILED, Report
+
+
+@dataclass(frozen=True)
+class ManifestResult:
+    """A target of a manifest with its report.
+
+    Attributes
+    ----------
+    entry : ManifestTarget
+    report : Report
+        Of a target whose table is wrong, or that cannot be loaded, one that says so.
+    problems : tuple of str
+        What in the manifest is to be changed, a sentence each, with file and line.
+    """
+
+    entry: ManifestTarget
+    report: Report
+    problems: tuple[str, ...] = ()
+
+    @property
+    def as_expected(self) -> dict[str, int]:
+        """How many results fail as each pattern of the expected failures has it, where any does."""
+        ids = (expected_failure_of(r.id, self.entry.ids) for r in self.report.results if r.status == "xfail")
+        return dict(Counter(id for id in ids if id is not None))
+
+
+def verify_manifest(
+    manifest: Manifest, only: Sequence[str] = (), on_progress: Callable[..., Any] | None = None
+) -> tuple[ManifestResult, ...]:
+    """Verify the targets of a manifest, one after the other; those of one file share a process.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    only : sequence of str
+        Names of the only targets; empty for all.
+    on_progress : callable, optional
+        Called with each report, and with their number as ``total=``.
+
+    Returns
+    -------
+    tuple of ManifestResult
+        In the order of the manifest; what is wrong beside the targets stands at the end.
+
+    Raises
+    ------
+    InputError
+        For a name in `only` that no target has.
+    """
+    entries = manifest.chosen(only)
+    if manifest.problems:
+        entries = (*entries, ManifestTarget(manifest.path, None, problems=manifest.problems))
+    verifications = [TargetVerification(e.target, e.target.options) if e.target else None for e in entries]
+    # All of them before the first one ends its process.
+    refused = [_refusal(entry, each) for entry, each in zip(entries, verifications, strict=True)]
+    results = []
+    for entry, each, sentence in zip(entries, verifications, refused, strict=True):
+        report = _report(entry, each, sentence)
+        command = shlex.join([*_command(manifest), *(["--only", entry.name] if entry in manifest.targets else [])])
+        result = ManifestResult(entry, replace(report, target=_called(entry, report), command=command))
+        results.append(replace(result, problems=tuple(_problems(result))))
+        if on_progress is not None:
+            on_progress(report, total=len(entries))
+    return tuple(results)
+
+
+def _command(manifest: Manifest) -> list[str]:
+    return ["nceref", "verify", *([] if manifest.path == FILE else ["--manifest", manifest.path])]
+
+
+def _refusal(entry: ManifestTarget, verification: TargetVerification | None) -> str:
+    """Why a target is not run at all, or empty."""
+    if verification is None:
+        return "; ".join(entry.problems)
+    try:
+        verification.join()
+    except NcerefError as error:
+        return f"{_place_of(entry, str(error))}: {error}"
+    return ""
+
+
+def _report(entry: ManifestTarget, verification: TargetVerification | None, refused: str) -> Report:
+    if verification is not None and not refused:
+        try:
+            report = verification.report
+            placed = report.exit_code == TARGET_FAILED
+            return replace(report, reason=f"{entry.place('target')}: {report.reason}") if placed else report
+        except NcerefError as error:
+            refused = f"{_place_of(entry, str(error))}: {error}"
+    target = entry.target
+    name, loss = (str(target.function), target.loss) if target else (entry.name, "")
+    return Report(printable(name), loss, "error", TARGET_FAILED, refused)
+
+
+def _called(entry: ManifestTarget, report: Report) -> str:
+    """The target in its report: with its name, where that says more."""
+    named = printable(entry.name)
+    return report.target if report.target.endswith(named) else f"{named}: {report.target}"
+
+
+def _place_of(entry: ManifestTarget, message: str) -> str:
+    """File and line of the key that a message names first, or else of the target."""
+    assert entry.target is not None
+    name = next((first or second for first, second in re.findall(r"`(\w+)`|no (\w+) named", message)), "")
+    name = {"dtype": "dtypes", "added": "with"}.get(name, name)
+    outer = next((key for key in ("set", "init") if name in entry.table.get(key, {})), "")
+    if outer:
+        return entry.place(outer, name)
+    return entry.place(name if name in entry.table else "target")
+
+
+def _problems(result: ManifestResult) -> Iterator[str]:
+    """What in the manifest is to be changed."""
+    entry, report = result.entry, result.report
+    if report.exit_code == TARGET_FAILED:
+        yield from entry.problems or [report.reason]
+        return
+    lines = {id: entry.place("expected_failures", i) for i, id in enumerate(entry.ids)}
+    judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
+    for r in report.results:
+        if r.quantity == OUT_OF_DATE and r.id in lines:
+            meant = did_you_mean(alike(r.id, judged)[:2], as_code) or "remove it"
+            yield f"{lines[r.id]}: no result that is judged has the id {as_code(r.id)}; {meant}"
+    # An expected failure whose results pass, all or some of them.
+    passed = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status == "xpass")
+    every = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
+    for id, count in passed.items():
+        assert id is not None
+        remedy = "remove it" if count == every[id] else "narrow its id, or write strict = false"
+        which = (
+            "its only result passes"
+            if every[id] == 1
+            else f"{out_of(count, every[id], 'result')} pass{'es' * (count == 1)}"
+        )
+        reason = shown(entry.expected[id].reason)
+        yield f"{lines[id]}: {as_code(id)} is expected to fail ({reason}), but {which}; {remedy}"
+
+
+def tally(results: Sequence[ManifestResult]) -> str:
+    """How many targets pass: ``11 of 12 targets pass``."""
+    passing = sum(result.report.exit_code == CONFORMS for result in results)
+    if passing == len(results):
+        return f"{counted(passing, 'target passes', 'targets pass')}"
+    if len(results) == 1:
+        return "the only target does not pass"
+    return f"{out_of(passing, len(results), 'target')} pass{'es' * (passing == 1)}"

@@ -1,0 +1,77 @@
+"""Several reports as one: the exit code of all, their record, and a page that ends with an overview."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from nceref.output.pages import Page
+from nceref.verification import report as codes
+from nceref.verification.report import Report
+from nceref.verification.report import page_of as one_page
+
+WORST_FIRST = (
+    codes.BROKEN_CHECKER,
+    codes.TARGET_FAILED,
+    codes.DIFFERS,
+    codes.TOO_LITTLE,
+    codes.INCONCLUSIVE,
+    codes.CONFORMS,
+)
+"""Exit codes: that of several reports is the first that one of them has."""
+
+
+def worst(reports: Sequence[Report]) -> int:
+    """The exit code of several reports."""
+    return min((report.exit_code for report in reports), key=WORST_FIRST.index)
+
+
+def record(reports: Sequence[Report]) -> dict[str, Any]:
+    """What the JSON file holds: of one report its record, of several the exit code and all records."""
+    if len(reports) == 1:
+        return reports[0].record()
+    return {"exit_code": worst(reports), "reports": [report.record() for report in reports]}
+
+
+def page_of(reports: Sequence[Report], names: Sequence[str] = ()) -> Page:
+    """All about some reports, for reading; of several, an overview stands at the end.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+    names : sequence of str
+        What the targets are called in the overview; default: as in their reports.
+
+    Returns
+    -------
+    Page
+    """
+    page = Page()
+    for report in reports:
+        one_page(report, page)
+        if len(reports) > 1:
+            page.print()
+    if len(reports) > 1:
+        page.table(
+            [overview_line(*each) for each in zip(names or [r.target for r in reports], reports, strict=True)],
+            header=[OVERVIEW],
+            right=[False, False, True, False, False],
+        )
+    return page
+
+
+OVERVIEW = ("target", "loss", "cases", "verdict", "explanation")
+
+
+def overview_line(name: str, report: Report) -> tuple[str, str, str, str, str]:
+    """A report in the columns of `OVERVIEW`.
+
+    Parameters
+    ----------
+    name : str
+        Of the target.
+    report : Report
+
+    Returns
+    -------
+    tuple of str
+    """
+    return name, report.loss, str(report.scope.cases), report.verdict, " or ".join(d.id for d in report.diagnosis)

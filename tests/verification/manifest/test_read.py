@@ -1,0 +1,158 @@
+"""Manifests: what they may say, and the sentence with file and line for what they may not."""
+
+from pathlib import Path
+
+import pytest
+from sweep import sweep
+
+from nceref.errors import InputError
+from nceref.verification.conformance.target import Target
+from nceref.verification.manifest.read import find_manifest, read_manifest
+from nceref.verification.manifest.toml_lines import TomlLines
+from nceref.verification.records import ExpectedFailure
+
+WHOLE = """\
+[[target]]
+target = "losses.py:nt_xent"
+loss = "nt_xent"
+
+[[target]]
+name = "ours"
+target = "package.losses:Ours"
+loss = "own.py:LOSS"
+call = "f(z1, z2)"
+suite = "quick"
+dtypes = ["float64", "float32"]
+ranks = [2, 3]
+with = "losses.py:other:0.5"
+inputs = "batch.npz"
+timeout = 60
+set = {temperature = 0.1, labels = "given"}
+init = {scale = 2}
+expected_failures = [
+  {id = "*/value", reason = "known"},
+  {id = "opposed-*", reason = "flaky", link = "https://example.org/1", strict = false},
+]
+"""
+
+
+def written(tmp_path, text, name="nceref.toml"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+@sweep("name", ["nceref.toml", "pyproject.toml", "other.toml"])
+def test_a_whole_manifest(tmp_path, monkeypatch, name):
+    below = name == "pyproject.toml"
+    (tmp_path / "sub").mkdir(exist_ok=True)
+    text = (
+        '[tool.other]\nx = "[[target]]"\n' + WHOLE.replace("[[target]]", "[[tool.nceref.target]]") if below else WHOLE
+    )
+    monkeypatch.chdir(tmp_path)
+    manifest = read_manifest(written(Path("sub"), text, name))
+    first, second = manifest.targets
+    assert manifest.problems == first.problems == second.problems == ()
+    assert (first.name, first.target) == ("nt_xent", Target("sub/losses.py:nt_xent", "nt_xent", "nt_xent"))
+    expected = {
+        "*/value": ExpectedFailure("known"),
+        "opposed-*": ExpectedFailure("flaky", "https://example.org/1", False),
+    }
+    options = {"temperature": 0.1, "labels": ..., "call": "f(z1, z2)", "init": {"scale": 2}, "suite": "quick"}
+    options |= {"dtype": ("float64", "float32"), "ranks": (2, 3), "added": "sub/losses.py:other:0.5", "timeout": 60}
+    options |= {"inputs": "sub/batch.npz", "expected_failures": expected}
+    assert second.target == Target("package.losses:Ours", "sub/own.py:LOSS", "ours", options)
+    assert second.place("expected_failures", 1) == f"sub/{name}:{20 + 2 * below}"
+    assert [entry.name for entry in manifest.chosen(["ours", "nt_xent"])] == ["nt_xent", "ours"]
+    with pytest.raises(InputError, match=r"--only our: .* did you mean 'ours'\?"):
+        manifest.chosen(["ours", "our"])
+
+
+def test_what_is_in_a_folder(tmp_path):
+    assert find_manifest(tmp_path) == ""
+    project = written(tmp_path, "[tool.other]\n[project]\n", "pyproject.toml")
+    assert find_manifest(tmp_path) == ""
+    project.write_text("[tool.nceref]\n")
+    assert find_manifest(tmp_path) == str(project)
+    own = written(tmp_path, "")
+    assert find_manifest(tmp_path) == str(own)
+    (tmp_path / "nceref.toml").unlink()
+    project.write_text("[tool.nceref\n")
+    with pytest.raises(InputError, match=r"pyproject.toml:1: --manifest is not TOML: "):
+        find_manifest(tmp_path)
+
+
+TARGET = '[[target]]\ntarget = "a.py:f"\n'
+
+
+@sweep(
+    ("text", "sentences"),
+    [
+        (TARGET + 'los = "simple"', ["3: `los` is no key of a target; did you mean `loss`?"]),
+        (TARGET + "dtype = 'float32'", ["3: `dtype` is no key of a target; did you mean `dtypes`?"]),
+        ('[[target]]\n\nloss = "simple"', ['1: a target needs `target`; add target = "my_losses.py:nt_xent"']),
+        (TARGET + "timeout = true\nset = 1\nranks = ['2']", [
+            "3: `timeout` must be a number of seconds, got True",
+            "4: `set` must be a table, such as {temperature = 0.1}, got 1",
+            "5: `ranks` must be a whole number, or a list of whole numbers, got ['2']",
+        ]),
+        (TARGET + "dtypes = []\nname = ' '\nloss.x = 1", [
+            "3: `dtypes` must be text, or a list of texts, got []",
+            "4: `name` must be text, got ' '",
+            "5: `loss` must be text, got a table",
+        ]),
+        (TARGET + "[target.set]\nsuite = 'quick'\ndtype = 'float32'\ncase = 'a'", [
+            "4: `suite` is no convention; write it beside `set`, as `suite`",
+            "5: `dtype` is no convention; write it beside `set`, as `dtypes`",
+            "6: `case` is no convention; leave it out",
+        ]),
+        (TARGET + "expected_failures = 'x'", [
+            '3: `expected_failures` must be a list of tables {id = "...", reason = "..."}, got \'x\'',
+        ]),
+        (TARGET + "[[target.expected_failures]]\nid = 'x'\nresaon = 'y'\n[[target.expected_failures]]\nid = 1\n", [
+            "5: `resaon` is no key of an expected failure; did you mean `reason`?",
+            '3: an expected failure needs `reason`; add reason = "why it fails"',
+            "7: `id` must be text, got 1",
+            '6: an expected failure needs `reason`; add reason = "why it fails"',
+        ]),
+        (TARGET + "expected_failures = [{id = 'x', reason = 'y'},\n{id = 'x', reason = 'z'}]", [
+            "4: the expected failure 'x' stands there twice; leave one out",
+        ]),
+        (TARGET + TARGET, ["3: line 1 has a target named 'f' as well; give each its own `name`"]),
+        (TARGET + TARGET + "name = 'f'", ["5: line 1 has a target named 'f' as well; give each its own `name`"]),
+        ("targets = 1\n" + TARGET, ["1: `targets` is no key of a manifest; did you mean `target`?"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_has_a_sentence_with_its_line(tmp_path, text, sentences):
+    path = written(tmp_path, f'{text}\n[[target]]\nname = "sound"\ntarget = "b.py:g"\n')
+    manifest = read_manifest(path)
+    problems = [p for entry in manifest.targets for p in entry.problems] + list(manifest.problems)
+    assert problems == [f"{path}:{sentence}" for sentence in sentences]
+    assert manifest.targets[-1].target is not None
+    assert len({entry.name for entry in manifest.targets}) == len(manifest.targets)
+
+
+@sweep(
+    ("text", "sentence"),
+    [
+        ("", r"nceref.toml has no target; write \[\[target\]\] with"),
+        ("[[targets]]\n", r":1: `targets` is no key of a manifest; did you mean `target`\?"),
+        ("\n[target]\n", r":2: `target` must be an array of tables, \[\[target\]\] with .*, got a table"),
+        ("\ntarget = [1]", r":2: `target` must be an array of tables, .* got \[1\]"),
+        ("a = 1\nb = \nc = 2", r":2: --manifest is not TOML: Invalid value"),
+        ("a = 1\nb = '''", r":2: --manifest is not TOML: "),
+        ("a = " + "[" * 5000, r"nceref.toml:1?:? ?--manifest is (nested too deeply|not TOML)"),
+    ],
+)
+def test_what_cannot_be_read_is_one_error(tmp_path, text, sentence):
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=sentence):
+        read_manifest(path)
+
+
+def test_lines_are_those_of_the_text():
+    text = '# [[a]]\nx = """\n[[a]]\n\\""""\n[[a]]\n"b.c" = \'[\' # ]\nd.e = [1, # ]\n'
+    text += ' {f = "}"},\n {g = []}]\n[[ a ]]\n[a.h]\ni=0'
+    lines = TomlLines(text)
+    paths = [("x",), ("a",), ("a", 0), ("a", 0, "b.c"), ("a", 0, "d", "e", 0), ("a", 0, "d", "e", 1, "f")]
+    paths += [("a", 0, "d", "e", 2, "g"), ("a", 1), ("a", 1, "h"), ("a", 1, "h", "i"), ("a", 1, "missing", 3), ("z",)]
+    assert [lines.of(*path) for path in paths] == [2, 5, 5, 6, 7, 8, 9, 10, 11, 12, 10, 1]
