@@ -73,6 +73,15 @@ _OF_FRAMEWORK: Mapping[str, Mapping[str, str]] = {
 """By framework and convention, where the advice of the convention itself is that for PyTorch."""
 
 
+_OF_RUN: Mapping[str, Mapping[str, str]] = {
+    "recorded": {
+        "unexplained": "Let it answer calls: `nceref verify cmd:PROGRAM` looks for the smallest failing input, and"
+        " measures a formula.",
+    },
+}
+"""Of targets that cannot be called."""
+
+
 def fix_of(ids: str, framework: str = "") -> str:
     """What to change.
 
@@ -87,7 +96,7 @@ def fix_of(ids: str, framework: str = "") -> str:
     -------
     str
     """
-    own = _OF_FRAMEWORK.get("numpy" if framework in _BY_HAND else framework, {})
+    own = {**_OF_FRAMEWORK.get("numpy" if framework in _BY_HAND else framework, {}), **_OF_RUN.get(framework, {})}
     return " ".join(own.get(id) or CONVENTIONS[id].fix for id in ids.split("+"))
 
 

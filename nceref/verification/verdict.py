@@ -50,7 +50,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     # Scalars do not count as missing: many targets take them as plain numbers.
     missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
     held = sum(r.status == "xfail" for r in results)
-    beside = _beside(held, ungraded if judged_grads else (), runs[0].never_given)
+    beside = _without_gradient(results, judged) if judged_grads else ""
+    beside += _beside(held, ungraded if judged_grads else (), runs[0].never_given)
     several = f"{counted(judged, 'case')} but where it is expected not to"
     cases = f"on {several if held else _judged_by_format(runs)}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
@@ -87,6 +88,16 @@ def _least(request: Request) -> int:
 def _too_little(request: Request, judged: int, cases: int) -> str:
     required = f", and {request.recorded.least:,} must be" if request.recorded is not None else ""
     return f"too little was executed: {out_of(judged, cases, 'case')} could be judged{required}"
+
+
+def _without_gradient(results: Sequence[Result], judged: int) -> str:
+    """On how many cases no gradient is judged, though there is one in the reference."""
+    kinds: dict[str, set[str]] = {}
+    for result in results:
+        if result.quantity.startswith("grad."):
+            kinds.setdefault(result.case, set()).add(result.status)
+    without = sum(kind == {"skip"} for kind in kinds.values())
+    return f"; no gradient to judge on {out_of(without, judged, 'case')}" if without else ""
 
 
 def _beside(held: int, ungraded: Sequence[str], idle: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nceref.verification.diagnosis.features import where
 from nceref.verification.judge import UNSUPPORTED
-from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
+from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome
 
 MOST = 3
 """Kinds that are named."""
@@ -28,9 +28,21 @@ def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
     for observation in judged:
         outcome = observation.outcome
         if outcome.trouble:
-            # What stands before the message is the type of an exception.
-            kinds.setdefault((outcome.trouble, outcome.sentence.partition(":")[0]), []).append(observation)
+            kinds.setdefault((outcome.trouble, _kind(outcome)), []).append(observation)
     return tuple(_diagnosis(*kind, seen, judged) for kind, seen in list(kinds.items())[:MOST])
+
+
+_NAMES = {
+    "breaks-protocol": "breaks the protocol",
+    "not-a-number-type": "returns something else than numbers",
+    "wrong-shape": "returns another number of numbers",
+}
+"""What has one cause, however it is said of each case."""
+
+
+def _kind(outcome: Outcome) -> str:
+    """What cases have in common: of an exception, what stands before its message is the type."""
+    return _NAMES.get(outcome.trouble) or outcome.sentence.partition(":")[0]
 
 
 def _diagnosis(id: str, beginning: str, seen: Sequence[Observation], judged: Sequence[Observation]) -> Diagnosis:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,12 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import printable
-from nceref.output.words import alike, did_you_mean
+from nceref.output.words import alike, counted, did_you_mean
+from nceref.verification import report as codes
 from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.report import Report
-from nceref.verification.targets.frameworks import Trouble, call_request
+from nceref.verification.targets.frameworks import ROWS, Trouble, call_request
 from nceref.verification.targets.json_answer import answer_of, refusal
 from nceref.verification.targets.recorded import Answer, RecordedTarget
 from nceref.verification.vectors.outputs import OutputLine, RecordedOutputs, read_outputs
@@ -63,15 +64,38 @@ def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any]
             f" the SHA-256 of {Path(folder, MANIFEST)} is {vectors.sha256}; name the folder that was read"
         )
         raise ChecksumError(msg)
-    ranks = read_ranks(vectors.manifest, folder)
-    cases = {case.id for each in vectors.cases.values() for case in each} | {case.id for case in ranks}
+    _check_format(vectors, recorded)
+    single = {case.id for each in vectors.cases.values() for case in each}
+    # A folder with the files of one loss alone may lack that of ranks.
+    ranks = read_ranks(vectors.manifest, folder) if recorded.lines.keys() - single else ()
+    cases = single | {case.id for case in ranks}
     for id, line in recorded.lines.items():
         if id not in cases:
             same_name = [known for known in cases if known.rpartition("-")[0] == id.rpartition("-")[0]]
             meant = did_you_mean(sorted(same_name) or alike(id, sorted(cases)), str) or "see nceref vectors list"
             msg = f"{line.where}: {printable(os.fspath(folder))} has no case {printable(id)}; {meant}"
             raise InputError(msg)
-    return tuple(_verified(target, on_progress) for target in _targets(vectors, ranks, recorded))
+    judged = tuple(_verified(target, on_progress) for target in _targets(vectors, ranks, recorded))
+    return (*judged, *_unanswered(vectors, recorded, {report.loss for report in judged}))
+
+
+def _check_format(vectors: Vectors, recorded: RecordedOutputs) -> None:
+    """Refuse answers in a format that no case of the folder has."""
+    formats = {dtype for each in vectors.cases.values() for case in each if case.outputs for dtype in case.formats}
+    if recorded.dtype not in formats:
+        msg = (
+            f"{printable(recorded.path)}, line 1: the answers are in {recorded.dtype}, and the vectors are of"
+            f' {", ".join(sorted(formats))}; name the format in the first line, "dtype": "{min(formats)}"'
+        )
+        raise InputError(msg)
+
+
+def _unanswered(vectors: Vectors, recorded: RecordedOutputs, judged: Collection[str]) -> Iterator[Report]:
+    """A report for each loss of the folder of which no case is answered: too little, whatever the others say."""
+    for loss, count in vectors.manifest["counts"].items():
+        if loss not in judged:
+            reason = f"none of {counted(count, 'case')} is answered; export with --loss the losses that you have"
+            yield Report(recorded.implementation, loss, "inconclusive", codes.TOO_LITTLE, reason)
 
 
 def _targets(vectors: Vectors, ranks: Sequence[RanksCase], recorded: RecordedOutputs) -> Iterator[RecordedTarget]:
@@ -155,14 +179,15 @@ def _placed(line: OutputLine, id: str) -> Iterator[None]:
     try:
         yield
     except Trouble as error:
-        msg = f"{line.where}, case {id}: the target {error}"
+        # There are no options here.
+        msg = f"{line.where}, case {id}: the target {str(error).removesuffix(f'; {ROWS}')}"
         raise InputError(msg) from None
 
 
 def _probe(case: VectorCase, dtype: str) -> Probe:
     if dtype not in case.formats:
         declared = get_loss(case.loss).declaration
-        return Probe(case.id, declared, case.arguments, dtype, skip=f"it leaves the range of {dtype}")
+        return Probe(case.id, declared, case.arguments, dtype, skip=f"the vectors allow no error in {dtype} here")
     return replace(probe_of(case, dtype), must_refuse=case.expect == ERROR)
 
 

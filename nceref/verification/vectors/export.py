@@ -2,13 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace as changed
 from pathlib import Path
 
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.output.files import make_folder, replace
+from nceref.output.files import make_folder, read_text, replace
+from nceref.output.json_text import json_object
 from nceref.verification.vectors.formats import WRITERS
 from nceref.verification.vectors.packed import is_large
 from nceref.verification.vectors.ranks import RanksCase
@@ -57,6 +58,7 @@ def export(
         msg = f"`dtype` {dtype} has no case of {empty[0]}; leave it out"
         raise InputError(msg)
     place = make_folder(folder)
+    _check_empty(place, cases.keys())
     ranks = [case for case in read_ranks(read.manifest, losses=losses) if not dtype or dtype in case.joined.formats]
     on_ranks = [_ranks_of_format(case, dtype) for case in ranks]
     files = folder_files(cases, ranks_file(on_ranks) if on_ranks else {})
@@ -67,6 +69,15 @@ def export(
     for name, content in files.items():
         replace(place / name, content)
         yield place / name
+
+
+def _check_empty(place: Path, losses: Collection[str]) -> None:
+    """Refuse a folder with vectors of other losses: its manifest would not name them any more."""
+    path = place / MANIFEST
+    others = sorted(json_object(path, read_text(path)).get("counts", {}).keys() - losses) if path.exists() else []
+    if others:
+        msg = f"`out` {place} has vectors of {', '.join(others)}, which its manifest would lose; name another folder"
+        raise InputError(msg)
 
 
 def _whole(case: VectorCase) -> VectorCase:

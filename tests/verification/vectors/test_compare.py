@@ -49,7 +49,9 @@ def vectors(folder):
 @pytest.fixture
 def judged(folder, vectors, tmp_path):
     def judged(lines, **about):
-        return compare(folder, answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, **about))
+        reports = compare(folder, answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, **about))
+        # The folder has two losses, and most tests answer one.
+        return tuple(report for report in reports if report.results)
 
     return judged
 
@@ -205,7 +207,7 @@ def test_fewer_than_required_is_too_little_and_each_missing_one_is_listed(judged
     assert "does not support this: N" in str(unable)
 
 
-def test_several_losses_have_a_report_each_and_the_worst_exit_code(judged, vectors):
+def test_several_losses_have_a_report_each_and_the_worst_exit_code(judged, vectors, folder, tmp_path):
     lines = [line for loss in LOSSES for line in answers.right_answers(vectors.cases[loss])]
     assert worst(reports := judged(lines)) == 0
     assert [report.loss for report in reports] == list(LOSSES)
@@ -217,6 +219,11 @@ def test_several_losses_have_a_report_each_and_the_worst_exit_code(judged, vecto
     assert record(reports[:1]) == reports[0].record()
     assert len(ET.fromstring(junit_of(reports)).findall("testsuite")) == 2
     assert "nt_xent" in str(page_of(reports)).splitlines()[-2]
+    # Of a loss without a line nothing was executed, whatever the other one says.
+    outputs = answers.written(tmp_path / "one.jsonl", vectors.sha256, answers.right_answers(vectors.cases[LOSSES[1]]))
+    one, none = compare(folder, outputs)
+    assert (one.exit_code, none.loss, none.exit_code, worst((one, none))) == (0, LOSSES[0], 5, 5)
+    assert "is answered" in none.reason
     # Without any line, nothing was executed of either.
     assert [(report.loss, report.exit_code) for report in judged([])] == [(loss, 5) for loss in LOSSES]
 
@@ -292,10 +299,13 @@ def test_the_command_exits_7_for_a_broken_checksum(run, folder, vectors, tmp_pat
     assert words in err
 
 
-def test_the_command_prints_writes_and_exits(run, folder, vectors, tmp_path):
+def test_the_command_prints_writes_and_exits(run, vectors, tmp_path):
     program = bugs()["nt-xent-own-logit-kept"]
+    folder = tmp_path / "vectors"
+    list(export(folder, ("nt_xent",)))
     lines = answers.of_bug(vectors.cases["nt_xent"], program)
-    outputs = str(answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, implementation="C++"))
+    sha256 = read_vectors(folder).sha256
+    outputs = str(answers.written(tmp_path / "run.jsonl", sha256, lines, implementation="C++"))
     files = [tmp_path / f"r.{name}" for name in ("json", "html", "xml")]
     status, out, err = run("compare", str(folder), outputs, "--json", str(files[0]), "--html", str(files[1]),
                            "--junit", str(files[2]))  # fmt: skip
@@ -305,7 +315,26 @@ def test_the_command_prints_writes_and_exits(run, folder, vectors, tmp_path):
     report = json.loads(files[0].read_text())
     assert (report["exit_code"], report["diagnosis"][0]["id"]) == (1, "self-contrast-kept")
     assert report["command"] == f"nceref compare {folder} {outputs}"
-    assert report["environment"]["manifest"] == vectors.sha256
+    assert report["environment"]["manifest"] == sha256
     assert "self-contrast-kept" in files[1].read_text()
     assert ET.parse(files[2]).getroot().get("name") == "C++ nt_xent"
     assert run("compare", str(folder), outputs, "--junit", outputs)[0] == 2
+
+
+def test_answers_in_a_format_that_the_folder_has_not_are_refused(tmp_path):
+    list(export(tmp_path / "vectors", ("nce",), "float16"))
+    read = read_vectors(tmp_path / "vectors")
+    lines = answers.right_answers(read.cases["nce"])
+    with pytest.raises(InputError, match="the answers are in float64, and the vectors are of float16; name the format"):
+        compare(tmp_path / "vectors", answers.written(tmp_path / "run.jsonl", read.sha256, lines))
+    named = answers.written(tmp_path / "run.jsonl", read.sha256, lines, dtype="float16")
+    # Nor is a file of ranks needed where none of its cases is answered.
+    [report] = compare(tmp_path / "vectors", named)
+    assert report.verdict == "conforms"
+
+
+def test_a_case_without_gradients_is_counted_in_the_verdict(judged, vectors):
+    lines = answers.right_answers(vectors.cases["nt_xent"])
+    lines[2] = {name: x for name, x in lines[2].items() if name != "grad"}
+    [report] = judged(lines)
+    assert f"; no gradient to judge on 1 of {report.scope.cases} cases" in report.reason

@@ -257,6 +257,15 @@ def test_a_full_export_has_all_rows_of_the_large_case(tmp_path, vectors):
         assert np.array_equal(every if output.rows is None else every[list(output.rows)], output.numbers)
 
 
+def test_a_folder_with_other_losses_is_left_as_it_is(tmp_path):
+    list(export(tmp_path, ("nce", "simple")))
+    list(export(tmp_path, ("simple", "nce"), "float32"))
+    before = (tmp_path / MANIFEST).read_bytes()
+    with pytest.raises(InputError, match="has vectors of nce, which its manifest would lose"):
+        list(export(tmp_path, ("simple",)))
+    assert (tmp_path / MANIFEST).read_bytes() == before
+
+
 # Folders that are not as they should be.
 
 
