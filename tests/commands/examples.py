@@ -140,7 +140,7 @@ EXAMPLES = (
         json="made.json",
         keys=RECORDED | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
     ),
-    Example("compare vectors several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}),
+    Example("compare both several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}),
     Example("derive"),
     Example("derive nce-optimum --text"),
     Example("derive nce-optimum --latex --out made.tex"),
@@ -354,6 +354,7 @@ def fill(folder):
     rates = {"seconds_per_pair": 1e-8, "seconds_per_task": 1e-3, "bytes_per_second": 1e9}
     (folder / "rates.json").write_text(json.dumps(rates))
     (folder / "vectors").mkdir(exist_ok=True)
+    (folder / "both").mkdir(exist_ok=True)
     for name, content in recorded_files().items():
         (folder / name).write_bytes(content)
     np.savez(folder / "batch.npz", logits=np.arange(12.0).reshape(4, 3), target=np.array([0, 2, 1, 1]))
@@ -363,13 +364,17 @@ def fill(folder):
 def recorded_files():
     """A few vectors, and outputs of programs that answer them: right ones, a wrong one, and of two losses."""
     cases = {name: read_vectors(losses=(name,)).cases[name][:6] for name in ("nt_xent", "supcon_out")}
-    written = folder_files(cases)
-    first = {"manifest": sha256(written["MANIFEST.json"]).hexdigest()}
+    folders = {"vectors": folder_files({"nt_xent": cases["nt_xent"]}), "both": folder_files(cases)}
+    first = {name: {"manifest": sha256(each["MANIFEST.json"]).hexdigest()} for name, each in folders.items()}
     right = {name: right_answers(each) for name, each in cases.items()}
     wrong = [{"id": line["id"], "value": 2 * line["value"]} for line in right["nt_xent"]]
-    outputs = {"outputs": right["nt_xent"], "wrong": wrong, "several": [*right["nt_xent"], *right["supcon_out"]]}
-    lines = {name: "".join(f"{json.dumps(line)}\n" for line in (first, *each)) for name, each in outputs.items()}
-    return {**{f"vectors/{name}": content for name, content in written.items()},
+    outputs = {
+        "outputs": [first["vectors"], *right["nt_xent"]],
+        "wrong": [first["vectors"], *wrong],
+        "several": [first["both"], *right["nt_xent"], *right["supcon_out"]],
+    }
+    lines = {name: "".join(f"{json.dumps(line)}\n" for line in each) for name, each in outputs.items()}
+    return {**{f"{folder}/{name}": content for folder, each in folders.items() for name, content in each.items()},
             **{f"{name}.jsonl": text.encode() for name, text in lines.items()}}  # fmt: skip
 
 
