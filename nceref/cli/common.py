@@ -1,7 +1,8 @@
 """What all commands share: exit statuses, and how a page, a record or a line is printed."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +12,7 @@ from nceref.output.text import harmless
 if TYPE_CHECKING:
     from nceref.output.pages import Page
 
+C = TypeVar("C", bound=Callable[..., Any] | click.Command)
 FINDING, WRONG_INPUT, CHANGED_FILE, INTERRUPTED = 1, 2, 7, 130
 """Exit statuses other than 0: a finding, a wrong call, vectors that are not those of their manifest, an interrupt."""
 LONGEST_ERROR = 4000
@@ -53,6 +55,13 @@ class OutputFile(FileName):
 
 
 file_name, output_file = FileName(), OutputFile()
+
+
+def json_file(about: str) -> Callable[[C], C]:
+    """The option --json of commands that print a page: JSON in its place, or in a file beside it."""
+    return click.option(
+        "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value="-", type=output_file, help=about
+    )
 
 
 def show(page: "Page") -> None:

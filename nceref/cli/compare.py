@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import CHANGED_FILE, echo_error, output_file
-from nceref.cli.reports import command_of, show_report
+from nceref.cli.common import CHANGED_FILE, echo_error
+from nceref.cli.reports import command_of, report_files, show_report
 
 _EPILOG = """\b
 Lines of OUTPUTS
@@ -38,19 +38,7 @@ Example
 @click.command(short_help="Judge recorded outputs on reference vectors.", epilog=_EPILOG)
 @click.argument("vectors", type=click.Path())
 @click.argument("outputs", type=click.Path())
-@click.option(
-    "--json",
-    "json_file",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value="-",
-    type=output_file,
-    help="Print the report as JSON; with FILE, write it beside the page.",
-)
-@click.option(
-    "--html", "html_file", metavar="FILE", type=output_file, help="Write it as a page for a browser; - prints it."
-)
-@click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
+@report_files
 @click.pass_context
 def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any) -> None:
     """Judge OUTPUTS, what an implementation answered on VECTORS, the folder that `nceref vectors export` wrote.

@@ -2,22 +2,14 @@
 
 import click
 
-from nceref.cli.common import echo_json, output_file, show, wrote
+from nceref.cli.common import echo_json, json_file, show, wrote
 
 
 @click.command(short_help="Run a small analogue of a published result.")
 @click.argument("name", required=False)
 @click.option("--seeds", metavar="N", type=int, help="How many; the experiment says how many by default.")
 @click.option("--first-seed", metavar="SEED", type=int, help="The first of them.  [default: 1000]")
-@click.option(
-    "--json",
-    "json_file",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value="-",
-    type=output_file,
-    help="Print a record; with FILE, write it beside the page.",
-)
+@json_file("Print a record; with FILE, write it beside the page.")
 @click.option(
     "--out",
     metavar="DIR",

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo, echo_json, file_name, output_file, show, wrote
+from nceref.cli.common import FINDING, echo, echo_json, file_name, json_file, show, wrote
 
 _EPILOG = """\b
 Examples
@@ -27,15 +27,7 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 @click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
 @click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
 @click.option("--animate", metavar="T", type=float, help="The run that the animation shows.  [default: the first]")
-@click.option(
-    "--json",
-    "json_file",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value="-",
-    type=output_file,
-    help="Print the runs as JSON; with FILE, write them beside the page.",
-)
+@json_file("Print the runs as JSON; with FILE, write them beside the page.")
 @click.option("--save", metavar="FILE", type=file_name, help="Save the state, also on Ctrl-C or SIGTERM (.npz).")
 @click.option("--resume", metavar="FILE", type=file_name, help="Go on from a saved state, and save there again.")
 @click.pass_context

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import echo, echo_json_text, echo_xml, show, wrote
+from nceref.cli.common import C, echo, echo_json_text, echo_xml, json_file, output_file, show, wrote
 
 if TYPE_CHECKING:
     from nceref.output.pages import Page
@@ -22,6 +22,20 @@ _PRINTED: dict[str, Callable[[str], object]] = {
     "badge": echo_xml,
 }
 """How a format is printed in place of the page; of several, the first."""
+
+
+def report_files(command: C) -> C:
+    """The options that name the files of a report."""
+    page = "Write it as a page for a browser; - prints it."
+    for option in (
+        click.option(
+            "--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it."
+        ),
+        click.option("--html", "html_file", metavar="FILE", type=output_file, help=page),
+        json_file("Print the report as JSON; with FILE, write it beside the page."),
+    ):
+        command = option(command)
+    return command
 
 
 def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from nceref.cli.common import file_name, output_file, show
-from nceref.cli.reports import command_of, show_report
+from nceref.cli.reports import command_of, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 
 _EXITS = """\b
@@ -83,19 +83,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
     type=file_name,
     help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
 )
-@click.option(
-    "--json",
-    "json_file",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value="-",
-    type=output_file,
-    help="Print the report as JSON; with FILE, write it beside the page.",
-)
-@click.option(
-    "--html", "html_file", metavar="FILE", type=output_file, help="Write it as a page for a browser; - prints it."
-)
-@click.option("--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it.")
+@report_files
 @click.option(
     "--repro",
     "repro_file",

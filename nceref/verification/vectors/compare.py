@@ -1,14 +1,11 @@
 """Judges what an implementation in any language answered on reference vectors, as `verify` judges a target."""
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from nceref.errors import InputError
 from nceref.losses import get_loss
@@ -18,6 +15,7 @@ from nceref.verification import report as codes
 from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.report import Report
+from nceref.verification.targets import protocol
 from nceref.verification.targets.frameworks import ROWS, Trouble, call_request
 from nceref.verification.targets.json_answer import answer_of, refusal
 from nceref.verification.targets.recorded import Answer, RecordedTarget
@@ -204,13 +202,5 @@ def _read(probe: Probe, record: Mapping[str, Any]) -> Outcome:
 
 def _handed_over(probe: Probe, answer: Answer) -> Outcome:
     """An answer written as a line, and read as the lines of the file are."""
-    value, grads = answer
-    line = {"id": probe.id, "value": _text(value), "grad": {name: _text(g) for name, g in grads.items()}}
-    return _read(probe, json.loads(json.dumps(line)))
-
-
-def _text(x: Any) -> Any:
-    """Numbers as OUTPUTS have them, by their bits."""
-    flat = np.asarray(x, dtype=">f8").tobytes().hex()
-    words = [flat[i : i + 16] for i in range(0, len(flat), 16)]
-    return words if np.ndim(x) else words[0]
+    _, line = protocol.record(protocol.result(probe.id, *answer), ["result"])
+    return _read(probe, line)
