@@ -1,7 +1,8 @@
 """What all commands share: exit statuses, and how a page, a record or a line is printed."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -102,6 +103,18 @@ def echo_error(message: str) -> None:
     half = LONGEST_ERROR // 2
     cut = message if len(message) <= LONGEST_ERROR else f"{message[:half]} [...] {message[-half:]}"
     echo(cut, err=True)
+
+
+@contextlib.contextmanager
+def changed_files() -> Iterator[None]:
+    """End the command with a status of its own where vectors are not those of their manifest."""
+    from nceref.verification.vectors.store import ChecksumError
+
+    try:
+        yield
+    except ChecksumError as error:
+        echo_error(f"Error: {error}")
+        click.get_current_context().exit(CHANGED_FILE)
 
 
 def wrote(path: str | os.PathLike[str]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import CHANGED_FILE, echo_error
+from nceref.cli.common import changed_files
 from nceref.cli.reports import command_of, report_files, show_report
 
 _EPILOG = """\b
@@ -58,16 +58,11 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
     from nceref.verification.report import junit_of
     from nceref.verification.several_reports import page_of, record, worst
     from nceref.verification.vectors import compare as recorded
-    from nceref.verification.vectors.store import ChecksumError
 
     formats = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit")}
     must_be_writable({}, formats, {"OUTPUTS": outputs})
-    try:
-        with progress(None) as on_progress:
-            reports = recorded.compare(vectors, outputs, on_progress)
-    except ChecksumError as error:
-        echo_error(f"Error: {error}")
-        context.exit(CHANGED_FILE)
+    with changed_files(), progress(None) as on_progress:
+        reports = recorded.compare(vectors, outputs, on_progress)
     reports = tuple(replace(report, command=command_of(context)) for report in reports)
     makers = {
         "json": lambda: json_text(record(reports)),

@@ -1,11 +1,8 @@
 """`nceref vectors`: reference vectors for implementations in any language: list, show, export and check them."""
 
-import contextlib
-from collections.abc import Iterator
-
 import click
 
-from nceref.cli.common import CHANGED_FILE, FINDING, echo_error, echo_json, show, wrote
+from nceref.cli.common import FINDING, changed_files, echo_json, show, wrote
 
 _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
@@ -76,7 +73,7 @@ def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool,
     """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format."""
     from nceref.verification.vectors.export import export
 
-    with _changed_files():
+    with changed_files():
         for path in export(out, losses, dtype or "", format_, full):
             wrote(path)
 
@@ -89,8 +86,9 @@ def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool,
 def check(context: click.Context, folder: str | None, losses: tuple[str, ...], as_json: bool) -> None:
     """Check the vectors of this package, or those in FOLDER: checksums, contents, and the formulas anew.
 
-    Every number is enclosed again, by python-flint (pip install 'nceref[certify]') or, without it, by decimals. The
-    exit status is 1 if a number is contradicted, 7 if a file was changed.
+    Numbers of small cases are enclosed again, by python-flint (pip install 'nceref[certify]') or, without it, by
+    decimals; large cases are compared with the program. The exit status is 1 if a number is contradicted, 7 if a file
+    was changed.
     """
     from nceref.cli import vectors_page
     from nceref.output.terminal import progress
@@ -99,7 +97,7 @@ def check(context: click.Context, folder: str | None, losses: tuple[str, ...], a
     from nceref.verification.vectors.ranks_file import read_ranks
     from nceref.verification.vectors.store import check_files, read_vectors
 
-    with _changed_files():
+    with changed_files():
         files = check_files(folder)
         read = read_vectors(folder, losses)
         ranks = read_ranks(read.manifest, folder, losses)
@@ -112,15 +110,3 @@ def check(context: click.Context, folder: str | None, losses: tuple[str, ...], a
         show(vectors_page.checked(results, files))
     if any(result.wrong for result in results):
         context.exit(FINDING)
-
-
-@contextlib.contextmanager
-def _changed_files() -> Iterator[None]:
-    """Ends the command with a status of its own where a checksum is broken."""
-    from nceref.verification.vectors.store import ChecksumError
-
-    try:
-        yield
-    except ChecksumError as error:
-        echo_error(f"Error: {error}")
-        click.get_current_context().exit(CHANGED_FILE)
