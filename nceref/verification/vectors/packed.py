@@ -4,7 +4,7 @@ Written out, with all numbers in place, they are cases like the others.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,19 +61,19 @@ def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
     return {**kept, **{key: x for key, x in where.items() if x is not None}}
 
 
-def unpacked(records: bytes, arrays: bytes, loss: str) -> Iterator[dict[str, Any]]:
-    """The cases of a loss out of two such files, with all numbers in place.
+def unpacked(records: bytes, arrays: bytes, losses: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The cases of some losses out of two such files, with all numbers in place.
 
     Parameters
     ----------
     records, arrays : bytes
         Contents of the files.
-    loss : str
+    losses : collection of str
 
     Yields
     ------
-    dict
-        A record as `record_of` gives it.
+    (str, dict)
+        The loss, and a record as `record_of` gives it.
 
     Raises
     ------
@@ -82,14 +82,15 @@ def unpacked(records: bytes, arrays: bytes, loss: str) -> Iterator[dict[str, Any
     """
     known = arrays_of_tensors(arrays)
     for record in json.loads(records)["cases"]:
-        if record.pop("loss") != loss:
+        loss = record.pop("loss")
+        if loss not in losses:
             continue
         for part, with_decimals in (("inputs", False), ("outputs", True)):
             record[part] = {
                 name: _with_numbers(x, known, with_decimals, f"{RECORDS}, case {record['id']}, {name}")
                 for name, x in record[part].items()
             }
-        yield record
+        yield loss, record
 
 
 def _with_numbers(record: dict[str, Any], arrays: Mapping[str, Any], with_decimals: bool, where: str) -> Any:

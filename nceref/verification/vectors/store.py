@@ -84,7 +84,8 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     manifest = _manifest(place / MANIFEST, content)
     files = {loss: f"{loss}.json" for loss in manifest["counts"]}
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
-    cases = {name.removesuffix(".json"): _cases(place / name, manifest) for name in chosen}
+    large = _large_cases(place, [name.removesuffix(".json") for name in chosen], manifest)
+    cases = {loss: _cases(place / f"{loss}.json", each, manifest) for loss, each in large.items()}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
 
 
@@ -146,11 +147,11 @@ def _manifest(path: Path, content: bytes) -> dict[str, Any]:
                   reduction=str, counts=dict, min_cases=dict, files=dict)  # fmt: skip
 
 
-def _cases(path: Path, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
+def _cases(path: Path, large: Sequence[VectorCase], manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
     content = json_object(path, _text(path, checked_content(path, manifest)))
     taken = fields(content, str(path), format=str, loss=str, cases=list)
-    cases = tuple(case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
-    cases += _large_cases(path.parent, path.stem, manifest)
+    small = (case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
+    cases = (*small, *large)
     ids, count = [case.id for case in cases], manifest["counts"][path.stem]
     if taken["loss"] != path.stem or len(cases) != count or len(set(ids)) < len(ids):
         msg = (
@@ -161,15 +162,18 @@ def _cases(path: Path, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
     return cases
 
 
-def _large_cases(place: Path, loss: str, manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
-    """What stands in files of its own in the package."""
+def _large_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, tuple[VectorCase, ...]]:
+    """What stands in files of its own in the package, by loss."""
     if packed.RECORDS not in manifest["files"]:
-        return ()
-    return _unpacked(loss, *(checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS)))
+        return dict.fromkeys(losses, ())
+    return _unpacked(losses, *(checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS)))
 
 
-def _unpacked(loss: str, records: bytes, arrays: bytes) -> tuple[VectorCase, ...]:
-    return tuple(case_of(loss, each, packed.RECORDS) for each in packed.unpacked(records, arrays, loss))
+def _unpacked(losses: Collection[str], records: bytes, arrays: bytes) -> dict[str, tuple[VectorCase, ...]]:
+    cases: dict[str, tuple[VectorCase, ...]] = dict.fromkeys(losses, ())
+    for loss, record in packed.unpacked(records, arrays, losses):
+        cases[loss] += (case_of(loss, record, packed.RECORDS),)
+    return cases
 
 
 def _text(path: Path, content: bytes) -> str:
@@ -211,7 +215,8 @@ def package_files(cases: Mapping[str, Sequence[VectorCase]]) -> dict[str, bytes]
     """
     records, arrays = (read(DATA / name) for name in (packed.RECORDS, packed.ARRAYS))
     small = {loss: [case for case in each if not packed.is_large(case)] for loss, each in cases.items()}
-    whole = {loss: [*each, *_unpacked(loss, records, arrays)] for loss, each in small.items()}
+    large = _unpacked(small, records, arrays)
+    whole = {loss: [*each, *large[loss]] for loss, each in small.items()}
     return folder_files(whole, {RANKS: read(DATA / RANKS)}, pack=True)
 
 

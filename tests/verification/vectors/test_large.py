@@ -91,7 +91,7 @@ CONTENT = {name: (DATA / name).read_bytes() for name in (packed.RECORDS, packed.
 @cache
 def stored(name):
     """The large case of a loss as the package has it."""
-    (record,) = packed.unpacked(*CONTENT.values(), name)
+    ((_, record),) = packed.unpacked(*CONTENT.values(), [name])
     return case_of(name, record, "here")
 
 
@@ -118,7 +118,7 @@ def test_a_stored_number_that_is_off_is_seen():
 def test_an_array_that_is_not_there_is_named():
     records = CONTENT[packed.RECORDS].replace(b'"array": "rows"', b'"array": "cols"')
     with pytest.raises(InputError, match=r"there is no array .cols. in large\.safetensors"):
-        list(packed.unpacked(records, CONTENT[packed.ARRAYS], "simple"))
+        list(packed.unpacked(records, CONTENT[packed.ARRAYS], ["simple"]))
 
 
 @pytest.mark.parametrize("name", partly_slow(all_losses(), "nce".__eq__, "each takes 3 to 20 seconds"))
