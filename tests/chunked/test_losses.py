@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from slow import partly_slow
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
@@ -49,7 +50,11 @@ def assert_same(loss, inputs, in_chunks, **options):
 
 @pytest.mark.parametrize(
     ("dtype", "geometries", "temperature"),
-    [(np.float64, ("random", "odd", "lonely"), 0.3), (np.float32, ("random",), 0.01)],
+    partly_slow(
+        [(np.float64, ("random", "odd", "lonely"), 0.3), (np.float32, ("random",), 0.01)],
+        lambda case: case[0] is np.float32,
+        "three geometries",
+    ),
 )
 def test_chunks_give_what_memory_gives(loss_name, dtype, geometries, temperature):
     loss = get_loss(loss_name)

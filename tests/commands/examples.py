@@ -11,6 +11,7 @@ import numpy as np
 from verification.vectors.answers import right_answers
 
 from nceref import cli
+from nceref.chunked import prediction
 from nceref.cli import experiment_page
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
@@ -387,6 +388,7 @@ def make_small(setattr=setattr):
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
     setattr(identify, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
     setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
+    setattr(prediction, "RUN_HERE", (256,))
     # Whether the system has means to isolate is another test's concern.
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from sweep import every_loss, sweep
 
 from nceref import InputError, exact, get_loss, losses
@@ -57,7 +58,14 @@ OF_EACH_KIND = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("one", OF_EACH_KIND)
+@pytest.mark.parametrize(
+    "one",
+    partly_slow(
+        OF_EACH_KIND,
+        ("alignment", "info_nce", "nce", "siglip", "supcon_in").__contains__,
+        "balls judge the gradients of all losses",
+    ),
+)
 def test_sympy_derives_the_gradient_that_was_written_by_hand(one):
     """Balls judge the gradients of all losses."""
     loss, case = get_loss(one), tiny_case(one)

@@ -73,6 +73,7 @@ def test_the_results_that_are_kept_are_those_of_these_experiments(name):
         assert (KEPT / f"{name}.svg").read_bytes() == experiment_page.figure(ALL[name], results, "svg")
 
 
+@pytest.mark.slow(reason="trains again; `make experiments` writes them")
 @pytest.mark.parametrize(("name", "rows"), [("long-tail", ("CE",)), ("contrastive-vs-simple", ("InfoNCE 0.3",))])
 def test_the_results_that_are_kept_can_be_had_again(name, rows):
     """Some settings with the first seed; another machine may round otherwise, which training blows up a little."""

@@ -110,6 +110,7 @@ def test_a_diagnosis_without_a_name_in_the_catalogue_is_asked_what_it_predicts(m
     assert score_program(("zero", "float64"), "quick").explanation == explanation
 
 
+@pytest.mark.slow(reason="`make score` judges the whole catalogue")
 def test_a_sample_of_the_catalogue_is_judged_right(monkeypatch):
     # What a bug does to training takes long to measure, and no number of the score is about it.
     monkeypatch.setattr("nceref.verification.diagnosis.severity.severity", None)

@@ -70,7 +70,7 @@ BUGS = [
 
 
 NAMES = {"ids": lambda x: getattr(x, "__qualname__", x)}
-LONG = (labels_in_8_bits, hardest_negatives_only, tail_dropped)
+LONG = (labels_in_8_bits, classes_in_8_bits, hardest_negatives_only, tail_dropped)
 """Of which a formula is looked for in vain, or late; the others are explained in the same ways."""
 
 

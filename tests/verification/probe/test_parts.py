@@ -21,7 +21,12 @@ MASKS = ("mask", "anchor_mode")
 """Inputs beside which a loss has no parts."""
 
 
-@pytest.mark.parametrize("name", nceref.all_losses())
+@pytest.mark.parametrize(
+    "name",
+    partly_slow(
+        nceref.all_losses(), ("clip", "dcl", "siglip", "supcon_in", "arcface").__contains__, "every kind of part"
+    ),
+)
 def test_parts_make_up_the_reference(name):
     loss = nceref.get_loss(name).declaration
     for variant in loss.variants:

@@ -69,6 +69,7 @@ def answer():
     del sys.modules["answer"]
 
 
+@pytest.mark.slow(reason="every kind once more, and `make test` calls all of them in a process of their own")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @sweep("kind", HERE)
 def test_it_is_named_and_the_process_stays_as_it_was(answer, kind):

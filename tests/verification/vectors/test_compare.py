@@ -127,8 +127,6 @@ def test_ranks_are_explained_by_what_is_between_them_first(judged, folder, vecto
 NAMED_AT_ONCE = {
     "nt-xent-own-logit-kept",
     "nt-xent-positive-detached",
-    "nt-xent-bare-exponentials",
-    "nt-xent-turns-and-e",
 }
 
 

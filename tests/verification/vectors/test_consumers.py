@@ -55,6 +55,7 @@ def outcome_of(tmp_path_factory):
     return outcome
 
 
+@pytest.mark.slow(reason="thirty commands; the page and its two programs change seldom")
 @pytest.mark.parametrize("title", [title for title, commands in COMMANDS.items() if commands])
 def test_commands_of_the_page_print_what_it_shows(outcome_of, title):
     names = {"cc", "node"} & {word for command, _ in COMMANDS[title] for word in re.findall(r"\w+", command)}
@@ -78,6 +79,7 @@ def test_the_page_has_commands_and_the_lines_that_are_sent():
     assert {*re.findall(r'"(designed-[\d.]+-\w{8})"', PAGE)} <= known
 
 
+@pytest.mark.slow(reason="`compare` and `verify cmd:` are tested by themselves")
 def test_a_bug_has_one_name_in_a_file_and_in_a_call(outcome_of):
     require("sh", "node")
     steps = [command for command, _ in COMMANDS["Answers in a file"] if "export" in command or "--wrong" in command]
