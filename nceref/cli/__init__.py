@@ -18,6 +18,9 @@ from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error
 from nceref.errors import NcerefError
 from nceref.output import streams
 
+_PACKAGES = ("scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
+"""Installed with this one, and not needed by every command."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
@@ -53,6 +56,10 @@ def _status(arguments: Sequence[str] | None) -> int:
         raise
     except (NcerefError, OSError) as error:
         echo_error(f"Error: {error}")
+    except ModuleNotFoundError as error:
+        if (name := (error.name or "").partition(".")[0]) not in _PACKAGES:
+            raise
+        echo_error(f"Error: this needs the package {name}, which is not installed: pip install {name}")
     except MemoryError as error:
         echo_error(f"Error: out of memory: {error}" if str(error) else "Error: out of memory")
     return WRONG_INPUT

@@ -2,7 +2,7 @@
 
 Each thread takes its strips in a fixed order and accumulates on its own; results are joined in the order of the
 threads, so that they are the same on every run for a given block size and thread count. BLAS is held to one thread
-meanwhile.
+meanwhile, by threadpoolctl; without that package it has as many as it takes, and the threads wait for one another.
 """
 
 import os
@@ -33,8 +33,8 @@ class _Blas:
 
     def __enter__(self) -> None:
         with self.lock:
-            if self.inside == 0:
-                self.limiter = _controller().limit(limits=1, user_api="blas")
+            if self.inside == 0 and (controller := _controller()):
+                self.limiter = controller.limit(limits=1, user_api="blas")
             self.inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -46,8 +46,11 @@ class _Blas:
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
+    """That of threadpoolctl, None without the package."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
     return ThreadpoolController()
 
 

@@ -161,8 +161,7 @@ def serve():
 
 
 def _import_what_is_heavy():
-    import rich.progress
-    import rich.table  # noqa: F401
+    import rich.progress  # noqa: F401
     import scipy.special  # noqa: F401
     import sympy  # noqa: F401
 
