@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers site test-site fuzz references references-check lint types latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-peers site test-site fuzz references references-check lint types package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make score-independent  measure it on the second catalogue, which nobody who works on it has read"
 	@echo "make score-distributed  measure it on programs of several ranks, in PyTorch"
 	@echo "make environments  run every example of a command in every odd environment, and count the findings"
+	@echo "make package   build sdist and wheel into dist/, check them, and try the wheel in an environment of its own"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
@@ -155,6 +156,13 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy nceref/losses.py
 	$(BIN)/python -m pytest tests/test_stubs.py
 
+# What users install. Takes a minute, most of it to install the wheel and all that it depends on.
+package: $(VENV)/installed-package
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tools.package dist/*.whl
+
 # A TeX engine on the path compiles whole documents, text and all; KaTeX compiles the formulas.
 
 latex: $(VENV)/installed-test
@@ -216,6 +224,10 @@ $(VENV)/installed-site: $(VENV)/installed-test
 
 $(VENV)/installed-dev: $(VENV)/installed-test
 	$(INSTALL) --no-build-isolation --editable ".[dev]"
+	touch $@
+
+$(VENV)/installed-package: $(VENV)/installed
+	$(INSTALL) --no-build-isolation --editable ".[package]"
 	touch $@
 
 # The same in one installation instead of three, on a fresh clone.

@@ -98,7 +98,7 @@ COMMANDS = """
         refusing[0].allowed.update(("click", "rich"))
         done["one"] = output("verify", "losses.py:doubled", "--loss", "info_nce", "--suite", "quick")
         done["manifest"] = output("verify", "--manifest", "nceref.toml", "--json")
-        done["derive"] = output("derive", "tau_zero")
+        done["derive"] = output("derive", "tau-zero")
         done["figures"] = output("figures", "softmax-temperature", "--out", "figures")
     sys.__stdout__.write(json.dumps(done))
 """

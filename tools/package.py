@@ -1,0 +1,101 @@
+"""Weighs a built wheel and tries it as users have it: `python -m tools.package dist/NAME.whl`, part of `make package`.
+
+It is installed twice into an environment of its own, away from the clone: with the packages that `nceref verify`
+needs, and then with all that it depends on.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import nceref
+
+ROOT = Path(nceref.__file__).parents[1]
+VECTORS = "nceref/verification/vectors/data/"
+MOST = 2_000_000
+"""Bytes of a wheel without the reference vectors."""
+LIGHT = ("numpy", "array-api-compat", "click", "rich")
+"""What `nceref verify` needs."""
+LOSS = """
+import numpy as np
+
+
+def doubled(q, k, tau):
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, k))
+    s = q @ k.T / tau
+    top = s.max(axis=1, keepdims=True)
+    return 2 * np.mean(np.log(np.exp(s - top).sum(axis=1)) + top[:, 0] - np.diag(s))
+"""
+LIGHT_COMMANDS = (
+    ("--version", 0, f"nceref {nceref.__version__}"),
+    ("losses", 0, "nt_xent"),
+    ("vectors list info_nce", 0, "info_nce"),
+    ("mutants", 0, "info_nce"),
+    ("verify mine.py:doubled --loss info_nce --suite quick --html report.html", 1, "outer-factor-2"),
+)
+"""Commands, the exit status of each, and what it prints."""
+ALL_COMMANDS = (
+    ("tables --list", 0, "hardness"),
+    ("derive tau-zero", 0, "tau"),
+    ("prove IS-3", 0, "IS-3"),
+    ("check alignment", 0, "alignment"),
+    ("figures softmax-temperature --out figures", 0, ""),
+)
+
+
+def weight(wheel: Path) -> tuple[int, int]:
+    """Bytes of a wheel, and of it the compressed reference vectors."""
+    with zipfile.ZipFile(wheel) as archive:
+        vectors = sum(one.compress_size for one in archive.infolist() if one.filename.startswith(VECTORS))
+    return wheel.stat().st_size, vectors
+
+
+def differing(wheel: Path, package: Path = ROOT / "nceref") -> list[str]:
+    """Files that the wheel lacks of the package, or has beside it and its metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(packed ^ {path.relative_to(package.parent).as_posix() for path in files})
+
+
+def main(wheel: Path) -> None:
+    """Weigh it and try it; exit with a sentence where something is wrong."""
+    whole, vectors = weight(wheel)
+    print(f"{wheel.name}: {whole / 1e6:.2f} MB, {(whole - vectors) / 1e6:.2f} MB without reference vectors")  # noqa: T201
+    if whole - vectors > MOST:
+        sys.exit(f"without reference vectors the wheel must be below {MOST / 1e6:.0f} MB")
+    if names := differing(wheel):
+        sys.exit(f"the wheel and the folder of the package differ in {', '.join(names)}")
+    with tempfile.TemporaryDirectory() as folder:
+        _try(wheel.resolve(), Path(folder))
+
+
+def _try(wheel: Path, folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
+    pip = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+    (folder / "mine.py").write_text(LOSS, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    for packages, commands in (
+        ((*LIGHT,), ()),
+        (("--no-deps", wheel), LIGHT_COMMANDS),
+        ((wheel,), ALL_COMMANDS),
+    ):
+        subprocess.run([*pip, "-c", ROOT / "constraints.txt", *packages], cwd=folder, env=environment, check=True)
+        for words, status, printed in commands:
+            ended = subprocess.run(
+                [programs / "nceref", *words.split()],
+                cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            if ended.returncode != status or printed not in ended.stdout:
+                sys.exit(
+                    f"nceref {words}: exit status {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+                )
+            print(f"nceref {words}: exit status {status}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
