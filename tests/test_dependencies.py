@@ -16,10 +16,10 @@ import pytest
 from targets import plain
 
 from nceref import cli
+from nceref.cli import version_page
 
 ROOT = Path(cli.__file__).parents[2]
 NEEDED = {"numpy", "array_api_compat"}
-COMMAND = {"click", "rich"}
 # Every process reads it as it starts, also that in which a target runs.
 REFUSING = """
     import os, sys
@@ -98,6 +98,7 @@ COMMANDS = """
         refusing[0].allowed.update(("click", "rich"))
         done["one"] = output("verify", "losses.py:doubled", "--loss", "info_nce", "--suite", "quick")
         done["manifest"] = output("verify", "--manifest", "nceref.toml", "--json")
+        done["version"] = output("--version", "--verbose")
         done["derive"] = output("derive", "tau-zero")
         done["figures"] = output("figures", "softmax-temperature", "--out", "figures")
     sys.__stdout__.write(json.dumps(done))
@@ -163,6 +164,9 @@ def test_the_command_needs_click_and_rich_besides(alone):
     code, text, errors = alone["manifest"]
     assert (code, errors) == (1, "")
     assert [one["verdict"] for one in json.loads(text)["targets"]] == ["conforms", "differs"]
+    code, page, errors = alone["version"]
+    assert (code, errors) == (0, "")
+    assert "kernel and threads need threadpoolctl" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(("command", "package"), [("derive", "sympy"), ("figures", "matplotlib")])
@@ -179,4 +183,4 @@ def packages():
 
 
 def test_the_default_installation_has_what_every_command_needs():
-    assert packages() == {*NEEDED, *COMMAND, *cli._PACKAGES}
+    assert packages() == {"click", *cli._PACKAGES} == {name.replace("-", "_") for name in version_page.PACKAGES}

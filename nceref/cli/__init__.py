@@ -14,11 +14,11 @@ from importlib import import_module
 import click
 
 from nceref import __version__
-from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error
+from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error, show
 from nceref.errors import NcerefError
 from nceref.output import streams
 
-_PACKAGES = ("scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
+_PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
 """Installed with this one, and not needed by every command."""
 
 
@@ -161,9 +161,26 @@ class _Commands(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    verbose = context.params["verbose"]
+    if wanted and verbose:
+        from nceref.cli.version_page import page_of
+
+        show(page_of())
+    elif wanted:
+        click.echo(f"nceref {__version__}")
+    elif verbose:
+        msg = "--verbose goes with --version"
+        raise click.UsageError(msg)
+    if wanted:
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
-@click.version_option(__version__, message="%(prog)s %(version)s")
-def nceref() -> None:
+# Eager: it is read before --version, wherever it stands.
+@click.option("--verbose", is_flag=True, is_eager=True, help="With --version: packages, BLAS, threads and platform.")
+@click.option("--version", is_flag=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
+def nceref(verbose: bool) -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems.
 
     Files are replaced as a whole. The folder of a FILE must be there; a folder that an option names is made.
