@@ -19,7 +19,7 @@ from tools.site.links import relinked  # noqa: E402
 from tools.site.pages import KATEX, places  # noqa: E402
 from tools.site.words import SPLIT_QUERY, words  # noqa: E402
 
-project, author, copyright = "nceref", "the nceref authors", "the nceref authors"
+project, author, copyright = "nceref", "the nceref developers", "the nceref developers"
 version = release = nceref.__version__
 extensions = [
     "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.katex",
@@ -81,7 +81,7 @@ CHILDREN = {
     ),
     "guide": (
         "verify", "other-languages", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine",
-        "training", "experiments/README", "audit", "conventions", "performance", "reliability",
+        "training", "experiments/README", "audit", "conventions", "performance", "reliability", "stability",
         "generated/contributing", "generated/changelog",
     ),
     "losses": ("generated/losses/*",),

@@ -1,4 +1,4 @@
-"""The exceptions that `nceref` raises on purpose. A failed check is a result, not an exception."""
+"""The exceptions that `nceref` raises on purpose, and a warning. A failed check is a result, not an exception."""
 
 
 class NcerefError(Exception):
@@ -31,3 +31,7 @@ class TargetError(NcerefError):
 
 class SignatureError(TargetError):
     """A target cannot be handed the inputs of the loss: the message has a call expression to start from."""
+
+
+class RenamedWarning(FutureWarning):
+    """A name that has been replaced: it works until the next major version, and the message has the new one."""

@@ -8,14 +8,16 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
 from nceref import __version__
 from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error, show
-from nceref.errors import NcerefError
+from nceref.errors import NcerefError, RenamedWarning
 from nceref.output import streams
 
 _PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     received: list[int] = []
     try:
-        with _terminable(received), streams.guarded():
+        with _terminable(received), streams.guarded(), _warnings():
             status = _status(arguments)
     except streams.ClosedPipeError:
         status = _end_of_pipe()
@@ -72,6 +74,22 @@ def _usage(error: click.ClickException) -> str:
     paper = io.StringIO()
     error.show(file=paper)
     return paper.getvalue().rstrip("\n")
+
+
+@contextlib.contextmanager
+def _warnings() -> Iterator[None]:
+    """Print warnings about names of ours as a sentence, without the place in the code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, RenamedWarning):
+                echo_error(f"Warning: {message}")
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show_warning
+        yield
 
 
 @contextlib.contextmanager

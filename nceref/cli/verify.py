@@ -112,8 +112,10 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
 
     Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
-    such as lightly.loss:NTXentLoss, need no more words. The file of TARGET is executed, and that of --loss if it is one
-    of your own: name none that you do not trust.
+    such as lightly.loss:NTXentLoss, need no more words.
+
+    TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
+    program that you do not trust, or use --isolate.
 
     Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
     its pyproject.toml.

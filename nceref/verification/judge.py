@@ -8,6 +8,7 @@ import numpy as np
 
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
+from nceref.verification.former_ids import current, warn_of_former
 from nceref.verification.records import ExpectedFailure, Observation, Outcome, Probe, Result, Status
 
 NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
@@ -219,6 +220,7 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | Ex
     """
     from dataclasses import replace
 
+    warn_of_former(reasons)
     marks: dict[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
     used, out = set(), []
     for result in results:
@@ -244,7 +246,7 @@ OUT_OF_DATE = "expected-failure"
 
 
 def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
-    """The first name, with ``*`` for any letters, that a result has; None for none."""
+    """The first name, with ``*`` for any letters, that a result has or had; None for none."""
     from fnmatch import fnmatchcase
 
-    return next((name for name in names if id == name or fnmatchcase(id, name)), None)
+    return next((name for name in names if id == current(name) or fnmatchcase(id, current(name))), None)

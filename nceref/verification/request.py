@@ -22,6 +22,7 @@ from nceref.verification.corpus.files import read_inputs
 from nceref.verification.corpus.geometries import SUITES
 from nceref.verification.corpus.resizing import NO_RESIZING, Resizing, parse_shape
 from nceref.verification.diagnosis.intended import AXES, intentions
+from nceref.verification.former_ids import current, warn_of_former
 from nceref.verification.modes import MODES
 from nceref.verification.parametrization import candidates, described, parse_parametrization
 from nceref.verification.peers import peer
@@ -392,7 +393,8 @@ def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
     InputError
         For an id that does not exist.
     """
-    return frozenset(choose("case", chosen, {id: id for id in ids}, "nceref verify TARGET --list-cases"))
+    warn_of_former(given := list(chosen))
+    return frozenset(choose("case", map(current, given), {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
 def environment(request: Request, target: Any, forms: Mapping[str, str] | None = None) -> dict[str, Any]:

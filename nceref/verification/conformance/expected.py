@@ -9,6 +9,7 @@ from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.verification.conformance.check import Check
 from nceref.verification.conformance.target import Target, check_mapping
+from nceref.verification.former_ids import current, warn_of_former
 
 Reasons = Mapping[str, str] | Iterable[str] | Callable[[Target, Check], str | None]
 """How a caller says which checks fail, and why."""
@@ -42,9 +43,10 @@ class ExpectedFailures:
             return _answer(self.function(target, check)), False
         ids = [f"{name}-{check}" for name in names]
         cases = [f"{name}-{check.case}" for name in names] if check.quantity else []
-        entries = [(id, False) for id in ids if id in self.given]
-        entries += [(id, True) for id in cases if id in self.given]
-        entries += [(glob, False) for glob in self.given if any(fnmatchcase(id, glob) for id in ids)]
+        given = {current(entry): entry for entry in self.given}
+        entries = [(given[id], False) for id in ids if id in given]
+        entries += [(given[id], True) for id in cases if id in given]
+        entries += [(given[glob], False) for glob in given if any(fnmatchcase(id, glob) for id in ids)]
         # An entry that another one overrules is in use as well.
         self.matched.update(entry for entry, _ in entries)
         return (self.given[entries[0][0]] or _NO_REASON, entries[0][1]) if entries else ("", False)
@@ -82,11 +84,13 @@ def expected_failures_of(given: Any) -> ExpectedFailures:
     if not isinstance(given, Mapping) and callable(given):
         return ExpectedFailures({}, given)
     if isinstance(given, list | tuple | set | frozenset) and all(isinstance(entry, str) for entry in given):
+        warn_of_former(given)
         return ExpectedFailures(dict.fromkeys(given, _NO_REASON))
     check_mapping("expected_failures", given)
     if not all(isinstance(reason, str) for reason in given.values()):
         msg = f"`expected_failures` must map ids to reasons, got {shown(given)}"
         raise InputError(msg)
+    warn_of_former(given)
     return ExpectedFailures(dict(given))
 
 

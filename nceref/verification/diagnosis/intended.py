@@ -20,6 +20,7 @@ from nceref.verification.diagnosis.case import OFFSETS, CaseAnalysis
 from nceref.verification.diagnosis.explanation import variant_value
 from nceref.verification.diagnosis.gradient_fit import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.options import Option, options
+from nceref.verification.former_ids import current, warn_of_former
 from nceref.verification.records import Observation, Outcome, Probe
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
@@ -53,10 +54,12 @@ def intentions(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     """
     own = {p.name for p in loss.parameters} | {"reduction"}
     out = {}
-    for axis, text in settings.items():
+    for axis, given in settings.items():
+        text = current(given) if isinstance(given, str) and axis in AXES else given
         if axis in AXES and isinstance(text, str) and (axis not in own or text.partition("=")[0] in CONVENTIONS):
             listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
             pick(f"convention of the axis {axis}", text.partition("=")[0], listed, "nceref verify --conventions")
+            warn_of_former([given])
             _must_apply(loss, text)
             _option(text)
             out[axis] = text
