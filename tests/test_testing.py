@@ -16,7 +16,7 @@ from nceref.verification.conformance.expected import expected_failures_of
 from nceref.verification.conformance.failure_line import failure_line
 from nceref.verification.conformance.target import former_name
 from nceref.verification.explain import ExplainedDifference
-from nceref.verification.records import Result
+from nceref.verification.records import ExpectedFailure, Result
 from nceref.verification.report import Report
 from nceref.verification.targets.child import ChildRunner
 
@@ -130,6 +130,16 @@ def test_expected_failures(expected):
         "passed",
         "xfailed",
     }
+
+
+def test_expected_failures_of_a_target_itself():
+    """They name results, as those of `verify`; one that passes fails the check that reads it, and the whole run."""
+    options = {"framework": "numpy", "expected_failures": {"*/grad.keys": ExpectedFailure("known", "link")}}
+    results = outcomes(parameters([Target(plain.keys_detached, "info_nce", "wrong", options)]))
+    known = {f"wrong-{check}": ("xfailed", "known, link") for check in JUDGED}
+    assert {id: each for id, each in results.items() if each[0] == "xfailed"} == known
+    failed = {id for id, (word, _) in results.items() if word == "failed"}
+    assert failed == {"wrong-whole-run", *(f"wrong-{case}-gradient-keys" for case in ZERO)}
 
 
 @sweep(

@@ -22,7 +22,12 @@ FILE, PROJECT = "nceref.toml", "pyproject.toml"
 EXAMPLE = '[[target]] with target = "my_losses.py:nt_xent" and loss = "nt_xent"'
 
 
-def _line(place: str) -> int:
+def line_of(place: str) -> int:
+    """The line of ``file:line``.
+
+    >>> line_of("nceref.toml:12")
+    12
+    """
     return int(place.rpartition(":")[2] or 1)
 
 
@@ -56,7 +61,7 @@ class ManifestTarget:
     @property
     def line(self) -> int:
         """Where the table begins."""
-        return _line(self.place())
+        return line_of(self.place())
 
     @property
     def ids(self) -> list[str]:
@@ -185,7 +190,7 @@ def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) ->
     expected, wrong = _expected(table.get("expected_failures"), place)
     problems = [*wrong_keys(table, KEYS, "a target", ("target",), place), *wrong, *_wrong_settings(table, place)]
     function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
-    name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{_line(place())}"
+    name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{line_of(place())}"
     target = None if problems else _target(table, function, name, folder, expected)
     return ManifestTarget(name, target, expected, tuple(problems), place, table)
 

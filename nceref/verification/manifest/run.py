@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,10 +71,14 @@ def verify_manifest(
     refused = [_refusal(entry, each) for entry, each in zip(entries, verifications, strict=True)]
     results = []
     for entry, each, sentence in zip(entries, verifications, refused, strict=True):
-        report = _report(entry, each, sentence)
+        report = report_of(entry, each, sentence)
         command = shlex.join([*_command(manifest), *(["--only", entry.name] if entry in manifest.targets else [])])
-        result = ManifestResult(entry, replace(report, target=_called(entry, report), command=command))
-        results.append(replace(result, problems=tuple(_problems(result))))
+        if report.exit_code == TARGET_FAILED:
+            problems = entry.problems or (report.reason,)
+        else:
+            problems = tuple(outdated(entry, report).values())
+        report = replace(report, target=_called(entry, report), command=command)
+        results.append(ManifestResult(entry, report, problems))
         if on_progress is not None:
             on_progress(report, total=len(entries))
     return tuple(results)
@@ -95,7 +99,21 @@ def _refusal(entry: ManifestTarget, verification: TargetVerification | None) -> 
     return ""
 
 
-def _report(entry: ManifestTarget, verification: TargetVerification | None, refused: str) -> Report:
+def report_of(entry: ManifestTarget, verification: TargetVerification | None, refused: str = "") -> Report:
+    """The report of a target; of one that cannot be run, one that says why, with file and line.
+
+    Parameters
+    ----------
+    entry : ManifestTarget
+    verification : TargetVerification or None
+        None for a table that is wrong.
+    refused : str
+        Why the target is not run at all; empty where it is.
+
+    Returns
+    -------
+    Report
+    """
     if verification is not None and not refused:
         try:
             report = verification.report
@@ -125,31 +143,39 @@ def _place_of(entry: ManifestTarget, message: str) -> str:
     return entry.place(name if name in entry.table else "target")
 
 
-def _problems(result: ManifestResult) -> Iterator[str]:
-    """What in the manifest is to be changed."""
-    entry, report = result.entry, result.report
-    if report.exit_code == TARGET_FAILED:
-        yield from entry.problems or [report.reason]
-        return
-    lines = {id: entry.place("expected_failures", i) for i, id in enumerate(entry.ids)}
+def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
+    """The expected failures that are to be changed: those that no result has, and those that pass.
+
+    Parameters
+    ----------
+    entry : ManifestTarget
+    report : Report
+        Of this target.
+
+    Returns
+    -------
+    dict
+        Id to a sentence with file and line.
+    """
+    place = {id: entry.place("expected_failures", i) for i, id in enumerate(entry.ids)}
     judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
-    for r in report.results:
-        if r.quantity == OUT_OF_DATE and r.id in lines:
-            meant = did_you_mean(alike(r.id, judged)[:2], as_code) or "remove it"
-            yield f"{lines[r.id]}: no result that is judged has the id {as_code(r.id)}; {meant}"
+    out = {}
+    for id in (r.id for r in report.results if r.quantity == OUT_OF_DATE and r.id in place):
+        meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
+        out[id] = f"{place[id]}: no result that is judged has the id {as_code(id)}; {meant}"
     # An expected failure whose results pass, all or some of them.
     passed = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status == "xpass")
     every = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
-    for id, count in passed.items():
-        assert id is not None
-        remedy = "remove it" if count == every[id] else "narrow its id, or write strict = false"
-        which = (
-            "its only result passes"
-            if every[id] == 1
-            else f"{out_of(count, every[id], 'result')} pass{'es' * (count == 1)}"
-        )
-        reason = shown(entry.expected[id].reason)
-        yield f"{lines[id]}: {as_code(id)} is expected to fail ({reason}), but {which}; {remedy}"
+    for name, count in passed.items():
+        assert name is not None
+        out[name] = f"{place[name]}: {_passes(entry, name, count, every[name])}"
+    return out
+
+
+def _passes(entry: ManifestTarget, id: str, count: int, every: int) -> str:
+    remedy = "remove it" if count == every else "narrow its id, or write strict = false"
+    which = "its only result passes" if every == 1 else f"{out_of(count, every, 'result')} pass{'es' * (count == 1)}"
+    return f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but {which}; {remedy}"
 
 
 def tally(results: Sequence[ManifestResult]) -> str:

@@ -1,0 +1,101 @@
+"""The checks of a manifest: those of its targets, of its expected failures, and one for whatever is wrong in it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from nceref.errors import NcerefError
+from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
+from nceref.verification.conformance.verification import verification_of
+from nceref.verification.judge import expected_failure_of
+from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
+from nceref.verification.manifest.run import outdated, report_of
+from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, Report
+
+_LISTED = ExpectedOutcome(listed=True)
+
+
+@dataclass(frozen=True)
+class ManifestCheck:
+    """A check of a manifest.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``info_nce-designed-0.07-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
+    line : int
+        Of the manifest: the table of the target, the expected failure, or what is wrong.
+    target : str
+        Name of the target; empty for what stands beside them.
+    run : callable
+        Raises AssertionError where it fails, and what pytest has for what is skipped or fails as expected.
+    """
+
+    name: str
+    line: int
+    target: str
+    run: Callable[[], None]
+
+
+def checks_of(manifest: Manifest) -> Iterator[ManifestCheck]:
+    """Every check of a manifest; targets are loaded, but not called.
+
+    Parameters
+    ----------
+    manifest : Manifest
+
+    Yields
+    ------
+    ManifestCheck
+        In the order of the file; what is wrong beside the targets comes last.
+    """
+    for entry in manifest.targets:
+        yield from _of_problems(entry.name, entry.problems) if entry.target is None else _of_target(entry)
+    yield from _of_problems("", manifest.problems)
+
+
+def _of_problems(name: str, problems: tuple[str, ...]) -> Iterator[ManifestCheck]:
+    for problem in problems:
+        line = line_of(problem.partition(": ")[0])
+        yield ManifestCheck(f"{name}-line-{line}".lstrip("-"), line, name, partial(_fail, problem))
+
+
+def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:
+    assert entry.target is not None
+    try:
+        own = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
+    except NcerefError:
+        yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_fail_unloaded, entry))
+        return
+    for check in own:
+        yield ManifestCheck(f"{entry.name}-{check}", entry.line, entry.name, partial(check, entry.target))
+    for i, id in enumerate(entry.ids):
+        line = line_of(entry.place("expected_failures", i))
+        run = partial(_check_expected_failure, entry, id)
+        yield ManifestCheck(f"{entry.name}-expected-failure-{id}", line, entry.name, run)
+
+
+def _fail(sentence: str) -> None:
+    raise AssertionError(sentence)
+
+
+def _report(entry: ManifestTarget) -> Report:
+    assert entry.target is not None
+    return report_of(entry, verification_of(entry.target, "standard"))
+
+
+def _fail_unloaded(entry: ManifestTarget) -> None:
+    raise AssertionError(_report(entry).reason)
+
+
+def _check_expected_failure(entry: ManifestTarget, id: str) -> None:
+    import pytest
+
+    report = _report(entry)
+    if report.exit_code in (BROKEN_CHECKER, TARGET_FAILED):
+        # The other checks fail with that.
+        pytest.skip(report.reason)
+    if id in (sentences := outdated(entry, report)):
+        raise AssertionError(sentences[id])
+    if any(r.status == "xfail" and expected_failure_of(r.id, entry.ids) == id for r in report.results):
+        pytest.xfail(str(entry.expected[id]))
