@@ -1,16 +1,21 @@
-"""Finds the declarations of a folder: a file is listed because it is there; and a declaration of a user's own."""
+"""Finds what a name stands for: the declarations of a folder, and the object that ``file.py:name`` names."""
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
-from collections.abc import Iterable, Mapping
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
-from types import MappingProxyType
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from nceref.errors import DeclarationError, InputError, TargetError
-from nceref.importing import find_object
-from nceref.output.text import printable, shown
+from nceref.output.text import harmless, printable, reason, shown
 from nceref.output.words import alike, did_you_mean, letters
 from nceref.spec import Loss
 
@@ -164,3 +169,233 @@ def _described(what: str, name: str) -> list[str]:
 
 
 _FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS", Loss)}
+
+
+def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = callable) -> Any:
+    """The object that a text names; its file or module is executed.
+
+    Parameters
+    ----------
+    text : str
+        ``file.py:name`` or ``package.module:name``; the name may have dots.
+    what : str
+        How a message names the text.
+    fits : callable
+        Which objects are offered where the name is not there.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    InputError
+        If the text has no ``:name``, or what stands before it can be neither a file nor a module.
+    TargetError
+        If the file, the module or the name is not there, or if importing it fails.
+    """
+    place, name = place_and_name(text, what)
+    if not name:
+        raise _without_name(place, what, fits)
+    thing: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
+    walked = place
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise TargetError(_no_attribute(walked, part, thing, fits))
+        thing, walked = getattr(thing, part), f"{walked}{':' if walked == place else '.'}{part}"
+    return thing
+
+
+def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
+    """Part a text into a file or a module and what is named in it; nothing is imported.
+
+    Parameters
+    ----------
+    text, what : str
+        As for `find_object`.
+
+    Returns
+    -------
+    place, name : str
+        Of a file without ``:name``, the name is empty.
+
+    Raises
+    ------
+    InputError
+        If the text can be neither.
+    """
+    place, _, name = text.rpartition(":")
+    if text.startswith(("http:", "https:")):
+        raise InputError(_malformed(text, what))
+    if text.removesuffix(":").endswith(".py"):
+        return text.removesuffix(":"), ""
+    if name and (place.endswith(".py") or re.fullmatch(r"[\w.-]+", place)):
+        return place, name
+    raise InputError(_malformed(text, what))
+
+
+def _malformed(text: str, what: str) -> str:
+    colons, place = text.count(":"), text.rpartition(":")[0]
+    msg = f"{what} must be file.py:name or package.module:name, got {shown(text)}"
+    if text.startswith(("http:", "https:")):
+        return f"{msg}, an address of the web; download the file, and name that"
+    if colons > 1:
+        return f"{msg}, which has {colons} colons instead of one"
+    if place and Path(f"{place}.py").is_file():
+        return f"{msg}; did you mean {place}.py:{text.rpartition(':')[2]}?"
+    if not place and re.fullmatch(r"\w+(\.\w+)+", text):
+        return f"{msg}; did you mean {':'.join(text.rsplit('.', 1))}?"
+    return f"{msg}, where {shown(place)} is neither a module nor a file that ends in .py" if place else msg
+
+
+def folder_of(text: str) -> Path:
+    """The folder whose neighbors a target may import: that of the file, or the current one.
+
+    Parameters
+    ----------
+    text : str
+        As for `find_object`.
+
+    Returns
+    -------
+    Path
+    """
+    place = text.rpartition(":")[0]
+    if not place.endswith(".py"):
+        return Path.cwd()
+    try:
+        return Path(place).resolve().parent
+    # A link that leads to itself.
+    except (OSError, RuntimeError):
+        return Path(place).parent
+
+
+def _without_name(place: str, what: str, fits: Callable[[Any], bool]) -> InputError:
+    path = Path(place)
+    if path.is_file():
+        offers = _offers(_file(path), fits) or ["NAME"]
+        meant = ", ".join(f"{path}:{n}" for n in offers[:10])
+        return InputError(f"{what} must say which object of {path} is meant: {meant}")
+    return InputError(_malformed(place, what))
+
+
+def _file(path: Path) -> ModuleType:
+    if not path.is_file():
+        folder = folder_of(f"{path}:")
+        near = sorted({p.name for p in folder.glob("*.py")} - {path.name}) if folder.is_dir() else []
+        msg = f"no file {printable(repr(str(path)))}{_meant(path.name, near)}"
+        raise TargetError(msg)
+    # A file must not replace a module of the same name that is loaded already, such as torch.
+    name = path.stem if path.stem not in sys.modules else f"target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    previous = sys.modules.get(name)
+    # Before it runs, as an import does: dataclasses and pickle look modules up by name.
+    sys.modules[name] = module
+    try:
+        with _beside(path.resolve().parent):
+            _imported(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
+    except BaseException:
+        sys.modules.pop(name)
+        if previous is not None:
+            sys.modules[name] = previous
+        raise
+    return module
+
+
+def _module(name: str, text: str) -> ModuleType:
+    with _beside(Path.cwd()):
+        try:
+            there = importlib.util.find_spec(name.split(".")[0]) is not None
+        # A module without a spec, such as __main__; it is usable if it is loaded.
+        except (ValueError, ImportError):
+            there = name.split(".")[0] in sys.modules
+        if not there:
+            package = name.split(".")[0]
+            msg = f"target {shown(text)} needs the package {package}: pip install {package.replace('_', '-')}"
+            raise TargetError(msg)
+        return _imported(lambda: importlib.import_module(name), name)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """The folder on the path of imports, so that a target finds its neighbors."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+def _imported(load: Callable[[], Any], name: str) -> Any:
+    """What an import gives; whatever goes wrong in somebody else's file is reported with its last lines."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        missing = printable(error.name or "", 100)
+        # The named module itself is missing in a package that is there, not something that it imports.
+        if name.startswith(missing) and "." in missing:
+            raise TargetError(_no_submodule(missing)) from error
+        if not missing or missing.startswith("nceref."):
+            raise TargetError(_failure(name, error)) from error
+        package = missing.split(".")[0].replace("_", "-")
+        msg = f"{name} needs the package {missing.split('.')[0]}: pip install {package}"
+        raise TargetError(msg) from error
+    except SystemExit as error:
+        code = printable(error)
+        msg = f"{name} exits while it is imported (SystemExit: {code}); guard it with if __name__ == '__main__'"
+        raise TargetError(msg) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TargetError(_failure(name, error)) from error
+
+
+_LINES, _LONGEST = 20, 1000
+"""Of a traceback, the lines that are shown, and the characters of a part."""
+
+
+def _failure(name: str, error: BaseException) -> str:
+    """The last lines of the traceback, without the frames of this package and of the import machinery."""
+    try:
+        shown = traceback.TracebackException.from_exception(error, limit=-3)
+    # The text and the attributes of an exception are code of others.
+    except Exception:
+        return f"{name} cannot be imported: {reason(error)}"
+    kept = [f for f in shown.stack if not f.filename.startswith((__file__, "<frozen"))]
+    shown.stack[:] = kept
+    text = "".join(part[:_LONGEST] for part in shown.format(chain=False))
+    lines = "\n".join(harmless(text).rstrip().splitlines()[:_LINES])
+    hint = ""
+    if "relative import" in printable(error):
+        hint = "\nThe file belongs to a package: name it package.module:name, from the folder that holds the package."
+    return f"{name} cannot be imported:\n{lines}{hint}"
+
+
+def _no_submodule(missing: str) -> str:
+    parent, _, last = missing.rpartition(".")
+    path = getattr(sys.modules.get(parent), "__path__", None)
+    there = [m.name for m in pkgutil.iter_modules(path)] if path else []
+    return f"no module {last!r} in {parent}{_meant(last, there)}"
+
+
+def _no_attribute(place: str, name: str, thing: Any, fits: Callable[[Any], bool]) -> str:
+    offers = _offers(thing, fits)
+    return f"{place} has no {name!r}{_meant(name, offers)}"
+
+
+def _offers(thing: Any, fits: Callable[[Any], bool]) -> list[str]:
+    """Names of what fits there, what is defined in it before what it has imported."""
+    public = [n for n in dir(thing) if not n.startswith("_") and fits(getattr(thing, n, None))]
+    own = [n for n in public if getattr(getattr(thing, n), "__module__", None) == getattr(thing, "__name__", "")]
+    return own or public
+
+
+def _meant(name: str, there: list[str]) -> str:
+    if meant := did_you_mean(alike(name, there)):
+        return f"; {meant}"
+    more = ", ..." if len(there) > 10 else ""
+    return f"; there are {', '.join(there[:10])}{more}" if there else ""

@@ -13,9 +13,8 @@ import nceref
 
 ROOT = Path(nceref.__file__).parent
 FLOORS = (
-    {"errors", "spec", "system"},
+    {"errors", "spec"},
     {"output"},
-    {"importing"},
     {"engine", "registry"},
     {"chunked"},
     {"family", "tolerance", "losses"},

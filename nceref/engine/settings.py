@@ -8,7 +8,7 @@ from typing import Any
 
 from nceref.engine.arguments import integer
 from nceref.engine.namespaces import array_namespace, free_bytes, number_format, on_host
-from nceref.system import processes_available, threads_available
+from nceref.output.system import processes_available, threads_available
 
 LEAST_PAIRS = 1 << 20
 """Below this many logits, starting threads costs more than it saves."""

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from nceref.output.pages import fitting
+from nceref.output.system import threads_available
 from nceref.output.text import printable
-from nceref.system import threads_available
 
 
 def screen() -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing import Any
 from nceref import __version__
 from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
-from nceref.importing import folder_of, place_and_name
 from nceref.losses import get_loss
+from nceref.output.system import processes_available
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.registry import choose, pick
+from nceref.registry import choose, folder_of, pick, place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
-from nceref.system import processes_available
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.corpus.files import read_inputs

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from nceref.errors import InputError, SignatureError, TargetError, UnavailableError
+from nceref.output.system import processes_available
 from nceref.output.words import counted
 from nceref.spec import Loss
-from nceref.system import processes_available
 from nceref.verification.ranks import devices
 from nceref.verification.ranks.contract import Contract, listed_ranks
 from nceref.verification.records import Outcome, Probe

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from nceref.errors import InputError, NcerefError, TargetError
-from nceref.importing import folder_of
 from nceref.output.words import counted
+from nceref.registry import folder_of
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.frameworks import CallRequest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from nceref.errors import NcerefError, TargetError
-from nceref.importing import folder_of
+from nceref.registry import folder_of
 from nceref.verification.records import Outcome
 from nceref.verification.targets import load, run_jax_devices
 from nceref.verification.targets.attempt import attempt, attempt_answer

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import TargetError, UnavailableError
+from nceref.output.system import processes_available
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
-from nceref.system import processes_available
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import protocol
 from nceref.verification.targets.arguments import expected_names

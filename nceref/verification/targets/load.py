@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from nceref.errors import InputError, NcerefError, SignatureError, TargetError
-from nceref.importing import find_object
 from nceref.output.text import class_name, printable, reason
 from nceref.output.words import counted
+from nceref.registry import find_object
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.aliases import match_input

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nceref.importing import folder_of
+from nceref.registry import folder_of
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.child_main import ANY, Answers
 from nceref.verification.targets.global_state import kept_surroundings

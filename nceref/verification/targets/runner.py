@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nceref.output.system import processes_available
 from nceref.spec import Loss
-from nceref.system import processes_available
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks, load
 from nceref.verification.targets.attempt import attempt, attempt_answer

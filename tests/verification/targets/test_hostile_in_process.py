@@ -15,7 +15,7 @@ from sweep import sweep
 from verification.targets.containment import AGREES, CALLED, DISTRUST, FOLDER, RIGHT, check
 
 import nceref
-from nceref.importing import find_object
+from nceref.registry import find_object
 from nceref.verification import verifier
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="some targets need signals")

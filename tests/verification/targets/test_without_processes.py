@@ -11,9 +11,9 @@ import pytest
 from verification.targets.test_targets import probe_of
 
 import nceref
-from nceref import system
 from nceref.engine import settings
 from nceref.losses import get_loss
+from nceref.output import system
 from nceref.verification.targets import runner
 
 LOSSES = """
