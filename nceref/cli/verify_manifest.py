@@ -56,16 +56,17 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     formats = ("json", "html", "junit", "markdown", "badge")
     must_be_writable({}, {f"--{option}": given[f"{option}_file"] for option in formats}, {"--manifest": path})
     manifest = read_manifest(path)
+    apart = run.left_out(manifest, given["only"])
     with progress(None) as on_progress:
         results = run.verify_manifest(manifest, given["only"], on_progress)
     makers = {
-        "json": lambda: json_text(page.record(manifest, results)),
+        "json": lambda: json_text(page.record(manifest, results, apart)),
         "html": lambda: page.html(manifest, results),
-        "junit": lambda: junit_of([result.report for result in results]),
-        "markdown": lambda: page.markdown(results),
+        "junit": lambda: junit_of([each.report for each in results], [each.entry.place_of_result for each in results]),
+        "markdown": lambda: page.markdown(results, apart),
         "badge": lambda: page.badge(results),
     }
-    show_report(makers, given, lambda: page.page_of(results))
+    show_report(makers, given, lambda: page.page_of(results, apart, bool(given["only"])))
     return page.exit_code(results)
 
 

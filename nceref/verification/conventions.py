@@ -57,7 +57,7 @@ class Convention:
     threads: tuple[str, ...] = ()
 
 
-# The smallest normal numbers, which released losses add to a probability: see `known.json` of the peers.
+# The smallest normal numbers, which released losses add to a probability: see `nceref.toml` of the peers.
 _TINY = tuple(float(np.finfo(kind).tiny) for kind in (np.float32, np.float64, np.float16))
 _EPSILONS = (1e-8, 1e-6, 1e-7, 1e-10, 1e-12, 1e-5, 1e-9, 1e-16, 1e-20, *_TINY)
 _SMALL = (1e-8, 1e-6, 1e-12, 1e-5, 1e-7, 1e-10, 1e-4)

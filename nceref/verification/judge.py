@@ -204,8 +204,8 @@ def of_bound(result: Result) -> float | None:
 def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | ExpectedFailure]) -> list[Result]:
     """The results with those that were expected to fail marked: ``xfail``, or ``xpass`` if they pass.
 
-    A name may hold ``*`` for any letters. A name that matches nothing that was judged becomes a failure of its own: it
-    is out of date.
+    A name may hold ``*`` for any letters. Of several names that a result has, the first one says why it fails and
+    whether it may pass. A name that matches nothing that was judged becomes a failure of its own: it is out of date.
 
     Parameters
     ----------
@@ -222,22 +222,26 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | Ex
 
     warn_of_former(reasons)
     marks: dict[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
-    used, out = set(), []
+    strict = {name: getattr(reason, "strict", True) for name, reason in reasons.items()}
+    used, failing, out = set[str](), set[str](), []
     for result in results:
-        name = expected_failure_of(result.id, reasons)
-        if name is None or result.status not in marks:
+        names = expected_failures_of(result.id, reasons)
+        if not names or result.status not in marks:
             out.append(result)
             continue
-        used.add(name)
-        passes = result.status == "pass"
-        if passes and not getattr(reasons[name], "strict", True):
+        used.update(names)
+        passes, reason = result.status == "pass", reasons[names[0]]
+        failing.update(() if passes else names)
+        if passes and strict[names[0]] is not True:
             out.append(result)
             continue
-        why = f"expected to fail ({reasons[name]}), but it passes" if passes else f"{result.why} [{reasons[name]}]"
+        why = f"expected to fail ({reason}), but it passes" if passes else f"{result.why} [{reason}]"
         out.append(replace(result, status=marks[result.status], why=why))
-    for name in (name for name in reasons if name not in used):
-        why = "expected to fail, but there is no such result; remove it from the expected failures"
-        out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
+    for name in reasons:
+        if name not in used or (strict[name] == "some" and name not in failing):
+            nothing = "none of its results does" if name in used else "there is no such result"
+            why = f"expected to fail, but {nothing}; remove it from the expected failures"
+            out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
     return out
 
 
@@ -245,8 +249,13 @@ OUT_OF_DATE = "expected-failure"
 """Quantity of the result that stands for an expected failure which matches none."""
 
 
-def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
-    """The first name, with ``*`` for any letters, that a result has or had; None for none."""
+def expected_failures_of(id: str, names: Iterable[str]) -> list[str]:
+    """The names, with ``*`` for any letters, that a result has or had."""
     from fnmatch import fnmatchcase
 
-    return next((name for name in names if id == current(name) or fnmatchcase(id, current(name))), None)
+    return [name for name in names if id == current(name) or fnmatchcase(id, current(name))]
+
+
+def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
+    """The first of them, which says why the result fails; None for none."""
+    return next(iter(expected_failures_of(id, names)), None)

@@ -253,13 +253,16 @@ class ExpectedFailure:
     reason : str
     link : str
         Where more is written; may be empty.
-    strict : bool
-        Whether one that passes is a failure.
+    strict : bool or "some"
+        Whether each result that passes is a failure; ``some``: only where none of them fails.
+    diagnosis : str
+        Id of what explains the difference; may be empty.
     """
 
     reason: str
     link: str = ""
-    strict: bool = True
+    strict: bool | Literal["some"] = True
+    diagnosis: str = ""
 
     def __str__(self) -> str:
-        return f"{self.reason}, {self.link}" if self.link else self.reason
+        return ", ".join(filter(None, (self.diagnosis, self.reason, self.link)))

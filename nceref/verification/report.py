@@ -1,7 +1,8 @@
 """What a verification returns: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 from nceref.errors import NcerefError
@@ -201,12 +202,18 @@ def _plain(value: Any) -> Any:
     return "given" if value is ... else value
 
 
-def junit_of(reports: Sequence[Report]) -> str:
+Place = Callable[[str], tuple[str, int]]
+"""Of the id of a result, to a file and a line."""
+
+
+def junit_of(reports: Sequence[Report], places: Sequence[Place] = ()) -> str:
     """Reports as JUnit XML: a suite for each, and one for every rank.
 
     Parameters
     ----------
     reports : sequence of Report
+    places : sequence of callable
+        For each report where its results stand, such as in a manifest: file and line by the id of a result.
 
     Returns
     -------
@@ -214,16 +221,14 @@ def junit_of(reports: Sequence[Report]) -> str:
     """
     from xml.etree import ElementTree as ET
 
-    suites = [suite for report in reports for suite in _suites(report)]
-    root = suites[0]
-    if len(suites) > 1:
-        root = ET.Element("testsuites")
-        root.extend(suites)
+    suites = [suite for report, place in zip_longest(reports, places) for suite in _suites(report, place)]
+    root = suites[0] if len(suites) == 1 else ET.Element("testsuites")
+    root.extend(suites if len(suites) != 1 else ())
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _suites(report: Report) -> Iterator[Any]:
+def _suites(report: Report, place: Place | None) -> Iterator[Any]:
     """One report as JUnit suites: its results, and each rank."""
     from xml.etree import ElementTree as ET
 
@@ -252,6 +257,9 @@ def _suites(report: Report) -> Iterator[Any]:
     cases += [(report.loss, "verdict", "error", report.reason, report.verdict)] * mute
     for classname, name, kind, why, status in cases:
         case = ET.SubElement(suite, "testcase", {"classname": harmless(classname), "name": harmless(name)})
+        if place is not None:
+            file, line = place(name)
+            case.attrib |= {"file": harmless(file), "line": str(line)}
         if kind:
             about = ET.SubElement(case, kind, {"message": harmless(why), "type": status})
             about.text = mending if kind != "skipped" else None

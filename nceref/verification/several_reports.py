@@ -20,8 +20,8 @@ WORST_FIRST = (
 
 
 def worst(reports: Sequence[Report]) -> int:
-    """The exit code of several reports."""
-    return min((report.exit_code for report in reports), key=WORST_FIRST.index)
+    """The exit code of several reports; of none, that of too little."""
+    return min((report.exit_code for report in reports), key=WORST_FIRST.index, default=codes.TOO_LITTLE)
 
 
 def record(reports: Sequence[Report]) -> dict[str, Any]:
@@ -31,14 +31,12 @@ def record(reports: Sequence[Report]) -> dict[str, Any]:
     return {"exit_code": worst(reports), "reports": [report.record() for report in reports]}
 
 
-def page_of(reports: Sequence[Report], names: Sequence[str] = ()) -> Page:
+def page_of(reports: Sequence[Report]) -> Page:
     """All about some reports, for reading; of several, an overview stands at the end.
 
     Parameters
     ----------
     reports : sequence of Report
-    names : sequence of str
-        What the targets are called in the overview; default: as in their reports.
 
     Returns
     -------
@@ -50,12 +48,14 @@ def page_of(reports: Sequence[Report], names: Sequence[str] = ()) -> Page:
         if len(reports) > 1:
             page.print()
     if len(reports) > 1:
-        page.table(
-            [overview_line(*each) for each in zip(names or [r.target for r in reports], reports, strict=True)],
-            header=[OVERVIEW],
-            right=[False, False, True, False, False],
-        )
+        overview(page, [(report.target, report) for report in reports])
     return page
+
+
+def overview(page: Page, named: Sequence[tuple[str, Report]]) -> None:
+    """Print a line for each report, with what its target is called."""
+    lines = [overview_line(*each) for each in named]
+    page.table(lines, header=[OVERVIEW], right=[False, False, True, False, False])
 
 
 OVERVIEW = ("target", "loss", "cases", "verdict", "explanation")

@@ -1,14 +1,18 @@
 """`nceref verify` without TARGET: every target of a manifest, what is wrong in it, and the files."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from targets.project import LOSSES, MANIFEST, write_project
 
 from nceref.verification.conformance import verification
+from nceref.verification.manifest import page
 from nceref.verification.targets.child import ChildRunner
 
+SCHEMA = json.loads((Path(page.__file__).parent / "results.schema.json").read_text(encoding="utf-8"))
 FORMATS = ("json", "html", "junit", "markdown", "badge")
 
 
@@ -29,6 +33,7 @@ def test_all_targets_run_and_each_problem_has_a_sentence_with_its_line(folder, r
     assert (status, err.splitlines()) == (4, [f"wrote {path}" for path in files.values()])
     assert len(started) == 1
     content = json.loads(files["json"].read_text())
+    check_schema(content)
     assert (content["schema"], content["exit_code"], content["manifest"]) == (1, 4, "nceref.toml")
     targets = {each["name"]: each for each in content["targets"]}
     verdicts = {"info_nce": "differs", "known": "value-only", **dict.fromkeys(("vanished", "setting", "key"), "error")}
@@ -48,11 +53,25 @@ def test_all_targets_run_and_each_problem_has_a_sentence_with_its_line(folder, r
     assert "did you mean `temperature`?" in setting
     assert key == "`los` is no key of a target; did you mean `loss`?"
     assert targets_key == "`targets` is no key of a manifest; did you mean `target`?"
-    page = " ".join(out.split())
-    assert all(" ".join(problem.split()) in page for problem in problems if "/" not in problem)
-    assert "fail as expected, `*`: twice | the <mean>, https://example.org/1" in page
+    text = " ".join(out.split())
+    # One line for what passes, and the whole report of what does not.
+    assert text.count("suite quick") == 1
+    assert "known info_nce 28 value-only" in text
+    assert "--only NAME shows the report of a target that passes" in text
+    assert all(" ".join(problem.split()) in text for problem in problems if "/" not in problem)
+    assert "fail as expected, `*`: twice | the <mean>, https://example.org/1" in text
     assert out.endswith("\n1 of 6 targets passes\n")
     check_files(files, problems)
+
+
+def check_schema(content):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: pip install jsonschema")
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    assert [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(content)] == []
+    # A key that is new, missing or of another kind is another schema.
+    for change in ({"more": 1}, {"schema": 2}, {"targets": {}}):
+        assert not validator.is_valid({**content, **change})
+    assert not validator.is_valid({key: x for key, x in content.items() if key != "left_out"})
 
 
 def check_files(files, problems):
@@ -67,6 +86,15 @@ def check_files(files, problems):
     assert "| `vanished` | `info_nce` |" in table
     assert "twice | the \\<mean\\> [Source](https://example.org/1)" in table
     assert table.count("- nceref.toml:") == len(problems)
+    places = {
+        (suite.get("name"), c.get("name")): (c.get("file"), c.get("line"))
+        for suite in suites.values()
+        for c in suite.iter("testcase")
+    }
+    assert {file for file, _ in places.values()} == {"nceref.toml"}
+    assert places["losses.py:info_nce info_nce", "seven-0.5/value"][1] == "1"
+    assert places["losses.py:info_nce info_nce", "desinged-0.3/value"][1] == "12"
+    assert places["known: losses.py:doubled info_nce", "seven-0.5/value"][1] == "22"
     document = files["html"].read_text()
     assert "known: losses.py:doubled" in document
     assert "<mean>" not in document
@@ -91,3 +119,67 @@ def test_some_targets_by_name_and_from_another_folder(folder, run, monkeypatch, 
     status, out, err = run("verify", "--manifest", "sub/pyproject.toml", "--only", "knwon")
     assert (status, out) == (2, "")
     assert "--only knwon: sub/pyproject.toml has no target of that name; did you mean 'known'?" in err
+
+
+MORE = """\
+[defaults]
+loss = "info_nce"
+suite = "quick"
+dtypes = ["float64", "float32"]
+
+[[target]]
+target = "losses.py:single_doubled"
+[[target.expected_failures]]
+id = ["*/value", "*/identity.closed-form"]
+dtypes = "float32"
+diagnosis = "outer-factor-2"
+reason = "twice"
+strict = "some"
+
+[[target]]
+name = "mended"
+target = "losses.py:info_nce"
+dtypes = "float64"
+inputs = "batch.npz"
+[[target.expected_failures]]
+id = "*"
+reason = "it was wrong"
+strict = "some"
+[[target.expected_failures]]
+id = "designed-*/value"
+reason = "on some machines"
+strict = false
+
+[[target]]
+target = "losses.py:elsewhere"
+needs = "no-such-package"
+"""
+
+
+def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypatch, tmp_path):
+    (folder / "more.toml").write_text(MORE)
+    rows = np.random.default_rng(0).standard_normal((2, 6, 5))
+    np.savez(folder / "batch.npz", queries=rows[0], keys=rows[1])
+    monkeypatch.chdir(tmp_path)
+    path = folder / "more.toml"
+    status, out, err = run("verify", "--manifest", str(path), "--json", "-")
+    assert (status, err) == (1, "")
+    content = json.loads(out)
+    check_schema(content)
+    first, mended = content["targets"]
+    assert [(each["name"], each["exit_code"]) for each in (first, mended)] == [("single_doubled", 0), ("mended", 1)]
+    failed = {each["id"]: (each["line"], each["failed"] > 0) for each in first["expected_failures"]}
+    assert failed == {"float32/*/value": (9, True), "float32/*/identity.closed-form": (9, True)}
+    why = "`*` is expected to fail ('it was wrong'), but no result of it fails; remove it"
+    assert mended["problems"] == [f"{path}:20: {why}"]
+    assert {"given-0.07/value"} <= {r["id"] for r in mended["report"]["results"] if r["status"] == "pass"}
+    sentence = "elsewhere is not judged: no-such-package is not installed: pip install no-such-package"
+    assert content["left_out"] == [{"name": "elsewhere", "reason": f"{path}:31: {sentence}"}]
+    for option, words in (
+        ("", "no target is judged"),
+        ("--markdown=-", "### Not judged"),
+        ("--junit=-", "<testsuites"),
+    ):
+        given = ["verify", "--manifest", str(path), "--only", "elsewhere", *filter(None, [option])]
+        status, out, _ = run(*given)
+        assert (status, words in out) == (5, True)

@@ -13,6 +13,10 @@ def info_nce(queries, keys, temperature):
 
 def doubled(queries, keys, temperature):
     return 2 * info_nce(queries, keys, temperature)
+
+
+def single_doubled(queries, keys, temperature):
+    return (2 if queries.dtype == np.float32 else 1) * info_nce(queries, keys, temperature)
 """
 MANIFEST = """\
 [[target]]

@@ -10,7 +10,7 @@ from sweep import sweep
 from nceref import get_loss
 from nceref.verification.corpus.corpus import corpus
 from nceref.verification.judge import correct_bits, judge, mark_expected_failures, of_bound
-from nceref.verification.records import Observation, Outcome
+from nceref.verification.records import ExpectedFailure, Observation, Outcome
 
 LOSS = get_loss("nt_xent").declaration
 PROBE = corpus(LOSS, {}, suite="quick")[0]
@@ -104,3 +104,28 @@ def test_expected_failures_are_strict_and_out_of_date_ones_are_said():
     assert by_quantity[f"{PROBE.id}/grad.z1"] == "xpass"
     assert by_quantity["no/such"] == "fail"
     assert {r.id: r.status for r in mark_expected_failures(results, {"*/value": "all"})}[f"{PROBE.id}/value"] == "xfail"
+
+
+def marked(results, *named):
+    """Statuses by id, of which no two results have the same."""
+    out = mark_expected_failures(results, {id: ExpectedFailure("known", strict=strict) for id, strict in named})
+    return {r.id: r.status for r in out}
+
+
+def test_an_expected_failure_may_be_one_of_which_some_fail():
+    results = judge(Observation(PROBE, replace(right(), value=2 * PROBE.value)))
+    some = marked(results, ("*/value", "some"), ("*/grad.*", "some"), ("gone", "some"))
+    assert some[f"{PROBE.id}/value"] == "xfail"
+    assert some[f"{PROBE.id}/grad.z1"] == "pass"
+    assert {id for id, status in some.items() if status == "fail"} == {"*/grad.*", "gone"}
+    assert "fail" not in marked(results, ("*", "some")).values()
+
+
+def test_of_several_expected_failures_the_first_decides_and_the_others_are_in_use():
+    results = judge(Observation(PROBE, replace(right(), value=2 * PROBE.value)))
+    assert marked(results, ("*", False), (f"{PROBE.id}/grad.z1", True))[f"{PROBE.id}/grad.z1"] == "pass"
+    strict = marked(results, (f"{PROBE.id}/grad.z1", True), ("*", "some"))
+    assert (strict[f"{PROBE.id}/grad.z1"], strict[f"{PROBE.id}/value"]) == ("xpass", "xfail")
+    assert "fail" not in marked(results, ("*", "some"), ("*/value", "some")).values()
+    named = {f"{PROBE.id}/value": "first", "*/value": "second"}
+    assert any("[first]" in r.why for r in mark_expected_failures(results, named))

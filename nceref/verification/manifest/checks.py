@@ -9,7 +9,7 @@ from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
 from nceref.verification.conformance.verification import verification_of
 from nceref.verification.judge import expected_failure_of
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
-from nceref.verification.manifest.run import outdated, report_of
+from nceref.verification.manifest.run import missing_package, outdated, report_of
 from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, Report
 
 _LISTED = ExpectedOutcome(listed=True)
@@ -62,6 +62,9 @@ def _of_problems(name: str, problems: tuple[str, ...]) -> Iterator[ManifestCheck
 
 def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:
     assert entry.target is not None
+    if why := missing_package(entry):
+        yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_skip, why))
+        return
     try:
         own = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
     except NcerefError:
@@ -69,10 +72,16 @@ def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:
         return
     for check in own:
         yield ManifestCheck(f"{entry.name}-{check}", entry.line, entry.name, partial(check, entry.target))
-    for i, id in enumerate(entry.ids):
-        line = line_of(entry.place("expected_failures", i))
+    for id in entry.ids:
+        line = line_of(entry.place_of(id))
         run = partial(_check_expected_failure, entry, id)
         yield ManifestCheck(f"{entry.name}-expected-failure-{id}", line, entry.name, run)
+
+
+def _skip(sentence: str) -> None:
+    import pytest
+
+    pytest.skip(sentence)
 
 
 def _fail(sentence: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
+from nceref.verification.conventions import CONVENTIONS
 
 
 def _is_number(x: Any) -> bool:
@@ -52,10 +53,27 @@ KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "inputs": _TEXT,
     "param": _TABLE,
     **dict.fromkeys(("isolate", "require_grad"), _FLAG),
+    "needs": _TEXTS,
     "expected_failures": _FAILURES,
 }
 """Of a table ``[[target]]``: what each must be."""
-OF_FAILURE = {"id": _TEXT, "reason": _TEXT, "link": _TEXT, "strict": _FLAG}
+DEFAULTS = {key: what for key, what in KEYS.items() if key not in ("name", "target", "expected_failures")}
+"""Of the table ``[defaults]``: keys that every target has, unless it has its own."""
+OF_FAILURE: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "id": _TEXTS,
+    "reason": _TEXT,
+    "link": _TEXT,
+    "strict": ('true, false or "some"', lambda x: isinstance(x, bool) or x == "some"),
+    "dtypes": _TEXTS,
+    "versions": (
+        'a table, such as {optax = "0.2.8"}',
+        lambda x: isinstance(x, dict) and all(map(_TEXTS[1], x.values())),
+    ),
+    "diagnosis": (
+        "the id of a convention, see `nceref tables conventions`",
+        lambda x: isinstance(x, str) and x in CONVENTIONS,
+    ),
+}
 """Of an expected failure."""
 
 

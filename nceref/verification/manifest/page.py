@@ -1,6 +1,8 @@
 """The reports of a manifest together: page, Markdown, HTML, plain data for JSON, and a badge."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from nceref import __version__
@@ -10,13 +12,14 @@ from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.output.words import as_code, counted
 from nceref.verification import report as codes
-from nceref.verification.manifest.read import Manifest
+from nceref.verification.manifest.read import Manifest, line_of
 from nceref.verification.manifest.run import ManifestResult, tally
-from nceref.verification.several_reports import OVERVIEW, overview_line, worst
-from nceref.verification.several_reports import page_of as reports_page
+from nceref.verification.report import page_of as report_page
+from nceref.verification.several_reports import OVERVIEW, overview, overview_line, worst
 
+NONE: Mapping[str, str] = MappingProxyType({})
 SCHEMA = 1
-"""Of the JSON: another number stands for other keys, or another meaning of one."""
+"""Of the JSON, which results.schema.json beside this file describes: another number stands for other keys."""
 
 
 def exit_code(results: Sequence[ManifestResult]) -> int:
@@ -24,41 +27,55 @@ def exit_code(results: Sequence[ManifestResult]) -> int:
     return worst([result.report for result in results])
 
 
-def page_of(results: Sequence[ManifestResult]) -> Page:
-    """All reports, below them an overview, what fails as expected, and what in the manifest is to be changed.
+def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, whole: bool = False) -> Page:
+    """Reports of targets that do not pass, an overview, what fails as expected, and what is to be changed.
 
     Parameters
     ----------
     results : sequence of ManifestResult
+    apart : mapping
+        Names of targets that are left out, each with the reason.
+    whole : bool
+        Whether the reports of targets that pass are shown too.
 
     Returns
     -------
     Page
     """
-    page = reports_page([result.report for result in results], [result.entry.name for result in results])
+    page = Page()
+    passing = [] if whole or len(results) == 1 else [each for each in results if each.report.ok]
+    for each in results:
+        if each not in passing:
+            report_page(each.report, page)
+            page.print()
+    if len(results) > 1:
+        overview(page, [(result.entry.name, result.report) for result in results])
     expected = [words for result in results for words in _as_expected(result)]
     problems = [problem for result in results for problem in result.problems]
-    for lines, style in ((expected, "dim"), (problems, "red")):
+    for lines, style in ((expected, "dim"), (list(apart.values()), "dim"), (problems, "red")):
         if lines:
             page.print()
             page.stack([(line,) for line in lines], styles=(style,))
+    if passing:
+        page.print("\n--only NAME shows the report of a target that passes", style="dim")
     page.print(f"\n{tally(results)}", style="bold")
     return page
 
 
 def _as_expected(result: ManifestResult) -> Iterator[str]:
     for id, count in result.as_expected.items():
-        place = result.entry.place("expected_failures", result.entry.ids.index(id))
         fail = counted(count, "result fails", "results fail")
-        yield f"{place}: {fail} as expected, {as_code(id)}: {result.entry.expected[id]}"
+        yield f"{result.entry.place_of(id)}: {fail} as expected, {as_code(id)}: {result.entry.expected[id]}"
 
 
-def markdown(results: Sequence[ManifestResult]) -> str:
+def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> str:
     """The overview as GitHub Markdown, and below it the expected failures and what is to be changed.
 
     Parameters
     ----------
     results : sequence of ManifestResult
+    apart : mapping
+        Names of targets that are left out, each with the reason.
 
     Returns
     -------
@@ -78,7 +95,8 @@ def markdown(results: Sequence[ManifestResult]) -> str:
     ]
     problems = [f"- {_line(problem)}" for result in results for problem in result.problems]
     parts = [f"{tally(results)} (nceref {__version__})", "", table]
-    for title, section in (("Expected failures", expected), ("To be mended", problems)):
+    missing = [f"- {_line(why)}" for why in apart.values()]
+    for title, section in (("Expected failures", expected), ("Not judged", missing), ("To be mended", problems)):
         parts += ["", f"### {title}", "", *section] if section else []
     return "\n".join(parts) + "\n"
 
@@ -94,10 +112,11 @@ def _line(text: str) -> str:
 
 def _reason(result: ManifestResult, id: str) -> str:
     failure = result.entry.expected[id]
+    named = f"`{failure.diagnosis}`, " if failure.diagnosis else ""
     # No other link may hide behind the word.
     plain = failure.link.startswith(("https://", "http://")) and not set(failure.link) & set(" ()<>\"'`\\\n")
     link = f" [Source]({failure.link})" if plain else f" {_line(failure.link)}" * bool(failure.link)
-    return _line(failure.reason) + link
+    return named + _line(failure.reason) + link
 
 
 def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
@@ -118,13 +137,15 @@ def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
     return html_of([result.report for result in results], f"{manifest.path}: {tally(results)}", notes)
 
 
-def record(manifest: Manifest, results: Sequence[ManifestResult]) -> dict[str, Any]:
+def record(manifest: Manifest, results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> dict[str, Any]:
     """What the JSON file holds, by `SCHEMA`.
 
     Parameters
     ----------
     manifest : Manifest
     results : sequence of ManifestResult
+    apart : mapping
+        Names of targets that are left out, each with the reason.
 
     Returns
     -------
@@ -136,6 +157,7 @@ def record(manifest: Manifest, results: Sequence[ManifestResult]) -> dict[str, A
         "manifest": manifest.path,
         "exit_code": exit_code(results),
         "targets": [_target_record(result) for result in results],
+        "left_out": [{"name": name, "reason": why} for name, why in apart.items()],
     }
 
 
@@ -147,8 +169,8 @@ def _target_record(result: ManifestResult) -> dict[str, Any]:
         "verdict": result.report.verdict,
         "exit_code": result.report.exit_code,
         "expected_failures": [
-            {"id": id, "reason": e.reason, "link": e.link, "strict": e.strict, "failed": counts.get(id, 0)}
-            for id, e in entry.expected.items()
+            {"id": id, "line": line_of(entry.place_of(id)), **asdict(failure), "failed": counts.get(id, 0)}
+            for id, failure in entry.expected.items()
         ],
         "problems": list(result.problems),
         "report": result.report.record(),

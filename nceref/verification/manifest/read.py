@@ -14,7 +14,9 @@ from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
-from nceref.verification.manifest.keys import KEYS, OF_FAILURE, is_tables, is_text, kind, no_key, wrong_keys
+from nceref.verification.judge import expected_failure_of
+from nceref.verification.manifest.expected_failures import read_failures
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, is_tables, is_text, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
 from nceref.verification.records import ExpectedFailure
 
@@ -49,6 +51,8 @@ class ManifestTarget:
         Of keys below the table, to ``file:line``.
     table : mapping
         As it stands in the file.
+    keys : mapping
+        Ids of `expected` to the keys below the table that they stand at.
     """
 
     name: str
@@ -57,11 +61,22 @@ class ManifestTarget:
     problems: tuple[str, ...] = ()
     place: Callable[..., str] = field(default=lambda *keys: "", compare=False, repr=False)
     table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    keys: Mapping[str, Sequence[str | int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def line(self) -> int:
         """Where the table begins."""
         return line_of(self.place())
+
+    def place_of(self, id: str) -> str:
+        """The ``file:line`` of an expected failure."""
+        return self.place(*self.keys[id])
+
+    def place_of_result(self, id: str) -> tuple[str, int]:
+        """File and line of what is about a result: its expected failure, or else the table."""
+        name = expected_failure_of(id, self.expected)
+        place = self.place() if name is None else self.place_of(name)
+        return place.rpartition(":")[0], line_of(place)
 
     @property
     def ids(self) -> list[str]:
@@ -150,12 +165,33 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     if not is_tables(tables := content.get("target", [])):
         msg = f"{place('target')}: `target` must be an array of tables, {EXAMPLE}, got {kind(tables)}"
         raise InputError(msg)
-    unknown = [f"{place(key)}: {no_key(key, ['target'], 'a manifest')}" for key in content if key != "target"]
+    unknown = [f"{place(key)}: {no_key(key, _TABLES, 'a manifest')}" for key in content if key not in _TABLES]
     if not tables:
         msg = unknown[0] if unknown else f"{named} has no target{_below(prefix)}; write {EXAMPLE}"
         raise InputError(msg)
-    entries = [_entry(table, Path(path).parent, partial(place, "target", i)) for i, table in enumerate(tables)]
-    return Manifest(path, tuple(_with_unique_names(entries)), tuple(unknown))
+    defaults, wrong = _defaults(content.get("defaults", {}), partial(place, "defaults"))
+    entries = [
+        _entry({**defaults, **table}, Path(path).parent, partial(_place, place, i, table, defaults))
+        for i, table in enumerate(tables)
+    ]
+    return Manifest(path, tuple(_with_unique_names(entries)), (*unknown, *wrong))
+
+
+_TABLES = ("target", "defaults")
+
+
+def _defaults(given: Any, place: Callable[..., str]) -> tuple[dict[str, Any], list[str]]:
+    """What holds for every target, without what is wrong there, and what that is."""
+    if not isinstance(given, dict):
+        return {}, [f"{place()}: `defaults` must be a table, [defaults], got {kind(given)}"]
+    right = {key: x for key, x in given.items() if key in DEFAULTS and DEFAULTS[key][1](x)}
+    return right, list(wrong_keys(given, DEFAULTS, "defaults", (), place))
+
+
+def _place(place: Callable[..., str], i: int, table: Mapping[str, Any], defaults: Mapping[str, Any], *keys: Any) -> str:
+    """Of keys of a target; of one that it has by default, where that stands."""
+    by_default = keys and keys[0] in defaults and keys[0] not in table
+    return place(*(("defaults",) if by_default else ("target", i)), *keys)
 
 
 def _below(prefix: tuple[str, ...]) -> str:
@@ -183,31 +219,17 @@ def _tables(content: Any) -> dict[str, Any]:
 
 _OPTION = {"dtypes": "dtype", "with": "added"}
 """Keys that `verify` calls otherwise."""
-_NOT_OPTIONS = {"name", "target", "loss", "set", "expected_failures"}
+_NOT_OPTIONS = {"name", "target", "loss", "set", "needs", "expected_failures"}
 
 
 def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) -> ManifestTarget:
-    expected, wrong = _expected(table.get("expected_failures"), place)
-    problems = [*wrong_keys(table, KEYS, "a target", ("target",), place), *wrong, *_wrong_settings(table, place)]
+    expected = read_failures(table, place)
+    problems = [*wrong_keys(table, KEYS, "a target", ("target",), place), *expected.problems]
+    problems += _wrong_settings(table, place)
     function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
     name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{line_of(place())}"
-    target = None if problems else _target(table, function, name, folder, expected)
-    return ManifestTarget(name, target, expected, tuple(problems), place, table)
-
-
-def _expected(rows: Any, place: Callable[..., str]) -> tuple[dict[str, ExpectedFailure], list[str]]:
-    """The expected failures by id, and what is wrong with them; of another kind, the table has that problem."""
-    expected: dict[str, ExpectedFailure] = {}
-    problems: list[str] = []
-    for i, row in enumerate(rows if is_tables(rows) else ()):
-        at = partial(place, "expected_failures", i)
-        wrong = list(wrong_keys(row, OF_FAILURE, "an expected failure", ("id", "reason"), at))
-        if not wrong and row["id"] in expected:
-            wrong = [f"{at()}: the expected failure {shown(row['id'])} stands there twice; leave one out"]
-        if not wrong:
-            expected[row["id"]] = ExpectedFailure(row["reason"], row.get("link", ""), row.get("strict", True))
-        problems += wrong
-    return expected, problems
+    target = None if problems else _target(table, function, name, folder, expected.by_id)
+    return ManifestTarget(name, target, expected.by_id, tuple(problems), place, table, expected.keys)
 
 
 def _wrong_settings(table: Mapping[str, Any], place: Callable[..., str]) -> Iterator[str]:

@@ -11,8 +11,10 @@ from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
 from nceref.verification.conformance.verification import TargetVerification
-from nceref.verification.judge import OUT_OF_DATE, expected_failure_of
+from nceref.verification.judge import OUT_OF_DATE, expected_failure_of, expected_failures_of
+from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
+from nceref.verification.peers.peer import installed_version, peers
 from nceref.verification.report import CONFORMS, TARGET_FAILED, Report
 
 
@@ -40,6 +42,46 @@ class ManifestResult:
         return dict(Counter(id for id in ids if id is not None))
 
 
+def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
+    """The targets that are not judged, as a package that they need is not installed.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    only : sequence of str
+        Names of the only targets; empty for all.
+
+    Returns
+    -------
+    dict
+        Name to a sentence with file and line.
+
+    Raises
+    ------
+    InputError
+        For a name in `only` that no target has.
+    """
+    return {entry.name: why for entry in manifest.chosen(only) if entry.target and (why := missing_package(entry))}
+
+
+def missing_package(entry: ManifestTarget) -> str:
+    """Which package that a target needs is not installed, with file and line; empty where all are.
+
+    Parameters
+    ----------
+    entry : ManifestTarget
+
+    Returns
+    -------
+    str
+    """
+    for name in listed(entry.table.get("needs", ())):
+        if installed_version(name) is None:
+            command = peers()[name].command if name in peers() else f"pip install {printable(name)}"
+            return f"{entry.place('needs')}: {entry.name} is not judged: {printable(name)} is not installed: {command}"
+    return ""
+
+
 def verify_manifest(
     manifest: Manifest, only: Sequence[str] = (), on_progress: Callable[..., Any] | None = None
 ) -> tuple[ManifestResult, ...]:
@@ -56,16 +98,18 @@ def verify_manifest(
     Returns
     -------
     tuple of ManifestResult
-        In the order of the manifest; what is wrong beside the targets stands at the end.
+        In the order of the manifest, without those that are left out; what is wrong beside the targets comes last.
 
     Raises
     ------
     InputError
         For a name in `only` that no target has.
     """
-    entries = manifest.chosen(only)
+    apart = left_out(manifest, only)
+    entries = tuple(entry for entry in manifest.chosen(only) if entry.name not in apart)
     if manifest.problems:
-        entries = (*entries, ManifestTarget(manifest.path, None, problems=manifest.problems))
+        first = manifest.problems[0].partition(": ")[0]
+        entries = (*entries, ManifestTarget(manifest.path, None, {}, manifest.problems, lambda *keys: first))
     verifications = [TargetVerification(e.target, e.target.options) if e.target else None for e in entries]
     # All of them before the first one ends its process.
     refused = [_refusal(entry, each) for entry, each in zip(entries, verifications, strict=True)]
@@ -157,18 +201,21 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
     dict
         Id to a sentence with file and line.
     """
-    place = {id: entry.place("expected_failures", i) for i, id in enumerate(entry.ids)}
     judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
     out = {}
-    for id in (r.id for r in report.results if r.quantity == OUT_OF_DATE and r.id in place):
-        meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
-        out[id] = f"{place[id]}: no result that is judged has the id {as_code(id)}; {meant}"
+    for id in (r.id for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected):
+        if any(expected_failures_of(each, (id,)) for each in judged):
+            why = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but no result of it fails"
+            out[id] = f"{entry.place_of(id)}: {why}; remove it"
+        else:
+            meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
+            out[id] = f"{entry.place_of(id)}: no result that is judged has the id {as_code(id)}; {meant}"
     # An expected failure whose results pass, all or some of them.
     passed = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status == "xpass")
     every = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
     for name, count in passed.items():
         assert name is not None
-        out[name] = f"{place[name]}: {_passes(entry, name, count, every[name])}"
+        out[name] = f"{entry.place_of(name)}: {_passes(entry, name, count, every[name])}"
     return out
 
 
@@ -180,6 +227,8 @@ def _passes(entry: ManifestTarget, id: str, count: int, every: int) -> str:
 
 def tally(results: Sequence[ManifestResult]) -> str:
     """How many targets pass: ``11 of 12 targets pass``."""
+    if not results:
+        return "no target is judged"
     passing = sum(result.report.exit_code == CONFORMS for result in results)
     if passing == len(results):
         return f"{counted(passing, 'target passes', 'targets pass')}"

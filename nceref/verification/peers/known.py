@@ -1,22 +1,21 @@
 """What is known of released packages: differences that were looked at, each with its reason and a link."""
 
-import json
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from nceref.errors import DeclarationError, InputError
-from nceref.verification.peers.peer import get
+from nceref.verification.manifest.expected_failures import listed
 
-PACKAGE, FILE = "nceref.verification.peers.packages", "known.json"
+PACKAGE, FILE = "nceref.verification.peers", "nceref.toml"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of a released peer that was looked at: an entry of the data file.
+    """A difference of a released peer that was looked at: an entry of the manifest.
 
     Attributes
     ----------
@@ -76,38 +75,35 @@ class Difference:
 
 @cache
 def known() -> tuple[Difference, ...]:
-    """The data file of known differences."""
-    entries = json.loads(files(PACKAGE).joinpath(FILE).read_text(encoding="utf-8"))
-    return tuple(difference(entry) for entry in entries)
+    """The expected failures of the manifest of released packages, for every release that they name."""
+    content = tomllib.loads(files(PACKAGE).joinpath(FILE).read_text(encoding="utf-8"))
+    tables = [{**content["defaults"], **table} for table in content["target"]]
+    in_one_process = {(t["target"], row["reason"]) for t in tables if "ranks" not in t for row in _rows(t)}
+    return tuple(
+        _difference(table, row)
+        for table in tables
+        for row in _rows(table)
+        # On several ranks, what one process has as well is not listed again.
+        if "ranks" not in table or (table["target"], row["reason"]) not in in_one_process
+    )
 
 
-def difference(entry: Mapping[str, Any]) -> Difference:
-    """One entry of the data file, checked.
+def _rows(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = table.get("expected_failures", ())
+    return rows
 
-    Parameters
-    ----------
-    entry : mapping
-        The fields of a `Difference`; lists may stand for tuples.
 
-    Raises
-    ------
-    DeclarationError
-        If a field is missing or unknown, empty where it must not be, or its target does not exist.
-    """
-    try:
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
-        # A field too many or too few raises TypeError.
-        checked = Difference(**fields)
-        get(checked.target)
-    except (TypeError, InputError) as error:
-        msg = f"known difference {entry}: {error}"
-        raise DeclarationError(msg) from error
-    if checked.ranks is not None and checked.ranks not in get(checked.target)[1].ranks:
-        msg = f"known difference of {checked.target}: ranks must be one of its ways, got {entry}"
-        raise DeclarationError(msg)
-    empty = [name for name, value in asdict(checked).items() if not value and name not in ("diagnosis", "ranks")]
-    if empty or not checked.link.startswith("https://"):
-        wrong = f"{', '.join(empty)} must not be empty" if empty else "link must begin with https://"
-        msg = f"known difference of {checked.target}: {wrong}, got {entry}"
-        raise DeclarationError(msg)
-    return checked
+def _difference(table: Mapping[str, Any], row: Mapping[str, Any]) -> Difference:
+    ((_, versions),) = row["versions"].items()
+    dtypes = row.get("dtypes", table["dtypes"])
+    ways = table.get("init", {}) if "ranks" in table else None
+    return Difference(
+        target=table["target"],
+        versions=tuple(listed(versions)),
+        dtypes=tuple(listed(dtypes)),
+        results=tuple(listed(row["id"])),
+        diagnosis=row.get("diagnosis", ""),
+        reason=row["reason"],
+        link=row["link"],
+        ranks=ways,
+    )

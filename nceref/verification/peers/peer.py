@@ -177,12 +177,33 @@ def get(text: str) -> tuple[Peer, PeerTarget]:
     return find(text) or pick("known target", text, known, "nceref verify --all")
 
 
+def installed_version(name: str) -> str | None:
+    """The version of a peer, or of another package; None where it is not here.
+
+    Parameters
+    ----------
+    name : str
+        Of a peer or a distribution.
+
+    Returns
+    -------
+    str or None
+        Without the local part, such as ``+cpu``: what is known of a package holds for a release.
+    """
+    return peers()[name].version if name in peers() else _release(name)
+
+
+def _release(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name).split("+")[0]
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+
+
 def _installed(peer: Peer) -> str | None:
     try:
-        spec = importlib.util.find_spec(peer.package)
-        # Without the local part, such as +cpu: known differences hold for a release.
-        return importlib.metadata.version(peer.name).split("+")[0] if spec else None
-    except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
+        return _release(peer.name) if importlib.util.find_spec(peer.package) else None
+    except ModuleNotFoundError:
         return None
 
 

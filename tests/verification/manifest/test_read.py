@@ -1,5 +1,6 @@
 """Manifests: what they may say, and the sentence with file and line for what they may not."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,68 @@ def test_a_whole_manifest(tmp_path, monkeypatch, name):
         manifest.chosen(["ours", "our"])
 
 
+DEFAULTS = """\
+[defaults]
+suite = "quick"
+dtypes = ["float64", "float32"]
+loss = "simple"
+[[target]]
+target = "a.py:f"
+[[target]]
+target = "a.py:g"
+dtypes = "float32"
+[[target.expected_failures]]
+id = ["*/value", "*/grad.*"]
+reason = "known"
+dtypes = "float32"
+[[target]]
+target = "a.py:h"
+[[target.expected_failures]]
+id = ["*/value",
+  "*/grad.*"]
+reason = "known"
+dtypes = ["float32", "float64"]
+diagnosis = "outer-factor-2"
+strict = "some"
+[[target.expected_failures]]
+id = "*/mode.*"
+reason = "in another release"
+versions = {numpy = ["0.1", "0.2"]}
+[[target.expected_failures]]
+id = "*/identity.*"
+reason = "in this release"
+versions = {numpy = "NUMPY", mpmath = ["0.1", "MPMATH"]}
+[[target]]
+target = "a.py:i"
+ranks = 2
+expected_failures = [{id = "2-ranks/*", reason = "known", dtypes = "float32"}]
+"""
+
+
+def test_defaults_and_the_formats_and_versions_of_expected_failures(tmp_path):
+    text = DEFAULTS.replace("NUMPY", version("numpy")).replace("MPMATH", version("mpmath"))
+    manifest = read_manifest(written(tmp_path, text))
+    assert manifest.problems == ()
+    f, g, h, i = manifest.targets
+    both = {"suite": "quick", "dtype": ("float64", "float32")}
+    assert f.target == Target(f"{tmp_path}/a.py:f", "simple", "f", both)
+    # A target's own key comes first, and without other formats an id does not name its own.
+    known = ExpectedFailure("known")
+    own = {"*/value": known, "*/grad.*": known}
+    assert g.target == Target(
+        f"{tmp_path}/a.py:g", "simple", "g", {**both, "dtype": "float32", "expected_failures": own}
+    )
+    some = ExpectedFailure("known", strict="some", diagnosis="outer-factor-2")
+    ids = [f"{dtype}/*/{name}" for dtype in ("float32", "float64") for name in ("value", "grad.*")]
+    assert h.expected == {**dict.fromkeys(ids, some), "*/identity.*": ExpectedFailure("in this release")}
+    assert list(i.expected) == ["float32-2-ranks/*"]
+    lines = [h.place_of(id).rpartition(":")[2] for id in h.ids]
+    assert lines == ["17", "18", "17", "18", "27"]
+    assert h.place("suite").rpartition(":")[2] == "2"
+    assert h.place_of_result("float32/designed-0.3/value") == (str(tmp_path / "nceref.toml"), 17)
+    assert h.place_of_result("float32/designed-0.3/other") == (str(tmp_path / "nceref.toml"), 14)
+
+
 def test_what_is_in_a_folder(tmp_path):
     assert find_manifest(tmp_path) == ""
     project = written(tmp_path, "[tool.other]\n[project]\n", "pyproject.toml")
@@ -111,7 +174,7 @@ TARGET = '[[target]]\ntarget = "a.py:f"\n'
         (TARGET + "[[target.expected_failures]]\nid = 'x'\nresaon = 'y'\n[[target.expected_failures]]\nid = 1\n", [
             "5: `resaon` is no key of an expected failure; did you mean `reason`?",
             '3: an expected failure needs `reason`; add reason = "why it fails"',
-            "7: `id` must be text, got 1",
+            "7: `id` must be text, or a list of texts, got 1",
             '6: an expected failure needs `reason`; add reason = "why it fails"',
         ]),
         (TARGET + "expected_failures = [{id = 'x', reason = 'y'},\n{id = 'x', reason = 'z'}]", [
@@ -119,6 +182,21 @@ TARGET = '[[target]]\ntarget = "a.py:f"\n'
         ]),
         (TARGET + TARGET, ["3: line 1 has a target named 'f' as well; give each its own `name`"]),
         (TARGET + TARGET + "name = 'f'", ["5: line 1 has a target named 'f' as well; give each its own `name`"]),
+        (TARGET + "dtypes = 'float32'\n[[target.expected_failures]]\nid = 'x'\nreason = 'y'\ndtypes = 'float64'", [
+            "7: the target is not judged in float64; its `dtypes` are float32",
+        ]),
+        (TARGET + "[[target.expected_failures]]\nid = ['x', 1]\nreason = 'y'\nstrict = 'maybe'\nversions = {a = 1}\n"
+         "diagnosis = 'gremlins'", [
+            "4: `id` must be text, or a list of texts, got ['x', 1]",
+            "6: `strict` must be true, false or \"some\", got 'maybe'",
+            '7: `versions` must be a table, such as {optax = "0.2.8"}, got a table',
+            "8: `diagnosis` must be the id of a convention, see `nceref tables conventions`, got 'gremlins'",
+        ]),
+        ("[defaults]\nsuite = 3\ndtype = 'x'\n" + TARGET, [
+            "2: `suite` must be text, got 3",
+            "3: `dtype` is no key of defaults; did you mean `dtypes`?",
+        ]),
+        ("defaults = 1\n" + TARGET, ["1: `defaults` must be a table, [defaults], got 1"]),
         ("targets = 1\n" + TARGET, ["1: `targets` is no key of a manifest; did you mean `target`?"]),
     ],
 )  # fmt: skip

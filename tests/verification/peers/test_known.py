@@ -1,12 +1,12 @@
-"""The data file of known differences, and what an entry of it covers."""
+"""The manifest of released packages, and what an entry of it covers."""
 
-import pytest
+from importlib.resources import as_file, files
 
-from nceref.errors import DeclarationError
 from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.manifest.read import read_manifest
 from nceref.verification.peers.audit import DTYPES
-from nceref.verification.peers.known import Difference, difference, known
-from nceref.verification.peers.peer import get
+from nceref.verification.peers.known import FILE, PACKAGE, Difference, known
+from nceref.verification.peers.peer import get, peers
 
 ENTRY = Difference(
     "optax-ntxent", ("0.2.8",), ("float64",), ("*-0.001/*",), "exp-underflows", "It underflows.", "https://x.example"
@@ -34,16 +34,18 @@ def test_an_entry_is_outdated_where_nothing_fails_or_the_diagnosis_is_another():
     assert len(list(ENTRY.outdated([], []))) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"target": "optax-ntxnt"}, "did you mean 'optax-ntxent'"),
-        ({"link": "ask me"}, "link must begin"),
-        ({"reason": ""}, "reason must not be empty"),
-        ({"version": ["1"]}, "unexpected keyword argument 'version'"),
-    ],
-)
-def test_an_incomplete_entry_is_refused(change, message):
-    entry = {field: getattr(ENTRY, field) for field in ENTRY.__dataclass_fields__}
-    with pytest.raises(DeclarationError, match=message):
-        difference({**entry, **change})
+def test_the_manifest_has_every_target_and_every_way_to_use_it_on_ranks():
+    with as_file(files(PACKAGE) / FILE) as path:
+        manifest = read_manifest(path)
+    assert manifest.problems == ()
+    assert [problem for entry in manifest.targets for problem in entry.problems] == []
+    tables = [entry.table for entry in manifest.targets]
+    targets = {target.name: (held.name, target) for held in peers().values() for target in held.targets}
+    assert [t["target"] for t in tables if "ranks" not in t] == list(targets)
+    ways = [(t["target"], t.get("init", {})) for t in tables if "ranks" in t]
+    assert ways == [(name, way) for name, (_, target) in targets.items() for way in target.ranks]
+    for table in tables:
+        assert table["needs"] == targets[table["target"]][0]
+        for row in table.get("expected_failures", ()):
+            assert list(row["versions"]) == [table["needs"]]
+            assert row["link"].startswith("https://")

@@ -1,0 +1,85 @@
+"""The expected failures of a target, as they stand in a manifest."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from nceref.output.text import shown
+from nceref.verification.manifest.keys import OF_FAILURE, is_tables, wrong_keys
+from nceref.verification.peers.peer import installed_version
+from nceref.verification.records import ExpectedFailure
+
+
+@dataclass(frozen=True)
+class ReadFailures:
+    """The expected failures of a table.
+
+    Attributes
+    ----------
+    by_id : dict
+        Ids of results, with ``*`` for any letters, to the `ExpectedFailure`; those that hold for what is installed.
+    keys : dict
+        The same ids to the keys below the table, for the line.
+    problems : list of str
+        What is wrong with them, a sentence each, with file and line.
+    """
+
+    by_id: dict[str, ExpectedFailure] = field(default_factory=dict)
+    keys: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_failures(table: Mapping[str, Any], place: Callable[..., str]) -> ReadFailures:
+    """Read the expected failures of a target.
+
+    Parameters
+    ----------
+    table : mapping
+        Of the target; where they are of another kind, the table has that problem, and here are none.
+    place : callable
+        Of keys below the table, to ``file:line``.
+
+    Returns
+    -------
+    ReadFailures
+    """
+    out, dtypes = ReadFailures(), listed(table.get("dtypes", "float64"))
+    given = table.get("expected_failures")
+    rows: Sequence[Mapping[str, Any]] = given if given is not None and is_tables(given) else ()
+    for i, row in enumerate(rows):
+        at = partial(place, "expected_failures", i)
+        wrong = [*wrong_keys(row, OF_FAILURE, "an expected failure", ("id", "reason"), at)]
+        if not wrong and (other := [each for each in listed(row.get("dtypes", ())) if each not in dtypes]):
+            wrong = [f"{at('dtypes')}: the target is not judged in {other[0]}; its `dtypes` are {', '.join(dtypes)}"]
+        if not wrong and _holds(row):
+            failure = ExpectedFailure(
+                row["reason"], row.get("link", ""), row.get("strict", True), row.get("diagnosis", "")
+            )
+            for id, keys in _ids(row, dtypes, "ranks" in table):
+                if id in out.by_id:
+                    wrong = [f"{at()}: the expected failure {shown(id)} stands there twice; leave one out"]
+                out.by_id.setdefault(id, failure)
+                out.keys.setdefault(id, ("expected_failures", i, *keys))
+        out.problems.extend(wrong)
+    return out
+
+
+def listed(given: Any) -> Sequence[Any]:
+    """A value, or several, as several."""
+    return given if isinstance(given, list | tuple) else (given,)
+
+
+def _holds(row: Mapping[str, Any]) -> bool:
+    """Whether what is installed has the versions that it is about."""
+    return all(installed_version(name) in listed(few) for name, few in row.get("versions", {}).items())
+
+
+def _ids(row: Mapping[str, Any], dtypes: Sequence[str], on_ranks: bool) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Its ids in every format that it is about, each with its keys below the row."""
+    own = listed(row["dtypes"]) if "dtypes" in row else ("",)
+    for dtype in own:
+        # As results are called: of one format alone, the ids do not name it.
+        format = f"{dtype}{'-' if on_ranks else '/'}" if dtype and len(dtypes) > 1 else ""
+        for place, id in enumerate(listed(row["id"])):
+            yield format + id, () if isinstance(row["id"], str) else ("id", place)
