@@ -84,8 +84,9 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     manifest = _manifest(place / MANIFEST, content)
     files = {loss: f"{loss}.json" for loss in manifest["counts"]}
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
-    large = _large_cases(place, [name.removesuffix(".json") for name in chosen], manifest)
-    cases = {loss: _cases(place / f"{loss}.json", each, manifest) for loss, each in large.items()}
+    small = {name.removesuffix(".json"): _small_cases(place / name, manifest) for name in chosen}
+    large = _large_cases(place, list(small), manifest)
+    cases = {loss: _counted(place / f"{loss}.json", (*small[loss], *large[loss]), manifest) for loss in small}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
 
 
@@ -147,16 +148,19 @@ def _manifest(path: Path, content: bytes) -> dict[str, Any]:
                   reduction=str, counts=dict, min_cases=dict, files=dict)  # fmt: skip
 
 
-def _cases(path: Path, large: Sequence[VectorCase], manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
+def _small_cases(path: Path, manifest: Mapping[str, Any]) -> Sequence[VectorCase]:
     content = json_object(path, _text(path, checked_content(path, manifest)))
     taken = fields(content, str(path), format=str, loss=str, cases=list)
-    small = (case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
-    cases = (*small, *large)
-    ids, count = [case.id for case in cases], manifest["counts"][path.stem]
-    if taken["loss"] != path.stem or len(cases) != count or len(set(ids)) < len(ids):
+    return [case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1)]
+
+
+def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
+    """The cases, if these are all that the manifest has of the loss."""
+    ids, count = [case.id for case in cases if case.loss == path.stem], manifest["counts"][path.stem]
+    if not len(cases) == count == len(set(ids)):
         msg = (
             f"{path}: the manifest counts {counted(count, 'case')} of {path.stem}, with different ids; "
-            f"got {len(set(ids))} of {taken['loss']}"
+            f"got {len(set(ids))}"
         )
         raise InputError(msg)
     return cases
