@@ -44,7 +44,7 @@ help:
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
-	@echo "make generate  rewrite what is generated: losses.pyi, docs/conventions.md, the table in docs/losses.md, figures"
+	@echo "make generate  rewrite what is generated: losses.pyi, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
@@ -175,6 +175,7 @@ generate: $(VENV)/installed latex
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_table('docs/losses.md')"
 	$(BIN)/nceref figures
 	$(BIN)/nceref tables conventions --format markdown --out docs
+	$(BIN)/python -c "from nceref.verification.manifest.keys import update_schema; update_schema()"
 	$(BIN)/python -m tools.notebook
 
 # Asks everything on the CPU, or how it is on the device; a peer that is not installed is named as missing.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from nceref.output.text import shown
-from nceref.verification.manifest.keys import OF_FAILURE, is_tables, wrong_keys
+from nceref.verification.manifest.keys import NEEDED_OF_FAILURE, OF_FAILURE, is_tables, wrong_keys
 from nceref.verification.peers.peer import installed_version
 from nceref.verification.records import ExpectedFailure
 
@@ -49,7 +49,7 @@ def read_failures(table: Mapping[str, Any], place: Callable[..., str]) -> ReadFa
     rows: Sequence[Mapping[str, Any]] = given if given is not None and is_tables(given) else ()
     for i, row in enumerate(rows):
         at = partial(place, "expected_failures", i)
-        wrong = [*wrong_keys(row, OF_FAILURE, "an expected failure", ("id", "reason"), at)]
+        wrong = [*wrong_keys(row, OF_FAILURE, "an expected failure", NEEDED_OF_FAILURE, at)]
         if not wrong and (other := [each for each in listed(row.get("dtypes", ())) if each not in dtypes]):
             wrong = [f"{at('dtypes')}: the target is not judged in {other[0]}; its `dtypes` are {', '.join(dtypes)}"]
         if not wrong and _holds(row):

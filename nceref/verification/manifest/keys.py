@@ -1,19 +1,23 @@
 """Keys of the tables of a manifest, and what each must be."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple
 
+from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
 from nceref.verification.conventions import CONVENTIONS
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool)
+class Kind(NamedTuple):
+    """What a value must be: in words, as a function, and as a JSON Schema."""
 
-
-def _is_integer(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool)
+    words: str
+    fits: Callable[[Any], bool]
+    schema: Mapping[str, Any]
 
 
 def is_text(x: Any) -> bool:
@@ -26,18 +30,66 @@ def is_tables(x: Any) -> bool:
     return isinstance(x, list) and all(isinstance(each, dict) for each in x)
 
 
-def _several(is_one: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda x: is_one(x) or (isinstance(x, list) and bool(x) and all(map(is_one, x)))
+def _number(words: str, types: type | UnionType, name: str) -> Kind:
+    # True is an integer in Python.
+    return Kind(words, lambda x: isinstance(x, types) and not isinstance(x, bool), {"type": name})
 
 
-_TEXT = ("text", is_text)
-_TEXTS = ("text, or a list of texts", _several(is_text))
-_INTEGER = ("a whole number", _is_integer)
-_INTEGERS = ("a whole number, or a list of whole numbers", _several(_is_integer))
-_FLAG = ("true or false", lambda x: isinstance(x, bool))
-_TABLE = ("a table, such as {temperature = 0.1}", lambda x: isinstance(x, dict))
-_FAILURES = ('a list of tables {id = "...", reason = "..."}', is_tables)
-KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+def _several(words: str, one: Kind) -> Kind:
+    fits = lambda x: one.fits(x) or (isinstance(x, list) and bool(x) and all(map(one.fits, x)))  # noqa: E731
+    return Kind(words, fits, {"anyOf": [one.schema, {"type": "array", "minItems": 1, "items": one.schema}]})
+
+
+_TEXT = Kind("text", is_text, {"type": "string", "pattern": r"\S"})
+_TEXTS = _several("text, or a list of texts", _TEXT)
+_INTEGER = _number("a whole number", int, "integer")
+_INTEGERS = _several("a whole number, or a list of whole numbers", _INTEGER)
+_FLAG = Kind("true or false", lambda x: isinstance(x, bool), {"type": "boolean"})
+_TABLE = Kind("a table, such as {temperature = 0.1}", lambda x: isinstance(x, dict), {"type": "object"})
+OF_FAILURE: dict[str, Kind] = {
+    "id": _TEXTS,
+    "reason": _TEXT,
+    "link": _TEXT,
+    "strict": Kind(
+        'true, false or "some"', lambda x: isinstance(x, bool) or x == "some", {"enum": [True, False, "some"]}
+    ),
+    "dtypes": _TEXTS,
+    "versions": Kind(
+        'a table, such as {optax = "0.2.8"}',
+        lambda x: isinstance(x, dict) and all(map(_TEXTS.fits, x.values())),
+        {"type": "object", "additionalProperties": _TEXTS.schema},
+    ),
+    "diagnosis": Kind(
+        "the id of a convention, see `nceref tables conventions`",
+        lambda x: isinstance(x, str) and x in CONVENTIONS,
+        {"enum": list(CONVENTIONS)},
+    ),
+}
+"""Of an expected failure."""
+
+
+def table_schema(keys: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[str, Any]:
+    """The JSON Schema of a table.
+
+    Parameters
+    ----------
+    keys : mapping
+        What each key must be.
+    needed : sequence of str
+        Keys that must be there.
+
+    Returns
+    -------
+    dict
+    """
+    properties = {key: dict(kind.schema) for key, kind in keys.items()}
+    # Older drafts, which editors read, have no empty list there.
+    required = {"required": list(needed)} if needed else {}
+    return {"type": "object", "additionalProperties": False, **required, "properties": properties}
+
+
+NEEDED, NEEDED_OF_FAILURE = ("target",), ("id", "reason")
+KEYS: dict[str, Kind] = {
     **dict.fromkeys(("name", "target", "loss", "call"), _TEXT),
     **dict.fromkeys(("init", "set"), _TABLE),
     **dict.fromkeys(("framework", "suite"), _TEXT),
@@ -47,39 +99,51 @@ KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "shards": _INTEGERS,
     "duplicate": _FLAG,
     **dict.fromkeys(("axis", "with", "device", "algorithm"), _TEXT),
-    "timeout": ("a number of seconds", _is_number),
+    "timeout": _number("a number of seconds", int | float, "number"),
     **dict.fromkeys(("seed", "multiple_of"), _INTEGER),
     "shape": _INTEGERS,
     "inputs": _TEXT,
     "param": _TABLE,
     **dict.fromkeys(("isolate", "require_grad"), _FLAG),
     "needs": _TEXTS,
-    "expected_failures": _FAILURES,
+    "expected_failures": Kind(
+        'a list of tables {id = "...", reason = "..."}',
+        is_tables,
+        {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)},
+    ),
 }
 """Of a table ``[[target]]``: what each must be."""
-DEFAULTS = {key: what for key, what in KEYS.items() if key not in ("name", "target", "expected_failures")}
+DEFAULTS = {key: kind for key, kind in KEYS.items() if key not in ("name", "target", "expected_failures")}
 """Of the table ``[defaults]``: keys that every target has, unless it has its own."""
-OF_FAILURE: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "id": _TEXTS,
-    "reason": _TEXT,
-    "link": _TEXT,
-    "strict": ('true, false or "some"', lambda x: isinstance(x, bool) or x == "some"),
-    "dtypes": _TEXTS,
-    "versions": (
-        'a table, such as {optax = "0.2.8"}',
-        lambda x: isinstance(x, dict) and all(map(_TEXTS[1], x.values())),
-    ),
-    "diagnosis": (
-        "the id of a convention, see `nceref tables conventions`",
-        lambda x: isinstance(x, str) and x in CONVENTIONS,
-    ),
-}
-"""Of an expected failure."""
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON Schema of a file `nceref.toml`, by which editors complete it; `manifest.schema.json` holds it.
+
+    Returns
+    -------
+    dict
+    """
+    targets = {"type": "array", "minItems": 1, "items": table_schema(KEYS, NEEDED)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A manifest of nceref: the losses of a project",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["target"],
+        "properties": {"defaults": table_schema(DEFAULTS), "target": targets},
+    }
+
+
+def update_schema() -> None:
+    """Write the file with the schema anew."""
+    text = json.dumps(manifest_schema(), indent=1) + "\n"
+    files.replace(Path(__file__).with_name("manifest.schema.json"), text.encode())
 
 
 def wrong_keys(
     table: Mapping[str, Any],
-    keys: Mapping[str, tuple[str, Callable[[Any], bool]]],
+    keys: Mapping[str, Kind],
     of: str,
     needed: Iterable[str],
     place: Callable[..., str],
@@ -106,8 +170,8 @@ def wrong_keys(
     for key, value in table.items():
         if key not in keys:
             yield f"{place(key)}: {no_key(key, keys, of)}"
-        elif not keys[key][1](value):
-            yield f"{place(key)}: `{key}` must be {keys[key][0]}, got {kind(value)}"
+        elif not keys[key].fits(value):
+            yield f"{place(key)}: `{key}` must be {keys[key].words}, got {kind(value)}"
     yield from (f'{place()}: {of} needs `{key}`; add {key} = "{_SUCH_AS[key]}"' for key in needed if key not in table)
 
 

@@ -16,7 +16,7 @@ from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
 from nceref.verification.judge import expected_failure_of
 from nceref.verification.manifest.expected_failures import read_failures
-from nceref.verification.manifest.keys import DEFAULTS, KEYS, is_tables, is_text, kind, no_key, wrong_keys
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, is_tables, is_text, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
 from nceref.verification.records import ExpectedFailure
 
@@ -184,7 +184,7 @@ def _defaults(given: Any, place: Callable[..., str]) -> tuple[dict[str, Any], li
     """What holds for every target, without what is wrong there, and what that is."""
     if not isinstance(given, dict):
         return {}, [f"{place()}: `defaults` must be a table, [defaults], got {kind(given)}"]
-    right = {key: x for key, x in given.items() if key in DEFAULTS and DEFAULTS[key][1](x)}
+    right = {key: x for key, x in given.items() if key in DEFAULTS and DEFAULTS[key].fits(x)}
     return right, list(wrong_keys(given, DEFAULTS, "defaults", (), place))
 
 
@@ -224,7 +224,7 @@ _NOT_OPTIONS = {"name", "target", "loss", "set", "needs", "expected_failures"}
 
 def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) -> ManifestTarget:
     expected = read_failures(table, place)
-    problems = [*wrong_keys(table, KEYS, "a target", ("target",), place), *expected.problems]
+    problems = [*wrong_keys(table, KEYS, "a target", NEEDED, place), *expected.problems]
     problems += _wrong_settings(table, place)
     function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
     name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{line_of(place())}"
