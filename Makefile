@@ -111,7 +111,8 @@ test-newest:
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
-		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants
+		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants \
+		tests/test_torch.py tests/test_jax.py
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
 site: $(VENV)/installed-site

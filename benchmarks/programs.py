@@ -13,6 +13,8 @@ from benchmarks.cases import Case, inputs
 from benchmarks.place import Place, place
 
 Answers = dict[str, Any]
+DOOR = "nceref.torch"
+"""The program of nceref whose gradients PyTorch takes."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,14 @@ def ours(case: Case, there: Place) -> Program:
 
 
 def theirs(case: Case, there: Place, formulation: str, device: str) -> Program:
-    """The value and all gradients by PyTorch; formulation is "baseline" or "tuned"."""
-    from benchmarks.baselines import FORMULATIONS
-
-    loss, (given, leaves) = FORMULATIONS[formulation][case.loss], _tensors(case, device)
+    """The value and all gradients by PyTorch; formulation is "baseline", "tuned" or "nceref.torch"."""
+    loss, (given, leaves) = _formulation(formulation, case.loss), _tensors(case, device)
+    options = case.call.options if formulation == DOOR else {}
 
     def run() -> Any:
         for leaf in leaves.values():
             leaf.grad = None
-        value = loss(**given)
+        value = loss(**given, **options)
         value.backward()
         there.wait()
         return value
@@ -61,6 +62,16 @@ def theirs(case: Case, there: Place, formulation: str, device: str) -> Program:
         return {"value": value.detach().cpu().numpy(), **grads}
 
     return Program(run, answers)
+
+
+def _formulation(formulation: str, loss: str) -> Callable[..., Any]:
+    if formulation == DOOR:
+        from nceref.torch import get_loss
+
+        return get_loss(loss)
+    from benchmarks.baselines import FORMULATIONS
+
+    return FORMULATIONS[formulation][loss]
 
 
 def _tensors(case: Case, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -85,7 +96,7 @@ def measure(
     ----------
     case : dict
         The fields of a `Case`.
-    program : {"nceref", "baseline", "tuned"}
+    program : {"nceref", "baseline", "tuned", "nceref.torch"}
         Which one.
     threads : int
         How many it may use.
@@ -123,10 +134,11 @@ def measure(
 def _with_threads(program: str, threads: int, device: str) -> Callable[[Case], Program]:
     """What makes a program of a case, once the libraries know their threads."""
     there = place(device)
-    if program == "nceref":
+    if program in ("nceref", DOOR):
         from nceref import config
 
         config(threads=threads)
+    if program == "nceref":
         return lambda case: ours(case, there)
     import torch
 

@@ -21,6 +21,10 @@ class UnavailableError(NcerefError, ImportError):
     """Something optional is not installed: the message names it and how to install it."""
 
 
+class DerivativeError(NcerefError, NotImplementedError):
+    """A derivative is taken that was not derived by hand: the message names the loss, and says what to do."""
+
+
 class ClusterError(NcerefError, RuntimeError):
     """Workers, or their scheduler, were lost for good: the message says what became of them and what to do."""
 

@@ -130,8 +130,9 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", [name for name, text in TEXT.items() if ">>> " in text])
 def test_python_examples_run(page):
     code = "\n".join(re.findall(r"```python\n(.*?)```", TEXT[page], re.DOTALL))
-    if "import dask" in code:
-        pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
+    for package, extra in {"dask.array": "dask", "torch": "torch", "jax": "jax"}.items():
+        if f"import {package.partition('.')[0]}" in code:
+            pytest.importorskip(package, reason=f"{package} is not installed: pip install 'nceref[{extra}]'")
     test = doctest.DocTestParser().get_doctest(code, {}, page, page, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
     output: list[str] = []

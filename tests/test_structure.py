@@ -19,7 +19,7 @@ FLOORS = (
     {"chunked"},
     {"family", "tolerance", "losses"},
     {"training", "exact"},
-    {"checks", "theory"},
+    {"checks", "theory", "torch", "jax"},
     {"verification", "experiments"},
     {"cli", "testing"},
     {"__main__"},

@@ -48,7 +48,7 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     InputError
         For the first argument that does not fit: its name, its value, what was expected, what to do.
     """
-    given = _named(loss, args, kwargs)
+    given = named(loss, args, kwargs)
     arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
     library = Library({name: given[name] for name in arrays if name in given})
     sizes: Sizes = {}
@@ -91,7 +91,19 @@ def converted(name: str, value: Any, convert: Callable[..., T], *args: Any) -> T
         raise InputError(msg) from error
 
 
-def _named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that were given, by name and as they are.
+
+    Parameters
+    ----------
+    loss, args, kwargs
+        As for `bind`.
+
+    Raises
+    ------
+    InputError
+        For one that the loss does not have, or that is given twice.
+    """
     names = [p.name for p in loss.parameters]
     positional = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.positional]
     if len(args) > len(positional):

@@ -141,7 +141,8 @@ def refuse_masked(name: str, value: Any) -> None:
 def refuse_autograd(name: str, value: Any) -> None:
     """Raise for a tensor that records a graph: its backward pass would send gradients to what is a constant here."""
     if getattr(value, "requires_grad", False):
-        msg = f"`{name}` requires grad, but the gradients here are derived by hand; pass {name}.detach()"
+        remedy = f"pass {name}.detach(), or call the loss of nceref.torch"
+        msg = f"`{name}` requires grad, but the gradients here are derived by hand; {remedy}"
         raise InputError(msg)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nceref.engine.distances import PairedDistance, SquaredDistance
 from nceref.engine.heads import Head
 from nceref.engine.label_patterns import OtherLabel, SameLabel
-from nceref.engine.namespaces import array_namespace
+from nceref.engine.namespaces import array_namespace, device
 from nceref.engine.scaling import power_of_two
 from nceref.engine.similarity import Dot, Given
 from nceref.engine.statistics import FittedTerm, Term
@@ -139,6 +139,18 @@ class Plan:
     near: Callable[[float], tuple[Head, ...]] | None = None
     shown: int | None = None
     stack: int = 1
+
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of the rows, from the head on statistics that are all 1: no pair is looked at."""
+        stats = {}
+        for comparison in self.comparisons:
+            like = comparison.logits.like
+            xp = array_namespace(like)
+            for name, term in comparison.terms.items():
+                size = comparison.logits.shape[0 if term.along == "rows" else 1]
+                zeros = xp.zeros(size, dtype=like.dtype, device=device(like))
+                stats[name] = xp.ones_like(term.statistic.finish(term.statistic.start(zeros)))
+        return tuple(self.head(stats)[0].shape)
 
     def weights(self, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
         """What each row is multiplied by before the rows are added up.

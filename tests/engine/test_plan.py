@@ -1,10 +1,13 @@
-"""A comparison sorted by label: the same pairs, in few blocks."""
+"""A comparison sorted by label, the same pairs in few blocks; and the shape of the rows of a plan."""
 
 import numpy as np
 import pytest
+from sweep import every_loss
 
 from nceref import get_loss
+from nceref.checks.cases import cases
 from nceref.engine.arguments import bind
+from nceref.engine.bound_loss import bound_loss
 
 
 @pytest.mark.parametrize("queue", [0, 500])
@@ -23,3 +26,11 @@ def test_sorted_by_label_most_blocks_hold_no_pair_of_a_kind(queue):
     assert [same.touches(r, c) for r, c in blocks] == held
     assert sum(held) < len(blocks) / 2
     assert not comparison.terms["positives"].pattern.is_sorted
+
+
+@every_loss
+def test_rows_have_the_shape_that_is_known_before_any_pair(loss_name):
+    loss = get_loss(loss_name)
+    for case in cases(loss.declaration, ("random", "odd"), (0.3,)):
+        shape = bound_loss(loss.declaration, (), case.inputs).plan.row_shape()
+        assert shape == (loss(**case.inputs, reduction="none").shape if loss.declaration.has_rows else ())

@@ -1,0 +1,88 @@
+"""What the doors of PyTorch and JAX share: losses as functions whose gradients a framework takes."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nceref.engine.arguments import choose_reduction, named
+from nceref.errors import DerivativeError, InputError
+from nceref.losses import FAMILY, LossFunction, differentiable
+from nceref.registry import names, unknown
+
+Evaluate = Callable[[LossFunction, dict[str, Any], str], Any]
+
+
+def function_of(loss: LossFunction, evaluate: Evaluate, module: str) -> Callable[..., Any]:
+    """A loss as a function of a framework's arrays.
+
+    Parameters
+    ----------
+    loss : LossFunction
+    evaluate : callable
+        Takes the loss, its arguments by name and the reduction.
+    module : str
+        Where the function is a name.
+
+    Returns
+    -------
+    callable
+        With the signature of the loss, but for `compute`.
+    """
+
+    def function(*arrays: Any, **arguments: Any) -> Any:
+        reduction = choose_reduction(loss.declaration, arguments.pop("reduction", "mean"))
+        return evaluate(loss, named(loss.declaration, arrays, arguments), reduction)
+
+    signature = loss.__signature__
+    kept = [p for p in signature.parameters.values() if p.name != "compute"]
+    source = f"`nceref.losses.{loss.name}` has its arguments, errors and sources."
+    function.__name__ = function.__qualname__ = loss.name
+    function.__module__ = module
+    function.__doc__ = f"{loss.declaration.summary}\n\n{source}"
+    vars(function)["__signature__"] = signature.replace(parameters=kept)
+    return function
+
+
+def member(name: str, get: Callable[[str], Any]) -> Any:
+    """What a door has under that name: a loss of the package, else an AttributeError with those that are alike."""
+    if name in names(FAMILY):
+        return get(name)
+    raise AttributeError(str(unknown("loss", name, names(FAMILY), "nceref losses")))
+
+
+def members() -> list[str]:
+    """Names that a door has."""
+    return ["get_loss", *names(FAMILY)]
+
+
+def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> None:
+    """Check that every argument of which a framework takes the gradient has one.
+
+    Parameters
+    ----------
+    loss : LossFunction
+    learned : iterable of str
+        Names of those arguments.
+    constant : str
+        How the framework makes a constant of one, with ``{}`` for its name.
+
+    Raises
+    ------
+    InputError
+        For a constant of the loss: its gradient would be missing without a word.
+    """
+    for name in learned:
+        if name not in differentiable(loss.declaration):
+            msg = f"`{name}` gets no gradient: {loss.name} takes it as a constant; pass {constant.format(name)}"
+            raise InputError(msg)
+
+
+def no_derivative(loss: LossFunction, what: str, remedy: str) -> DerivativeError:
+    """The error for a derivative that is not there.
+
+    Parameters
+    ----------
+    loss : LossFunction
+    what, remedy : str
+        Which derivative, and what to do.
+    """
+    return DerivativeError(f"{loss.name} has no {what}: its gradient alone is derived by hand; {remedy}")
