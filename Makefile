@@ -11,7 +11,7 @@ FROM := pyproject.toml constraints.txt
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Two processes run the tests and the scores, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-slow test-oldest test-newest score score-independent score-distributed: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-oldest test-newest test-pythons score score-independent score-distributed: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-peers site test-site fuzz references references-check lint types package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-peers site test-site fuzz references references-check lint types package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make fuzz      try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)"
 	@echo "make test-oldest  run both with the oldest dependencies that are declared"
 	@echo "make test-newest  run both with the newest ones that there are"
+	@echo "make test-pythons  run what may depend on it with each Python from 3.11 on (PYTHONS=, those that are not on PATH)"
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make site      build the documentation into site/; needs node with npm"
 	@echo "make test-site  open the pages in a browser, where there is one"
@@ -107,6 +108,12 @@ test-newest:
 	$(PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --upgrade --editable ".[test]"
 	.venv-newest/bin/python -m pytest -n 2 --dist loadfile
+
+# A version that is not on PATH is left out, with a sentence.
+PYTHONS ?=
+
+test-pythons:
+	$(PYTHON) -m tools.pythons $(PYTHONS)
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
@@ -193,7 +200,7 @@ peers: $(VENV)/installed
 	$(BIN)/python -m pip install $(PINNED) --no-build-isolation --editable ".[torch]"
 
 clean:
-	rm -rf site docs/generated $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf site docs/generated $(VENV) .venv-oldest .venv-newest .venv-3.* build dist .pytest_cache .mypy_cache .ruff_cache
 	find nceref tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The installation is editable: a changed source takes effect at once. It is repeated when the metadata change.
