@@ -197,13 +197,35 @@ def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = c
     place, name = place_and_name(text, what)
     if not name:
         raise _without_name(place, what, fits)
-    thing: Any = _file(Path(place)) if place.endswith(".py") else _module(place, text)
+    thing: Any = import_place(place, text)
     walked = place
     for part in name.split("."):
         if not hasattr(thing, part):
             raise TargetError(_no_attribute(walked, part, thing, fits))
         thing, walked = getattr(thing, part), f"{walked}{':' if walked == place else '.'}{part}"
     return thing
+
+
+def import_place(place: str, text: str = "") -> ModuleType:
+    """The module of a file, or of a dotted name; it is executed.
+
+    Parameters
+    ----------
+    place : str
+        ``file.py`` or ``package.module``.
+    text : str
+        How a message names it; default: the place.
+
+    Returns
+    -------
+    ModuleType
+
+    Raises
+    ------
+    TargetError
+        If it is not there, or if importing it fails.
+    """
+    return _file(Path(place)) if place.endswith(".py") else _module(place, text or place)
 
 
 def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:

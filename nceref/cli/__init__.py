@@ -131,6 +131,7 @@ COMMANDS = {
     "verify": "Judge an implementation, and name what is different.",
     "compare": "Judge recorded outputs on reference vectors.",
     "identify": "Say which loss of the family an implementation is.",
+    "init": "Write a manifest of the losses of a package.",
     "mutants": "List known bugs, show one, or score the verifier on them.",
     "losses": "List the losses, or show all about one.",
     "tables": "Recompute the published tables and compare.",

@@ -249,7 +249,8 @@ def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -
     return thing if issubclass(type(thing), str) else importable(thing)
 
 
-_TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
+TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
+"""Seconds for one case."""
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,7 +267,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         "multiple_of": lambda name, x: integer("`multiple_of`", x, least=1, most=256),
         "shape": parse_shape,
         "inputs": lambda name, x: x,
-        "timeout": lambda name, x: checked_number(_TIMEOUT, x),
+        "timeout": lambda name, x: checked_number(TIMEOUT, x),
     }
     return {name: converted(name, x, readers[name], name, x) for name, x in options.items()}
 

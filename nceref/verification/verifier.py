@@ -1,7 +1,7 @@
 """The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -155,6 +155,15 @@ def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any
     return f"nceref.verify({', '.join([*first, *(f'{key}={shown(x)}' for key, x in words.items())])})"
 
 
+@dataclass(frozen=True)
+class _Wished:
+    """What is wished beside a verdict, as the arguments of `verify_with` of these names have it."""
+
+    measure: bool = True
+    training: bool = True
+    diagnose: bool = True
+
+
 def verify_with(
     target: Any,
     loss: str | Loss | None = None,
@@ -162,6 +171,7 @@ def verify_with(
     child: Any = None,
     measure: bool = True,
     training: bool = True,
+    diagnose: bool = True,
     **options: Any,
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
@@ -179,30 +189,31 @@ def verify_with(
         where it cannot be called.
     training : bool
         Whether it is measured what a difference does to training.
+    diagnose : bool
+        Whether a difference is explained.
 
     Returns
     -------
     Report
     """
     begin = perf_counter()
-    report = _verified(request_of(target, loss, options), on_progress, child, measure, training)
+    wished = _Wished(measure, training and measure, diagnose)
+    report = _verified(request_of(target, loss, options), on_progress, child, wished)
     return replace(report, seconds=perf_counter() - begin)
 
 
-def _verified(
-    request: Request, on_progress: Callable[..., Any] | None, child: Any, measure: bool, training: bool
-) -> Report:
+def _verified(request: Request, on_progress: Callable[..., Any] | None, child: Any, wished: _Wished) -> Report:
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
-        report = _judged(request, child, on_progress, measure, training and measure)
+        report = _judged(request, child, on_progress, wished)
     except SignatureError as error:
-        words = adapted(request, runner_of, probes_of, child) if measure else ""
+        words = adapted(request, runner_of, probes_of, child) if wished.measure else ""
         reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
         return _error(request, codes.TARGET_FAILED, reason)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
-    measure = measure and not is_command(request.thing)
+    measure = wished.measure and not is_command(request.thing)
     if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
         words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
         return replace(report, reason=f"{report.reason}{words}")
@@ -230,18 +241,16 @@ def verify_recorded(
     request, begin = recorded_request(recorded), perf_counter()
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
-    report = _judged(request, None, on_progress, measure=False, training=training)
+    report = _judged(request, None, on_progress, _Wished(measure=False, training=training))
     return replace(report, seconds=perf_counter() - begin)
 
 
-def _judged(
-    request: Request, child: Any, on_progress: Callable[..., Any] | None, measure: bool, training: bool
-) -> Report:
+def _judged(request: Request, child: Any, on_progress: Callable[..., Any] | None, wished: _Wished) -> Report:
     # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
     with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
         runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
         runs = _mixed(request, run, runs) if request.added else runs
-        return _report(request, run, runs, measure, training)
+        return _report(request, run, runs, wished)
 
 
 def _mixed(request: Request, run: Any, runs: Sequence[TargetRun]) -> list[TargetRun]:
@@ -282,12 +291,12 @@ def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any])
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
 
-def _report(request: Request, run: Any, runs: Sequence[TargetRun], measure: bool, training: bool) -> Report:
+def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wished) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
     explained = without_answer(runs) if code == codes.TARGET_FAILED else ExplainedDifference()
-    if code == codes.DIFFERS:
-        explained = explain(request, run, runs, measure, training)
+    if code == codes.DIFFERS and wished.diagnose:
+        explained = explain(request, run, runs, wished.measure, wished.training)
     return Report(
         request.name,
         request.loss.name,

@@ -17,6 +17,7 @@ from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
 from nceref.losses import get_loss
 from nceref.verification import identify, request
+from nceref.verification.manifest import recognize
 from nceref.verification.peers import audit, peer
 from nceref.verification.report import Report
 from nceref.verification.targets import child
@@ -78,6 +79,7 @@ _SLOW = (
     "figures limit",
     "figures sphere",
     "identify",
+    "init",
     "mutants",
     "plot-limits",
 )
@@ -181,6 +183,9 @@ EXAMPLES = (
         json="-",
         keys={"[]": "diagnosis, loss, reason, target, verdict"},
     ),
+    Example("init targets.py --out made.toml --timeout 60 --isolate"),
+    Example("init targets.py --out made.toml --force"),
+    Example("init targets.py --out -"),
     Example("losses"),
     Example("losses --latex"),
     Example("losses nt_xent"),
@@ -386,7 +391,8 @@ def make_small(setattr=setattr):
     more |= {"data": few_samples, "training": Training((32, 16, 8), 4, 6, 1e-3)}
     short = replace(study, run=partial(study.run.func, **more))
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
-    setattr(identify, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
+    for module in (identify, recognize):
+        setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
     setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
     setattr(prediction, "RUN_HERE", (256,))
     # Whether the system has means to isolate is another test's concern.

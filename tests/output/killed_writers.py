@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -28,8 +29,10 @@ from nceref.output.pages import Page
 from nceref.theory import derivation, figure_files
 from nceref.training.quadrants import batch, storage
 from nceref.verification import verifier
-from nceref.verification.manifest import read
+from nceref.verification.manifest import read, write
 from nceref.verification.manifest import run as manifest_run
+from nceref.verification.manifest.package import Package, PublicCallable
+from nceref.verification.manifest.recognize import RecognizedTarget
 from nceref.verification.peers import audit
 from nceref.verification.report import Report
 from nceref.verification.vectors import compare
@@ -45,6 +48,7 @@ COMMANDS = (
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
     "verify --manifest any.toml --markdown made.md --badge made.svg --junit made.xml",
+    "init targets.py --out made.toml --force",
     "vectors export --loss simple --out new",
     "compare . targets.py --json made.json --junit made.xml --html made.html",
 )
@@ -70,6 +74,9 @@ def small():
     read.read_manifest = lambda path: read.Manifest(path, ())
     result = manifest_run.ManifestResult(read.ManifestTarget("loss", None), report)
     manifest_run.verify_manifest = lambda *given: (result,)
+    right = replace(report, verdict="conforms", exit_code=0)
+    recognized = tuple(RecognizedTarget(PublicCallable(f"targets.py:f{i}"), "clip", report=right) for i in range(100))
+    write.draft_manifest = lambda *given: write.ManifestDraft(Package("targets.py", (), {}), recognized)
     derivation.render = lambda *arguments: "a proof\n" * 100
     figure_files.drawn_by = lambda command: ("limit-zero",)
     figure_files.fingerprint = lambda data: "1"

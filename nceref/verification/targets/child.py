@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from nceref.errors import InputError, NcerefError, TargetError
@@ -20,6 +21,7 @@ from nceref.registry import folder_of
 from nceref.verification.records import Outcome, Probe
 from nceref.verification.targets import frameworks
 from nceref.verification.targets.frameworks import CallRequest
+from nceref.verification.targets.module_contents import ModuleContents, ModuleRequest
 from nceref.verification.targets.process import messages, tree
 from nceref.verification.targets.process.exchange import Exchange
 from nceref.verification.targets.process.isolation import Isolation, isolation
@@ -27,6 +29,7 @@ from nceref.verification.targets.process.wire import WireError
 from nceref.verification.targets.reparametrized import by_inputs, reparametrized
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
+_NOTHING = ModuleRequest("errno", "errno")
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from nceref.verification.targets.process.guard import main; main()"
@@ -107,9 +110,34 @@ class ChildRunner:
             cannot be isolated.
         """
         assert self._load_request is not None
-        around = isolation(folder_of(self._load_request.text)) if self._isolate else Isolation("")
-        self._begin([*around.prefix, sys.executable, "-P", "-c", BOOT, json.dumps(sys.path), *around.arguments])
+        self._launch(folder_of(self._load_request.text))
         self._load()
+
+    def contents(self, request: ModuleRequest) -> ModuleContents:
+        """What a module has, imported in the process, which is started where there is none.
+
+        Raises
+        ------
+        NcerefError
+            Whatever importing raised there, or a `TargetError` if it took too long or ended the process.
+        """
+        if not self.running:
+            self._launch(folder_of(request.text))
+            # Starting takes a time of its own.
+            self._answer(_NOTHING, messages.module_message(_NOTHING), self._loading_timeout, "")
+        limit = f"within {self._timeout:g} s (--timeout)"
+        answer = self._answer(request, messages.module_message(request), self._timeout, limit)
+        if isinstance(answer, Outcome):
+            self.stop()
+            msg = f"{request.place} cannot be imported: importing it {answer.sentence}"
+            raise TargetError(msg)
+        contents: ModuleContents = answer
+        return contents
+
+    def _launch(self, folder: Path) -> None:
+        """Start the process, which may read what is in a folder."""
+        around = isolation(folder) if self._isolate else Isolation("")
+        self._begin([*around.prefix, sys.executable, "-P", "-c", BOOT, json.dumps(sys.path), *around.arguments])
 
     def _begin(self, words: Sequence[str]) -> None:
         """Start a program that is ended, with all that it starts, by `stop`."""
@@ -195,7 +223,9 @@ class ChildRunner:
             self._in_a_row.clear()
         return outcome
 
-    def _answer(self, request: LoadRequest | CallRequest, message: Any, seconds: float, limit: str) -> Any:
+    def _answer(
+        self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
+    ) -> Any:
         """What was asked for, or the outcome that stands for none; an error of the child is raised."""
         self._send(message, messages.limits(request))
         try:

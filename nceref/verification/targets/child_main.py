@@ -13,6 +13,7 @@ from nceref.registry import folder_of
 from nceref.verification.records import Outcome
 from nceref.verification.targets import load, run_jax_devices
 from nceref.verification.targets.attempt import attempt, attempt_answer
+from nceref.verification.targets.module_contents import ModuleRequest, contents_message, contents_of
 from nceref.verification.targets.process import messages
 from nceref.verification.targets.process.wire import Frame, Limits, packed, read_frame
 
@@ -51,7 +52,7 @@ def _reply(answers: "Answers", message: Mapping[str, Any]) -> dict[str, Any]:
         return answers(message)
     # The user's Ctrl-C does not reach this process: the target has raised it.
     except KeyboardInterrupt:
-        if "loss" in message:
+        if "call" not in message:
             return messages.error_message(TargetError("loading the target raises KeyboardInterrupt"))
         return messages.outcome_message(Outcome(trouble="raises", sentence="raises KeyboardInterrupt"))
 
@@ -74,17 +75,15 @@ class Answers:
     def __call__(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request, as plain data; Ctrl-C passes through."""
         try:
-            return self._loaded(message) if "loss" in message else self._called(message)
+            kind = next(each for each in ("loss", "module", "call") if each in message)
+            return {"loss": self._loaded, "module": self._listed, "call": self._called}[kind](message)
         except NcerefError as error:
             return messages.error_message(error)
 
     def _loaded(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The target of a request; a later one for the same text finds its packages imported already."""
         request = messages.load_request(message)
-        folder = str(folder_of(request.text))
-        if folder not in sys.path:
-            # Behind everything else, for what the target imports when it is called.
-            sys.path.append(folder)
+        _add_to_path(request.text)
         if "store" in request.group:
             from nceref.verification.ranks import group
 
@@ -94,11 +93,24 @@ class Answers:
         self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
         return messages.target_message(self._target)
 
+    def _listed(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """What a module has."""
+        request = ModuleRequest(message["module"], message["package"])
+        _add_to_path(request.text)
+        return contents_message(contents_of(request))
+
     def _called(self, message: Mapping[str, Any]) -> dict[str, Any]:
         request, twice, known = messages.call_request(message)
         if known is None:
             return messages.outcome_message(attempt(self._target, request, twice))
         return messages.outcome_message(attempt_answer(self._target, request, known))
+
+
+def _add_to_path(text: str) -> None:
+    folder = str(folder_of(text))
+    if folder not in sys.path:
+        # Behind everything else, for what the target imports when it is called.
+        sys.path.append(folder)
 
 
 def _own_streams() -> tuple[int, int]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nceref.registry import folder_of
 from nceref.verification.targets.child import ChildRunner
 from nceref.verification.targets.child_main import ANY, Answers
 from nceref.verification.targets.global_state import kept_surroundings
@@ -18,13 +17,11 @@ from nceref.verification.targets.process.wire import Limits, packed, read_frame
 class LocalRunner(ChildRunner):
     """A `ChildRunner` without a child: the same messages, answered in this process.
 
-    What hangs or crashes is not contained, and no time limit holds. Ctrl-C passes through.
+    What hangs or crashes is not contained, and no time limit holds; what it raises is as in a child. Ctrl-C passes
+    through.
     """
 
-    def start(self) -> None:
-        """Load the target; raises as `ChildRunner.start` does, save for what hangs or dies."""
-        assert self._load_request is not None
-        folder = folder_of(self._load_request.text)
+    def _launch(self, folder: Path) -> None:
         if self._isolate:
             # It says what is missing.
             isolation(folder)
@@ -33,7 +30,6 @@ class LocalRunner(ChildRunner):
         self._stack.enter_context(kept_surroundings())
         self._stack.enter_context(_kept_imports(folder))
         self.running = True
-        self._load()
 
     def stop(self) -> None:
         """Put back what the target has changed in this process."""

@@ -20,6 +20,7 @@ from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.verification.records import Outcome
 from nceref.verification.targets import runner
 from nceref.verification.targets.frameworks import call_request
+from nceref.verification.targets.module_contents import ModuleContents, ModuleRequest, NamedCallable, contents_message
 from nceref.verification.targets.process import messages
 from nceref.verification.targets.process.wire import MAGIC, Limits, WireError, packed, read_frame
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
@@ -42,7 +43,9 @@ TARGET = messages.target_message(
     )
 )
 ERROR = messages.error_message(TargetError("no\nsuch file"))
-ANSWERS = [(CALL, OUTCOME), (LOAD, TARGET), (LOAD, ERROR), (CALL, ERROR)]
+LIST = ModuleRequest("theirs", "theirs")
+CONTENTS = contents_message(ModuleContents((NamedCallable("f", "theirs:f", ("size",)),), ("rows",)))
+ANSWERS = [(CALL, OUTCOME), (LOAD, TARGET), (LOAD, ERROR), (CALL, ERROR), (LIST, CONTENTS), (LIST, ERROR)]
 
 
 class Stream:
@@ -166,6 +169,8 @@ def test_every_answer_arrives():
     for kind in (InputError, TargetError, UnavailableError):
         error = received(packed(1, messages.error_message(kind("two\nlines"))), CALL)
         assert (type(error), str(error)) == (kind, "two\nlines")
+    contents = received(packed(1, CONTENTS), LIST)
+    assert contents == ModuleContents((NamedCallable("f", "theirs:f", ("size",)),), ("rows",))
     rows = replace(CALL, reduction="none", shape=None)
     assert received(packed(1, {**OUTCOME, "value": np.ones(4)}), rows).value.shape == (4,)
     long = messages.outcome_message(Outcome(trouble="raises", sentence="long " * 10**5))
@@ -216,6 +221,12 @@ def changed(message, **fields):
         (replace(LOAD, options={"param": {"z1": "W"}}), changed(TARGET)),
         (replace(LOAD, options={"param": {"z2": "W"}}), changed(TARGET)),
         (replace(LOAD, options={"unsought": {"z2": "head.W"}}), changed(TARGET)),
+        (CALL, changed(CONTENTS)),
+        (LIST, changed(TARGET)),
+        (LIST, changed(CONTENTS, more=1)),
+        *((LIST, changed(CONTENTS, submodules=x)) for x in (["rows"], ("a.b",), ("..",), (1,), ("x",) * 1001, None)),
+        *((LIST, changed(CONTENTS, callables=(row,))) for row in ((), ("f", "h"), ("f()", "h", ()), ("f", 1, ()))),
+        *((LIST, changed(CONTENTS, callables=(row,))) for row in (("f", "h" * 201, ()), ("f", "h", ("a b",)))),
         (CALL, changed(ERROR, name="SystemExit")),
         (CALL, changed(ERROR, sentence=b"bytes")),
         *((CALL, packed(1, x)) for x in (None, [], "outcome", {}, {1: 2}, {"kind": []})),
@@ -260,7 +271,8 @@ def test_a_changed_byte_is_refused_or_harmless(data):
         answer = received(content[:start] + put + content[stop:], request)
     except WireError:
         return
-    assert isinstance(answer, NcerefError | (Outcome if request is CALL else ResolvedTarget))
+    kinds = {LoadRequest: ResolvedTarget, ModuleRequest: ModuleContents}
+    assert isinstance(answer, NcerefError | kinds.get(type(request), Outcome))
 
 
 NAMES = st.sampled_from(["float", "dict", "tuple", "array", "scalar", "kind", "set"])

@@ -17,6 +17,7 @@ from nceref.output.text import harmless, printable
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.verification.records import Outcome
 from nceref.verification.targets.frameworks import NAMES, CallRequest
+from nceref.verification.targets.module_contents import ModuleContents, ModuleRequest, checked_contents
 from nceref.verification.targets.process.wire import Limits, WireError
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
@@ -126,26 +127,35 @@ def error_message(error: NcerefError) -> dict[str, Any]:
     return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
 
 
-def limits(request: LoadRequest | CallRequest) -> Limits:
+def module_message(request: ModuleRequest) -> dict[str, Any]:
+    """A request to list a module, as plain data."""
+    return {"module": request.place, "package": request.package}
+
+
+def limits(request: LoadRequest | CallRequest | ModuleRequest) -> Limits:
     """How large an answer may be: the arrays of a call are the value and the gradients by its inputs."""
+    if isinstance(request, ModuleRequest):
+        return Limits(4 * HEADER, 0)
     if isinstance(request, LoadRequest):
         return Limits(HEADER, 8 * len(request.loss.parameters))
     return Limits(HEADER, 8 * (_rows(request) + sum(np.size(request.inputs[n]) for n in request.differentiable)))
 
 
-def checked(message: Any, request: LoadRequest | CallRequest) -> ResolvedTarget | Outcome | NcerefError:
+def checked(
+    message: Any, request: LoadRequest | CallRequest | ModuleRequest
+) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
     """The answer to a request.
 
     Parameters
     ----------
     message : object
         Plain data that anybody may have written.
-    request : LoadRequest or CallRequest
+    request : LoadRequest, CallRequest or ModuleRequest
         What was asked for.
 
     Returns
     -------
-    ResolvedTarget, Outcome or NcerefError
+    ResolvedTarget, Outcome, ModuleContents or NcerefError
 
     Raises
     ------
@@ -159,6 +169,8 @@ def checked(message: Any, request: LoadRequest | CallRequest) -> ResolvedTarget 
         return _target(message, request)
     if kind == "outcome" and isinstance(request, CallRequest):
         return _outcome(message, request)
+    if kind == "contents" and isinstance(request, ModuleRequest):
+        return checked_contents(message)
     msg = "no such kind of answer"
     raise WireError(msg)
 

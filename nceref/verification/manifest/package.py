@@ -1,0 +1,166 @@
+"""What of a package may be a loss: its public modules are imported in a process, and what they define is listed."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nceref.errors import InputError, TargetError
+from nceref.output.text import printable, shown
+from nceref.verification.targets.module_contents import ModuleRequest
+
+ROWS, FEATURES, CLASSES = 8, 16, 5
+_CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
+    "device": ("cpu", ""),
+    "rank": (0, ""),
+    "world_size": (1, ""),
+    **dict.fromkeys(("batch_size", "bs"), (ROWS, "rows")),
+    **dict.fromkeys(("embedding_size", "embedding_dim", "feat_dim", "feature_dim", "in_features"), (FEATURES, "rows")),
+    **dict.fromkeys(("num_classes", "n_classes", "out_features"), (CLASSES, "classes")),
+}
+"""Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
+
+
+@dataclass(frozen=True)
+class PublicCallable:
+    """A function, class or object of a package: the TARGET text, and what its constructor must be given."""
+
+    text: str
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.text.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package, or one file.
+
+    Attributes
+    ----------
+    name : str
+        As it is imported, or the file.
+    callables : tuple of PublicCallable
+        Each once, under the shortest of its names.
+    failed : dict
+        Modules that cannot be imported, with the reason.
+    """
+
+    name: str
+    callables: tuple[PublicCallable, ...]
+    failed: dict[str, str]
+
+
+def package_name(text: str) -> str:
+    """The module or the file that a text names; nothing is imported.
+
+    Parameters
+    ----------
+    text : str
+        ``package``, ``package.module``, ``file.py``, or a folder below the working one.
+
+    Returns
+    -------
+    str
+        ``package.module`` or ``file.py``.
+
+    Raises
+    ------
+    InputError
+        If it can be none of them.
+    """
+    path = Path(text)
+    if text.endswith(".py") or path.is_file():
+        if path.suffix == ".py" and path.is_file():
+            return str(path)
+        there = "is no Python file" if path.is_file() else "is not there"
+        msg = f"PACKAGE must be a package, a module, a folder or a file that ends in .py; {shown(text)} {there}"
+        raise InputError(msg)
+    if text and path.is_dir() and not re.fullmatch(r"\w+(\.\w+)*", text):
+        return _of_folder(text)
+    if not re.fullmatch(r"\w+(\.\w+)*", text):
+        place, _, name = text.rpartition(":")
+        remedy = f"; leave out :{name}, or say which loss it is with nceref identify" if place and name else ""
+        msg = f"PACKAGE must be a package, a module, a file that ends in .py or a folder, got {shown(text)}{remedy}"
+        raise InputError(msg)
+    return text
+
+
+def _of_folder(text: str) -> str:
+    parts = Path(os.path.relpath(text)).parts
+    if parts[:1] in ((".",), ("..",)) or not parts or not all(map(str.isidentifier, parts)):
+        msg = (
+            f"PACKAGE {shown(text)} is no folder that can be imported from the working folder; go to the folder that"
+            " holds it, and name it as Python does"
+        )
+        raise InputError(msg)
+    return ".".join(parts)
+
+
+def read_package(name: str, child: Any) -> Package:
+    """List the callables of a package and of its public modules, which are imported.
+
+    Parameters
+    ----------
+    name : str
+        Of `package_name`.
+    child : ChildRunner
+        The process that imports them.
+
+    Returns
+    -------
+    Package
+
+    Raises
+    ------
+    TargetError
+        If it cannot be imported, or has nothing that can be called.
+    """
+    seen: set[str] = set()
+    callables: list[PublicCallable] = []
+    failed: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        place = waiting.pop(0)
+        try:
+            contents = child.contents(ModuleRequest(place, name))
+        except TargetError as error:
+            if place == name:
+                raise
+            failed[place] = _one_line(str(error), place)
+            continue
+        for each in contents.callables:
+            if each.home not in seen:
+                seen.add(each.home)
+                callables.append(PublicCallable(f"{place}:{each.name}", each.needs))
+        waiting += [f"{place}.{module}" for module in contents.submodules]
+    if not callables:
+        msg = (
+            f"{printable(name)} has no public function or class of its own that can be called; name the"
+            " module of the losses"
+        )
+        raise TargetError(msg)
+    return Package(name, tuple(callables), failed)
+
+
+def constructed_with(needs: Sequence[str]) -> dict[str, Any]:
+    """The usual values of arguments that a constructor needs, and the shape of cases that fit them.
+
+    >>> constructed_with(["num_classes", "embedding_size", "margin"])
+    {'init': {'num_classes': 5, 'embedding_size': 16}, 'shape': (8, 16, 5)}
+    """
+    init = {name: _CONSTRUCTED_WITH[name][0] for name in needs if name in _CONSTRUCTED_WITH}
+    sizes = {_CONSTRUCTED_WITH[name][1] for name in init} - {""}
+    shape = (ROWS, FEATURES, CLASSES) if "classes" in sizes else (ROWS, FEATURES)
+    return ({"init": init} if init else {}) | ({"shape": shape} if sizes else {})
+
+
+def _one_line(message: str, place: str) -> str:
+    """A message without the module's name, and of a traceback the last line."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    last = lines[-1] if len(lines) > 1 else lines[0].removeprefix(place).lstrip(": ")
+    return printable(last, 200)

@@ -1,0 +1,293 @@
+"""Which loss a callable of a package is, and with which settings; what is stated of it was measured with just these."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError, TargetError
+from nceref.losses import all_losses
+from nceref.output.text import printable
+from nceref.output.words import letters
+from nceref.spec import Array, Choice, Labels, Loss
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.identify import Candidate
+from nceref.verification.judge import judge
+from nceref.verification.manifest.package import PublicCallable, constructed_with
+from nceref.verification.records import Observation
+from nceref.verification.report import Report
+from nceref.verification.target_run import held_runner, probes_of, setups_of
+from nceref.verification.targets.global_state import ORDINARY
+from nceref.verification.verifier import request_of, verify_with
+
+SUITE, DTYPES = "quick", ("float64", "float32")
+"""Of the tables that are written."""
+_BY_ROWS = "--set reduction=none"
+"""In the reason of a target that returns rows."""
+_ENDED = re.compile("does not return|ends the process")
+"""In the reason of a target that cost its process."""
+_CALLED = "it "
+"""Before what it did when it was called."""
+CASES = 4
+"""That are tried before all are: a loss that is another one differs on the first that has several rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossTrial:
+    """A loss and settings that a callable was tried with on a few cases, up to the first that is wrong.
+
+    `ran` is whether there was a number, `right` whether each of them was that of the reference, and `reason` why there
+    was none.
+    """
+
+    loss: str
+    settings: Mapping[str, Any]
+    ran: bool = True
+    right: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RecognizedTarget:
+    """A callable of a package, and what is known of it.
+
+    Attributes
+    ----------
+    callable : PublicCallable
+    loss : str
+        The loss that it is, or from which it differs in a way that is explained; empty for one that was not recognized.
+    options : mapping
+        Of `nceref.verify`: the settings of the loss that it keeps, ``init`` and ``shape``.
+    report : Report or None
+        With these options.
+    also : tuple of str
+        Other losses that it equals on all cases.
+    second : str
+        The next loss that explains it, in a sentence, where it is exactly none.
+    intended : mapping
+        Conventions with which it is right, measured, where it differs.
+    reason : str
+        Why it was not recognized.
+    """
+
+    callable: PublicCallable
+    loss: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    report: Report | None = None
+    also: tuple[str, ...] = ()
+    second: str = ""
+    intended: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def id(self) -> str:
+        """For the bar of progress."""
+        return self.callable.text
+
+    @property
+    def meant(self) -> str:
+        """The loss that it is named after, where it is another one; or empty."""
+        meant = named_like(self.callable.name, list(all_losses()))
+        return meant if meant not in (self.loss, *self.also) else ""
+
+
+def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedTarget:
+    """Find the loss that a callable is: as declared, then with a setting of the loss, then with a known difference.
+
+    Parameters
+    ----------
+    target : PublicCallable
+    child : ChildRunner
+        The process that has its module.
+    **options
+        ``timeout`` and ``isolate`` of `nceref.verify`.
+
+    Returns
+    -------
+    RecognizedTarget
+    """
+    made = constructed_with(target.needs)
+    search = _Search(target, child, {**options, **made, "suite": SUITE})
+    plain = list(search.as_declared())
+    # With settings one is enough: each has several.
+    exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
+    if exact:
+        best, report = exact[0]
+        also = tuple(dict.fromkeys(t.loss for t, _ in exact[1:] if t.loss != best.loss))
+        return RecognizedTarget(target, best.loss, {**made, **best.settings}, report, also)
+    ran = [t for t in plain if t.ran]
+    if ran and not _ENDED.search(plain[-1].reason):
+        return search.explained(ran, made)
+    return RecognizedTarget(target, reason=_why_not(plain))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    target: PublicCallable
+    child: Any
+    options: Mapping[str, Any]
+
+    def as_declared(self) -> Iterator[LossTrial]:
+        """Every loss without settings; with the inputs of another variant where the callable does not take those."""
+        for name in _by_name(self.target.name):
+            for settings in _variants(all_losses()[name].declaration):
+                trial = self.trial(name, settings)
+                yield trial
+                # What hangs as one loss most likely hangs as the others, and each costs a timeout.
+                if _ENDED.search(trial.reason):
+                    return
+                if trial.ran:
+                    break
+
+    def with_settings(self, plain: Sequence[LossTrial]) -> Iterator[LossTrial]:
+        """The same losses with settings of theirs."""
+        for trial in plain:
+            by_rows = _BY_ROWS in trial.reason
+            if trial.ran or by_rows:
+                for changed in _changes(all_losses()[trial.loss].declaration, by_rows):
+                    yield self.trial(trial.loss, {**trial.settings, **changed})
+
+    def trial(self, loss: str, settings: Mapping[str, Any]) -> LossTrial:
+        """Call it on a few cases as a loss with these settings."""
+        ran = False
+        try:
+            request = request_of(self.target.text, loss, {**self.options, **settings})
+            with np.errstate(**ORDINARY), held_runner(request, self.child) as (request, run):
+                probes = probes_of(request, setups_of(request)[0], run.target.fixed, run.forms)
+                for probe in [p for p in probes if not p.skip][:CASES]:
+                    observation = Observation(probe, run(probe))
+                    if trouble := observation.outcome.sentence:
+                        return LossTrial(loss, settings, ran, reason=f"{_CALLED}{trouble}")
+                    ran = True
+                    if any(r.quantity.startswith("value") and r.status == "fail" for r in judge(observation)):
+                        return LossTrial(loss, settings)
+        # Also for a setting that the loss does not have, and a known target of another loss.
+        except (TargetError, InputError) as error:
+            return LossTrial(loss, settings, ran=False, reason=str(error))
+        return LossTrial(loss, settings, ran, right=ran)
+
+    def confirmed(self, trials: Iterable[LossTrial]) -> Iterator[tuple[LossTrial, Report]]:
+        """Those that are right on all cases in all formats, each with its report; of one loss the first."""
+        seen = set()
+        for trial in trials:
+            if trial.right and trial.loss not in seen:
+                report = self.verified(trial.loss, trial.settings, diagnose=False)
+                if report.ok:
+                    seen.add(trial.loss)
+                    yield trial, report
+
+    def verified(self, loss: str, settings: Mapping[str, Any], diagnose: bool = True, dtype: Any = DTYPES) -> Report:
+        how = {"child": self.child, "measure": False, "training": False, "diagnose": diagnose}
+        return verify_with(self.target.text, loss, **how, **self.options, **settings, dtype=dtype)
+
+    def explained(self, trials: Sequence[LossTrial], made: Mapping[str, Any]) -> RecognizedTarget:
+        """The loss that it is but for a known difference: the one that it is named after, or any."""
+        own = named_like(self.target.name, [t.loss for t in trials])
+        nearest: list[ExplainedCandidate] = []
+        for group in ([t for t in trials if t.loss == own], [t for t in trials if t.loss != own]):
+            tried = sorted(map(self._explanation, group), key=lambda each: each.distance)
+            if explained := [each for each in tried if _explains(each.report, each.loss == own)]:
+                best, *others = explained
+                second = f"{others[0].loss} with {others[0].report.diagnosis[0].id}" if others else ""
+                intended, options = self.intended(best), {**made, **best.settings}
+                return RecognizedTarget(self.target, best.loss, options, best.report, (), second, intended)
+            nearest += tried
+        reason = f"as {nearest[0].loss}, {nearest[0].report.reason}; nothing explains that"
+        return RecognizedTarget(self.target, reason=_line(reason))
+
+    def _explanation(self, trial: LossTrial) -> "ExplainedCandidate":
+        # What is right in this format may be wrong in the others.
+        formats = DTYPES if trial.right else DTYPES[:1]
+        return ExplainedCandidate(trial.loss, self.verified(trial.loss, trial.settings, dtype=formats), trial.settings)
+
+    def intended(self, best: "ExplainedCandidate") -> dict[str, str]:
+        """What makes the difference a convention that is held to; empty where that was not seen to be right."""
+        conventions = {CONVENTIONS[id].axis: id for id in best.report.diagnosis[0].id.split("+")}
+        try:
+            report = self.verified(best.loss, {**best.settings, **conventions}, diagnose=False)
+        # It needs a number, or cannot be intended.
+        except InputError:
+            return {}
+        return conventions if report.ok else {}
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedCandidate(Candidate):
+    """A loss that a callable was held to with settings, and how that is explained."""
+
+    settings: Mapping[str, Any]
+
+
+def _variants(loss: Loss) -> Iterator[dict[str, Any]]:
+    """Nothing, and then each set of arrays that a variant of the loss is given beside the required ones."""
+    optional = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required]
+    sets = [{name: ... for name in optional if variant.get(name) is ...} for variant in loss.variants]
+    seen: list[dict[str, Any]] = [{}]
+    yield {}
+    for each in sets[1:]:
+        if each not in seen and each != sets[0]:
+            seen.append(each)
+            yield each
+
+
+def _changes(loss: Loss, by_rows: bool) -> Iterator[dict[str, Any]]:
+    """Settings of a loss: one choice at a time, and each with another reduction."""
+    choices = [{p.name: x} for p in loss.parameters if isinstance(p, Choice) for x in p.options if x != p.default]
+    reductions = ["none"] if by_rows else ["mean", "sum"]
+    for reduction, choice in product(reductions, [{}, *choices]):
+        changed = {**choice, **({"reduction": reduction} if reduction != "mean" else {})}
+        if changed:
+            yield changed
+
+
+def _by_name(name: str) -> list[str]:
+    """All losses, those first that a callable is named after."""
+    return sorted(all_losses(), key=lambda loss: not is_named_after(name, loss))
+
+
+def is_named_after(name: str, loss: str) -> bool:
+    """Whether words of a name are that of a loss.
+
+    >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
+    (True, False)
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
+    places = range(len(words) + 1)
+    return letters(loss) in {"".join(words[i:j]) for i in places for j in places}
+
+
+def named_like(name: str, losses: Sequence[str]) -> str:
+    """The loss with the longest name that is part of another name, or empty.
+
+    >>> named_like("NTXentLoss", ["info_nce", "nt_xent"])
+    'nt_xent'
+    """
+    named = [loss for loss in losses if is_named_after(name, loss)]
+    return max(named, key=lambda loss: len(letters(loss)), default="")
+
+
+def _explains(report: Report, is_named: bool) -> bool:
+    """Whether it is the loss but for a known difference: that is computed, or most values are right.
+
+    With several differences at once, only what is named after a loss is taken for it.
+    """
+    ids = report.diagnosis[0].id.split("+") if report.diagnosis else ["unexplained"]
+    if not set(ids) <= CONVENTIONS.keys() - {"unexplained"} or (len(ids) > 1 and not is_named):
+        return False
+    right = [r.status == "pass" for r in report.results if r.quantity == "value"]
+    return report.diagnosis[0].lead.role == "computes" or 2 * sum(right) > len(right)
+
+
+def _why_not(plain: Sequence[LossTrial]) -> str:
+    """The most telling reason: of a call that was made before one whose inputs do not fit."""
+    called = [trial.reason.removeprefix(_CALLED) for trial in plain if trial.reason.startswith(_CALLED)]
+    fits = re.compile("`.*no input of|none of these is|takes `.*` nowhere|^`loss` must be")
+    other = [trial.reason for trial in plain if not fits.search(trial.reason)]
+    return _line([*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0])
+
+
+def _line(text: str) -> str:
+    return printable(" ".join(text.split()), 200)

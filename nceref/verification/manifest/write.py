@@ -1,0 +1,231 @@
+"""A manifest of the losses of a package, written for a maintainer to go through: what was measured is a comment."""
+
+import json
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nceref import __version__
+from nceref.engine.arguments import checked_number
+from nceref.output.pages import GAP, Page
+from nceref.output.text import printable
+from nceref.output.words import counted, out_of
+from nceref.verification.conventions import CONVENTIONS
+from nceref.verification.manifest.package import Package, read_package
+from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, recognize
+from nceref.verification.request import TIMEOUT
+from nceref.verification.targets.runner import child_runner
+
+_WIDTH = 118
+_LOADING = 120.0
+"""Seconds for a target to be loaded once its module was imported."""
+
+
+@dataclass(frozen=True, eq=False)
+class ManifestDraft:
+    """A package, and what of it is a loss."""
+
+    package: Package
+    targets: tuple[RecognizedTarget, ...]
+
+    @property
+    def recognized(self) -> list[RecognizedTarget]:
+        """Those that get a table."""
+        return [each for each in self.targets if each.loss]
+
+    @property
+    def others(self) -> dict[str, str]:
+        """What gets none, with the reason."""
+        return {each.callable.text: each.reason for each in self.targets if not each.loss}
+
+
+def draft_manifest(
+    name: str, timeout: float = 60.0, isolate: bool = False, on_progress: Callable[..., Any] | None = None
+) -> ManifestDraft:
+    """Import a package in a process of its own, and find out which of its callables are losses.
+
+    Parameters
+    ----------
+    name : str
+        Of `package_name`.
+    timeout : float
+        Seconds for the import of a module, and for one call.
+    isolate : bool
+        As for `nceref.verify`.
+    on_progress : callable, optional
+        Called with each `RecognizedTarget`, and with their number as ``total=``.
+
+    Returns
+    -------
+    ManifestDraft
+
+    Raises
+    ------
+    InputError
+        For a `timeout` that is no time.
+    TargetError
+        If the package cannot be imported, or has nothing that can be called.
+    UnavailableError
+        With `isolate`, where the system has no means for it.
+    """
+    checked_number(TIMEOUT, timeout)
+    child = child_runner(None, "cpu", timeout, _LOADING, isolate)
+    try:
+        package = read_package(name, child)
+        targets = []
+        for each in package.callables:
+            targets.append(recognize(each, child, timeout=timeout, isolate=isolate))
+            if on_progress is not None:
+                on_progress(targets[-1], total=len(package.callables))
+    finally:
+        child.stop()
+    return ManifestDraft(package, tuple(targets))
+
+
+def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> str:
+    """The manifest as TOML.
+
+    Parameters
+    ----------
+    draft : ManifestDraft
+    folder : path
+        Where it will stand: files are named from there.
+
+    Returns
+    -------
+    str
+    """
+    package = printable(draft.package.name)
+    lines = _comment(
+        f"Losses of {package}, recognized by nceref {__version__}: the comment above a table is what was measured. "
+        "`nceref verify` judges all of them, `pytest --nceref` makes tests of them."
+    )
+    if not package.endswith(".py"):
+        lines += _comment(f"{package} is imported from the working folder, or as it is installed.")
+    lines += ["", "[defaults]", f"suite = {_value(SUITE)}", f"dtypes = {_value(DTYPES)}"]
+    for name, target in _names(draft.recognized).items():
+        lines += ["", *_above(target), "[[target]]", *_keys(name, target, Path(folder)), *_suggested(target)]
+    for title, listed in (("Not recognized", draft.others), ("Not imported", draft.package.failed)):
+        rows = [line for text, reason in listed.items() for line in _comment(f"- {printable(text)}: {reason}", "#   ")]
+        lines += ["", f"# {title}:", *rows] if rows else []
+    return "\n".join(lines) + "\n"
+
+
+def _names(targets: Sequence[RecognizedTarget]) -> dict[str, RecognizedTarget]:
+    """Each by its own name; of several with one name, with the module before it."""
+    counts = Counter(each.callable.name for each in targets)
+    several = {each: each.callable.text.rpartition(":")[0].removesuffix(".py").replace("/", ".") for each in targets}
+    return {
+        (f"{several[each]}.{each.callable.name}" if counts[each.callable.name] > 1 else each.callable.name): each
+        for each in targets
+    }
+
+
+def _above(target: RecognizedTarget) -> list[str]:
+    report = target.report
+    assert report is not None
+    listed = ", ".join(f"{n} = {_value(x)}" for n, x in _settings(target).items())
+    settings = f" with {listed}" * bool(listed)
+    if report.ok:
+        text = f"It is {target.loss}{settings}: {report.reason}."
+        text += f" With these inputs {' and '.join(target.also)} is the same." if target.also else ""
+    else:
+        diagnosis = report.diagnosis[0]
+        formats = report.environment.get("dtype", "")
+        text = f"It is {target.loss}{settings} with a difference, in {formats}: {report.reason}."
+        text += f" {diagnosis.id} explains that: {diagnosis.sentence}."
+        text += f" To mend it: {diagnosis.fix}" if diagnosis.fix else ""
+        text += f" The next best explanation is {target.second}." if target.second else ""
+    if target.meant:
+        text += f" Its name says {target.meant}, which it is not."
+    return _comment(text)
+
+
+def _settings(target: RecognizedTarget) -> dict[str, Any]:
+    """What stands in `set`."""
+    return {key: x for key, x in target.options.items() if key not in ("init", "shape")}
+
+
+def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
+    place, _, last = target.callable.text.rpartition(":")
+    if place.endswith(".py"):
+        place = os.path.relpath(place, folder)
+    values: dict[str, Any] = {"name": name, "target": f"{place}:{last}", "loss": target.loss}
+    values |= {key: x for key, x in target.options.items() if key in ("init", "shape")}
+    values |= {"set": settings} if (settings := _settings(target)) else {}
+    yield from (f"{key} = {_value(x)}" for key, x in values.items())
+
+
+def _suggested(target: RecognizedTarget) -> Iterator[str]:
+    """What to write where a difference is meant, or is not mended yet."""
+    assert target.report is not None
+    if target.report.ok:
+        return
+    if target.intended:
+        yield "# If the difference is meant, with this it is right on all cases:"
+        yield f"# set = {_value({**_settings(target), **target.intended})}"
+    yield "# Until it is mended, this keeps it in sight:"
+    phrases = [CONVENTIONS[id].phrase for id in target.report.diagnosis[0].id.split("+")]
+    failure = {"id": "*", "reason": " and ".join(phrases), "strict": "some"}
+    yield f"# expected_failures = [{_value(failure)}]"
+
+
+def _comment(text: str, further: str = "# ") -> list[str]:
+    line = printable(text, 2000)
+    return textwrap.wrap(line, _WIDTH, initial_indent="# ", subsequent_indent=further, break_on_hyphens=False)
+
+
+def _value(value: Any) -> str:
+    """A value as TOML.
+
+    >>> _value({"queue": ..., "strict": False, "shape": (8, 16)})
+    '{queue = "given", strict = false, shape = [8, 16]}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_value(x)}" for key, x in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if value is ...:
+        return '"given"'
+    # Of JSON's text, TOML does not take one letter as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def page_of(draft: ManifestDraft, written: str = "") -> Page:
+    """What was recognized, in a line each, and what was not.
+
+    Parameters
+    ----------
+    draft : ManifestDraft
+    written : str
+        The file that has the reasons of what was not; without one they are listed.
+
+    Returns
+    -------
+    Page
+    """
+    page = Page()
+    count = out_of(len(draft.recognized), len(draft.targets), "callable")
+    page.print(f"{printable(draft.package.name)}: {count} recognized as losses", style="bold")
+    width = max((len(each.callable.name) for each in draft.recognized), default=0)
+    page.grid(map(_row, draft.recognized), width, styles=("bold", ""), indent=GAP)
+    rest = {**draft.others, **draft.package.failed}
+    if rest and written:
+        page.print(
+            f"{counted(len(rest), 'other is', 'others are')} not; {printable(written)} has the reasons", style="dim"
+        )
+    else:
+        page.stack([(f"{printable(text)}: {reason}",) for text, reason in rest.items()], styles=("dim",), indent=GAP)
+    return page
+
+
+def _row(target: RecognizedTarget) -> tuple[str, str]:
+    report = target.report
+    assert report is not None
+    loss = ", ".join([target.loss, *(f"{n} = {_value(x)}" for n, x in _settings(target).items())])
+    outcome = report.verdict if report.ok else f"{report.verdict}, {report.diagnosis[0].id}"
+    return target.callable.name, f"{loss}: {outcome}"

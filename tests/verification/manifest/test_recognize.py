@@ -1,0 +1,146 @@
+"""A manifest that is made of a package: each callable once, and of each what verify says with just that table."""
+
+import re
+import tomllib
+
+import pytest
+
+import nceref
+from nceref.verification.manifest import recognize, run
+from nceref.verification.manifest.package import package_name
+from nceref.verification.manifest.read import read_manifest
+from nceref.verification.manifest.write import draft_manifest, manifest_text
+
+FILES = {
+    "__init__": """
+from json import dumps
+from my_losses.rows import Spread, info_nce
+
+__all__ = ["Spread", "dumps", "info_nce"]
+""",
+    "rows": """
+import numpy as np
+
+def info_nce(queries, keys, temperature):
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, keys))
+    s = q @ k.T / temperature
+    top = s.max(axis=1, keepdims=True)
+    return np.mean(np.log(np.exp(s - top).sum(axis=1)) + top[:, 0] - np.diag(s))
+
+class Spread:
+    def __init__(self, batch_size, device):
+        self.batch_size, self.device = batch_size, device
+
+    def __call__(self, x, t=2.0):
+        assert (len(x), self.device) == (self.batch_size, "cpu")
+        u = x / np.linalg.norm(x, axis=1, keepdims=True)
+        i, j = np.triu_indices(len(u), 1)
+        return np.log(np.mean(np.exp(-t * np.sum((u[i] - u[j]) ** 2, axis=1))))
+""",
+    "wrong": """
+import numpy as np
+from my_losses.rows import info_nce
+
+def summed(queries, keys, temperature):
+    return len(queries) * info_nce(queries, keys, temperature)
+
+def doubled(queries, keys, temperature):
+    return 2 * info_nce(queries, keys, temperature)
+
+def uniformity(queries, keys, temperature):
+    return info_nce(queries, keys, temperature)
+
+def random(x):
+    return np.random.default_rng().normal() + x.sum()
+
+def refuses(x):
+    raise ValueError('no\\n[[target]]\\nname = "x"\\n# \\x1b[31m')
+
+def nothing():
+    return 0
+
+def _hidden(queries, keys, temperature):
+    return 0
+""",
+    "ends": "import os\nos._exit(3)\n",
+    "misses": "import not_there\n",
+    "_private": "raise ValueError\n",
+    "test_rows": "raise ValueError\n",
+}
+
+
+@pytest.fixture(scope="module")
+def draft(tmp_path_factory):
+    """What is recognized of a package, with three losses in place of all; and the folder that holds it."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "my_losses").mkdir()
+    for name, text in FILES.items():
+        (folder / "my_losses" / f"{name}.py").write_text(text)
+    some = {name: nceref.get_loss(name) for name in ("alignment", "info_nce", "uniformity")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(recognize, "all_losses", lambda: some)
+        assert package_name("my_losses/") == package_name("./my_losses") == "my_losses"
+        made = draft_manifest("my_losses")
+    (folder / "nceref.toml").write_text(manifest_text(made, folder))
+    return made, folder
+
+
+def test_each_public_callable_is_tried_once_under_its_shortest_name(draft):
+    names = [each.callable.text for each in draft[0].targets]
+    wrong = ("summed", "doubled", "uniformity", "random", "refuses", "nothing")
+    assert names == ["my_losses:Spread", "my_losses:info_nce", *(f"my_losses.wrong:{name}" for name in wrong)]
+
+
+def test_modules_that_fail_are_listed_with_the_reason_and_the_others_go_on(draft):
+    failed = draft[0].package.failed
+    assert failed == {
+        "my_losses.ends": "cannot be imported: importing it ends the process with exit code 3",
+        "my_losses.misses": "needs the package not_there: pip install not-there",
+    }
+
+
+def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
+    made = tomllib.loads((draft[1] / "nceref.toml").read_text())
+    assert made["defaults"] == {"suite": "quick", "dtypes": ["float64", "float32"]}
+    tables = {each["name"]: each for each in made["target"]}
+    assert tables["Spread"] == {
+        "name": "Spread", "target": "my_losses:Spread", "loss": "uniformity", "shape": [8, 16],
+        "init": {"batch_size": 8, "device": "cpu"},
+    }  # fmt: skip
+    assert tables["summed"]["set"] == {"reduction": "sum"}
+    assert "set" not in tables["doubled"]
+    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity"]
+
+
+def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
+    text = (draft[1] / "nceref.toml").read_text()
+    words = " ".join(re.sub(r"^# ?", "", text, flags=re.MULTILINE).split())
+    assert "It is info_nce: the value is right on 28 of 28 cases in float64 and 28 of 28 cases in float32;" in words
+    assert "It is info_nce with a difference, in float64: the value fails on 27 of 28 cases." in words
+    assert "outer-factor-2 explains that: your loss equals the reference with an outer factor 2, on 28 of 28" in words
+    assert "To mend it: Divide by 2" in words
+    assert words.count("Its name says uniformity, which it is not.") == 1
+    assert r'- my_losses.wrong:refuses: raises ValueError: no [[target]] name = "x" # \x1b[31m' in words
+    assert "- my_losses.wrong:random: as uniformity, " in words
+    assert "- my_losses.wrong:nothing: it fits the inputs of no loss" in words
+
+
+def verdicts(folder, text):
+    (folder / "own.toml").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        results = run.verify_manifest(read_manifest("own.toml"))
+    assert [problem for result in results for problem in result.problems] == []
+    return {result.entry.name: result.report.verdict for result in results}
+
+
+def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
+    _, folder = draft
+    text = (folder / "nceref.toml").read_text()
+    right = dict.fromkeys(("Spread", "info_nce", "summed", "uniformity"), "value-only")
+    assert verdicts(folder, text) == right | {"doubled": "differs"}
+    for key in ("set", "expected_failures"):
+        changed = text.replace(f"# {key} = ", f"{key} = ")
+        assert changed != text
+        assert set(verdicts(folder, changed).values()) == {"value-only"}
