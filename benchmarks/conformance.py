@@ -1,10 +1,11 @@
 """How much does a test suite of a dozen losses cost, whose checks read one verification a target?
 
-    python -m benchmarks.conformance [numpy] [torch] [packages]
+    python -m benchmarks.conformance [numpy] [torch] [packages] [example]
 
 Half of the functions are right, and half return twice the loss, which has to be explained. CPU seconds are those of
 this process and of all that it starts, so that the machine may be busy. Those of packages hold what each of their
-processes imports; `importing` is what one import takes.
+processes imports; `importing` is what one import takes. Those of the example are whole commands, on the package of
+docs/tutorials/maintainers.md.
 """
 
 import resource
@@ -13,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -25,6 +27,14 @@ from nceref.verification.targets.child import ChildRunner
 
 LIMITS = {"numpy": 24.0, "torch": 60.0, "packages": 15.0}
 """CPU seconds."""
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "twelve_losses"
+PLUGIN = "nceref.verification.manifest.pytest_plugin"
+COMMANDS = {
+    "init": (["nceref", "init", "twelve_losses", "--out", "-"], 60.0),
+    "verify": (["nceref", "verify"], 24.0),
+    "pytest": (["pytest", "-p", PLUGIN, "--nceref", "-q", "-p", "no:cacheprovider"], 24.0),
+}
+"""Of the example, each with its limit."""
 FUNCTIONS = 6
 PACKAGES = ("pml-ntxent", "info-nce-pytorch")
 TORCH = {
@@ -82,6 +92,14 @@ def importing(kind: str) -> float:
     return cpu() - begin
 
 
+def commands() -> Iterator[dict[str, Any]]:
+    """What each command of the page for maintainers takes, on its package."""
+    for name, (words, limit) in COMMANDS.items():
+        begin = cpu()
+        subprocess.run([sys.executable, "-m", *words], cwd=EXAMPLE, check=True, stdout=subprocess.DEVNULL)
+        yield {"kind": "example", "command": name, "cpu": round(cpu() - begin, 2), "limit": limit}
+
+
 def measure(kind: str) -> dict[str, Any]:
     """Run all checks of a kind of targets, and count what that took."""
     calls: Counter[str] = Counter()
@@ -117,10 +135,12 @@ def _outcome(target: Target, check: Callable[[Target], None]) -> str:
 
 
 @click.command()
-@click.argument("kinds", nargs=-1, type=click.Choice(list(LIMITS)))
+@click.argument("kinds", nargs=-1, type=click.Choice([*LIMITS, "example"]))
 def main(kinds: tuple[str, ...]) -> None:
-    """Print a line of JSON for each kind of targets."""
-    for kind in kinds or tuple(LIMITS):
+    """Print a line of JSON for each kind of targets, and for each command on the example."""
+    for line in commands() if "example" in kinds or not kinds else ():
+        click.echo(json_text(line, indent=None))
+    for kind in [kind for kind in kinds or tuple(LIMITS) if kind in LIMITS]:
         before = importing(kind)
         click.echo(json_text(measure(kind) | {"importing": round(before, 2)}, indent=None))
 

@@ -77,7 +77,7 @@ CHILDREN = {
     ),
     "tutorials/index": (
         "generated/start", "A notebook </generated/notebook>", "tutorials/pytorch", "tutorials/training",
-        "tutorials/ci", "tutorials/another-language", "tutorials/mathematics",
+        "tutorials/ci", "tutorials/maintainers", "tutorials/another-language", "tutorials/mathematics",
     ),
     "guide": (
         "verify", "other-languages", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine",

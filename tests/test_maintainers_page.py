@@ -1,0 +1,110 @@
+"""The page for maintainers: its commands, one after the other, in a copy of the project that it is about."""
+
+import doctest
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = ROOT / "docs/examples/twelve_losses"
+PAGE = (ROOT / "docs/tutorials/maintainers.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```text\n(\$ cd [^\n]*\n)?\$ ([^\n]*)\n(.*?)```", PAGE, re.DOTALL)
+OUTPUTS = {command: shown for _, command, shown in BLOCKS}
+(DIFF,) = re.findall(r"```diff\n--- (\S+)\n(.*?)```", PAGE, re.DOTALL)
+INIT, VERIFY, TESTS, BROKEN, BROKEN_TEST = OUTPUTS
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PLUGIN = "nceref.verification.manifest.pytest_plugin"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A copy of the project, as the working folder."""
+    shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def break_it(folder):
+    """Make the change that the page shows."""
+    name, lines = DIFF
+    old, new = ("".join(f"{line[1:]}\n" for line in lines.splitlines() if line[0] == sign) for sign in "-+")
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new))
+
+
+def assert_prints(command, printed):
+    shown = OUTPUTS[command]
+    assert doctest.OutputChecker().check_output(shown, printed, FLAGS), printed
+
+
+def outcome_of(command):
+    """Exit status and output of pytest, in a process of its own."""
+    installed = any(entry.name == "nceref" for entry in entry_points(group="pytest11"))
+    words = [*shlex.split(command)[1:], "-p", "no:cacheprovider", *([] if installed else ["-p", PLUGIN])]
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def tables(text):
+    """The targets of a manifest by name."""
+    return {each["name"]: each for each in tomllib.loads(text)["target"]}
+
+
+def test_all_losses_pass_with_the_finished_manifest_and_every_file_is_written(run, project):
+    status, out, err = run(*shlex.split(VERIFY)[1:])
+    assert status == 0
+    assert_prints(VERIFY, out)
+    assert len(err.splitlines()) == 5
+    assert len(json.loads((project / "losses.json").read_text())["targets"]) == 12
+    roots = [ET.parse(project / f"losses.{kind}").getroot() for kind in ("svg", "xml")]
+    assert [root.tag.rpartition("}")[2] for root in roots] == ["svg", "testsuites"]
+    assert "12 targets pass" in (project / "losses.md").read_text()
+    assert "<!doctype html>" in (project / "losses.html").read_text()
+
+
+def test_a_loss_that_breaks_is_named_with_what_explains_it(run, project):
+    break_it(project)
+    status, out, _ = run(*shlex.split(BROKEN)[1:])
+    assert status == 1
+    assert_prints(BROKEN, out)
+
+
+def test_excerpts_of_the_finished_manifest_stand_in_it():
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    finished = (PROJECT / "nceref.toml").read_text()
+    assert [block in finished for block in blocks] == [False, True, True]
+
+
+@pytest.mark.slow(reason="half a minute: every loss of the package is tried as every loss of the family")
+def test_the_package_is_recognized_and_two_decisions_make_the_finished_manifest(run, project):
+    status, out, err = run(*shlex.split(INIT)[1:])
+    assert (status, err) == (0, "wrote fresh.toml\n")
+    assert_prints(INIT, out)
+    text = (project / "fresh.toml").read_text()
+    assert re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0] in text
+    fresh, finished = tables(text), tables((project / "nceref.toml").read_text())
+    decided = {name for name, table in finished.items() if table != fresh[name]}
+    assert decided == {"clip_loss", "momentum_loss"}
+    del finished["clip_loss"]["expected_failures"], finished["momentum_loss"]["set"]
+    assert finished == fresh
+
+
+@pytest.mark.slow(reason="a second way to the same verdicts; test_pytest_plugin.py has a quick one")
+def test_the_manifest_is_a_test_suite(project):
+    status, out = outcome_of(TESTS)
+    assert status == 0, out
+    assert_prints(TESTS, out)
+    break_it(project)
+    status, out = outcome_of(BROKEN_TEST)
+    assert status == 1, out
+    assert_prints(BROKEN_TEST, out)
