@@ -64,7 +64,7 @@ def get_loss(name: str) -> Callable[..., Any]:
 
 @cache
 def _function(loss: losses.LossFunction) -> Callable[..., Any]:
-    return function_of(loss, _evaluate, __name__)
+    return function_of(loss, _evaluate, __name__, jax.Array)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -66,7 +66,7 @@ def get_loss(name: str) -> Callable[..., Any]:
 @cache
 def _function(loss: losses.LossFunction) -> Callable[..., Any]:
     # A compiled program calls it as it is: traced, operations of NumPy would become others.
-    outside: Callable[..., Any] = torch.compiler.disable(function_of(loss, _evaluate, __name__))
+    outside: Callable[..., Any] = torch.compiler.disable(function_of(loss, _evaluate, __name__, torch.Tensor))
     return outside
 
 

@@ -10,7 +10,7 @@ import pytest
 from framework_cases import answer, assert_same_bits, calls, learned, reductions
 from sweep import every_loss, sweep
 
-from nceref import config, get_loss, losses
+from nceref import config, get_loss, losses, verify
 from nceref.engine import settings
 from nceref.errors import DerivativeError, InputError
 
@@ -270,6 +270,11 @@ def test_settings_are_those_of_the_tracing(monkeypatch):
         program = jax.jit(lambda a: nt_xent(a, z2)).lower(z1).compile()
     program(z1).block_until_ready()
     assert seen[-1] == 3
+
+
+def test_the_verifier_calls_it_right():
+    report = verify(contrastive.clip, loss="clip", suite="quick")
+    assert (report.verdict, report.about["framework"]) == ("conforms", "jax")
 
 
 def test_functions_are_names_of_the_module(loss_name):

@@ -146,7 +146,7 @@ def _require(target):
     known, code = peer.find(target), dict(FILES).get(target.partition(":")[0], "")
     if known and known[0].version is None:
         pytest.skip(f"{known[0].name} is not installed; `make test-peers` runs this")
-    if "import torch" in code:
+    if "import torch" in code or target.startswith("nceref.torch:"):
         pytest.importorskip("torch", reason="PyTorch is not installed; `make test-peers` runs this")
     if "ctypes" in code:
         if shutil.which("cc") is None:

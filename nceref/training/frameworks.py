@@ -11,7 +11,7 @@ from nceref.registry import names, unknown
 Evaluate = Callable[[LossFunction, dict[str, Any], str], Any]
 
 
-def function_of(loss: LossFunction, evaluate: Evaluate, module: str) -> Callable[..., Any]:
+def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: type) -> Callable[..., Any]:
     """A loss as a function of a framework's arrays.
 
     Parameters
@@ -21,6 +21,8 @@ def function_of(loss: LossFunction, evaluate: Evaluate, module: str) -> Callable
         Takes the loss, its arguments by name and the reduction.
     module : str
         Where the function is a name.
+    returns : type
+        What it returns: by its annotations `nceref verify` recognizes the framework.
 
     Returns
     -------
@@ -37,8 +39,9 @@ def function_of(loss: LossFunction, evaluate: Evaluate, module: str) -> Callable
     source = f"`nceref.losses.{loss.name}` has its arguments, errors and sources."
     function.__name__ = function.__qualname__ = loss.name
     function.__module__ = module
+    function.__annotations__ = {"return": returns}
     function.__doc__ = f"{loss.declaration.summary}\n\n{source}"
-    vars(function)["__signature__"] = signature.replace(parameters=kept)
+    vars(function)["__signature__"] = signature.replace(parameters=kept, return_annotation=returns)
     return function
 
 

@@ -40,16 +40,17 @@ def test_the_package_imports_no_framework():
 
 def test_a_function_has_the_name_and_the_signature_of_its_loss(loss_name):
     loss = losses.get_loss(loss_name)
-    function = function_of(loss, evaluated, "somewhere")
+    function = function_of(loss, evaluated, "somewhere", tuple)
     assert (function.__name__, function.__module__) == (loss_name, "somewhere")
     shown = dict(inspect.signature(loss).parameters)
     del shown["compute"]
     assert inspect.signature(function).parameters == shown
+    assert inspect.signature(function).return_annotation is tuple
     assert loss.declaration.summary in inspect.getdoc(function)
 
 
 def test_arguments_are_handed_on_by_name():
-    function = function_of(losses.nt_xent, evaluated, "somewhere")
+    function = function_of(losses.nt_xent, evaluated, "somewhere", tuple)
     assert function(1, z2=2, temperature=3) == ("nt_xent", {"z1": 1, "z2": 2, "temperature": 3}, "mean")
     assert function(1, 2, temperature=3, reduction="none")[2] == "none"
     for arguments, message in (
