@@ -274,7 +274,7 @@ def test_settings_are_those_of_the_tracing(monkeypatch):
 
 def test_the_verifier_calls_it_right():
     report = verify(contrastive.clip, loss="clip", suite="quick")
-    assert (report.verdict, report.about["framework"]) == ("conforms", "jax")
+    assert (report.verdict, report.environment["framework"]) == ("conforms", "jax")
 
 
 def test_functions_are_names_of_the_module(loss_name):
