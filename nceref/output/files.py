@@ -318,6 +318,8 @@ def _errors(doing: str, path: PathLike, option: str) -> Iterator[None]:
     except (OSError, ValueError) as error:
         # A ValueError: no file can have such a name, for instance one with a null byte.
         words = (getattr(error, "strerror", None) or str(error)).lower()
+        # Each version of Python has words of its own for it.
+        words = "embedded null byte" if "\0" in os.fsdecode(path) else words
         other = "choose another place" if doing == "write" else "name another file"
         why, remedy = _REASONS.get(getattr(error, "errno", None) or 0, (words, other))
         if doing == "write" and isinstance(error, FileNotFoundError):

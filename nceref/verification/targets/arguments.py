@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from tokenize import TokenError
 from typing import Any
 
 from nceref.errors import SignatureError, TargetError
@@ -58,7 +59,8 @@ def signature_of(function: Any) -> inspect.Signature:
     """
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):
+    # The last: from Python 3.12 on, for a text that is no signature.
+    except (TypeError, ValueError, TokenError):
         return inspect.Signature([inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL)])
 
 
