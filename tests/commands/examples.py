@@ -333,9 +333,9 @@ EXAMPLES = (
         " --markdown made.md --badge made.svg",
         json="made.json",
         keys={
-            "": "exit_code, manifest, nceref, schema, targets",
+            "": "exit_code, left_out, manifest, nceref, schema, targets",
             "targets[]": "exit_code, expected_failures, line, name, problems, report, verdict",
-            "targets[].expected_failures[]": "failed, id, link, reason, strict",
+            "targets[].expected_failures[]": "diagnosis, failed, id, line, link, reason, strict",
             "targets[].report": REPORT[""],
         },
     ),
