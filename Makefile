@@ -120,6 +120,7 @@ test-peers: $(VENV)/installed-peers
 	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
 		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants \
 		tests/test_torch.py tests/test_jax.py
+	$(BIN)/nceref verify --manifest nceref/verification/peers/nceref.toml
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
 site: $(VENV)/installed-site

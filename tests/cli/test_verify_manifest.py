@@ -151,6 +151,19 @@ reason = "on some machines"
 strict = false
 
 [[target]]
+name = "without-format"
+target = "losses.py:single_doubled"
+set = {factor = "outer-factor-2"}
+[[target.expected_failures]]
+id = "designed-*/value"
+reason = "once"
+strict = "some"
+[[target.expected_failures]]
+id = "float64/*"
+reason = "once"
+strict = "some"
+
+[[target]]
 target = "losses.py:elsewhere"
 needs = "no-such-package"
 """
@@ -166,15 +179,18 @@ def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypa
     assert (status, err) == (1, "")
     content = json.loads(out)
     check_schema(content)
-    first, mended = content["targets"]
-    assert [(each["name"], each["exit_code"]) for each in (first, mended)] == [("single_doubled", 0), ("mended", 1)]
+    first, mended, without = content["targets"]
+    codes = [(each["name"], each["exit_code"]) for each in content["targets"]]
+    assert codes == [("single_doubled", 0), ("mended", 1), ("without-format", 1)]
+    why = "no result that is judged has the id `designed-*/value`; ids begin with the format here"
+    assert without["problems"] == [f"{path}:33: {why}; write `*/designed-*/value`, or `dtypes`"]
     failed = {each["id"]: (each["line"], each["failed"] > 0) for each in first["expected_failures"]}
     assert failed == {"float32/*/value": (9, True), "float32/*/identity.closed-form": (9, True)}
     why = "`*` is expected to fail ('it was wrong'), but no result of it fails; remove it"
     assert mended["problems"] == [f"{path}:20: {why}"]
     assert {"given-0.07/value"} <= {r["id"] for r in mended["report"]["results"] if r["status"] == "pass"}
     sentence = "elsewhere is not judged: no-such-package is not installed: pip install no-such-package"
-    assert content["left_out"] == [{"name": "elsewhere", "reason": f"{path}:31: {sentence}"}]
+    assert content["left_out"] == [{"name": "elsewhere", "reason": f"{path}:44: {sentence}"}]
     for option, words in (
         ("", "no target is judged"),
         ("--markdown=-", "### Not judged"),

@@ -208,7 +208,9 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
             why = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but no result of it fails"
             out[id] = f"{entry.place_of(id)}: {why}; remove it"
         else:
+            of_a_run = any(expected_failures_of(each.partition("/")[2], (id,)) for each in judged)
             meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
+            meant = f"ids begin with the format here; write {as_code(f'*/{id}')}, or `dtypes`" if of_a_run else meant
             out[id] = f"{entry.place_of(id)}: no result that is judged has the id {as_code(id)}; {meant}"
     # An expected failure whose results pass, all or some of them.
     passed = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status == "xpass")
