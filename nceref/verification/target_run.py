@@ -199,7 +199,11 @@ class TargetRun:
 
 
 def probes_of(
-    request: Request, setup: RunSetup, fixed: Mapping[str, float], forms: Mapping[str, str] | None = None
+    request: Request,
+    setup: RunSetup,
+    fixed: Mapping[str, float],
+    forms: Mapping[str, str] | None = None,
+    most: int = 0,
 ) -> tuple[Probe, ...]:
     """The probes of a run: of the suite, those that were chosen.
 
@@ -212,6 +216,8 @@ def probes_of(
         Scalars that the target has fixed.
     forms : mapping, optional
         Parametrizations of what the target holds itself.
+    most : int
+        How many of the suite, the first ones; 0: all.
 
     Returns
     -------
@@ -238,6 +244,7 @@ def probes_of(
         fixed=fixed,
         forms=forms,
         resizing=resizing,
+        most=most,
     )
     if request.inputs:
         own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def corpus(
     fixed: Mapping[str, float] | None = None,
     forms: Mapping[str, str] | None = None,
     resizing: Resizing | None = None,
+    most: int = 0,
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
@@ -68,6 +70,8 @@ def corpus(
         Parametrizations by scalar, of a target that holds it: what it holds is rounded, and not the scalar.
     resizing : Resizing, optional
         The sizes that all cases have, in place of those of the suite.
+    most : int
+        How many probes are evaluated, the first of the suite; 0: all.
 
     Returns
     -------
@@ -85,12 +89,23 @@ def corpus(
     # An array that is given is generated as well: what matters is that there is one.
     given = {n: ... if n in arrays and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
     by_name = _sorted(fixed), _sorted(forms or {})
-    return _probes(loss, _sorted(given), suite, dtype, seed, reduction, algorithm, *by_name, resizing or NO_RESIZING)
+    how = (loss, _sorted(given), suite, dtype, seed, reduction, algorithm, *by_name, resizing or NO_RESIZING)
+    return _first_probes(most, *how) if most else _probes(*how)
 
 
 # Enough for every loss in two formats, as the score of the catalogue and `nceref identify` go through them.
 @lru_cache(maxsize=64)
-def _probes(
+def _probes(*how: Any) -> tuple[Probe, ...]:
+    return tuple(_evaluated(*how))
+
+
+# A few each: of every loss with every setting of its own.
+@lru_cache(maxsize=512)
+def _first_probes(most: int, *how: Any) -> tuple[Probe, ...]:
+    return tuple(islice(_evaluated(*how), most))
+
+
+def _evaluated(
     loss: Loss,
     settings: tuple[tuple[str, Any], ...],
     suite: str,
@@ -101,10 +116,10 @@ def _probes(
     fixed: tuple[tuple[str, float], ...],
     forms: tuple[tuple[str, str], ...] = (),
     resizing: Resizing = NO_RESIZING,
-) -> tuple[Probe, ...]:
+) -> Iterator[Probe]:
     made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed), dict(forms), resizing)
     probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name, forms=dict(forms)) for name, inputs in made)
-    return tuple(probe for probe in probes if _has_meaning(probe))
+    return (probe for probe in probes if _has_meaning(probe))
 
 
 def _has_meaning(probe: Probe) -> bool:

@@ -156,8 +156,8 @@ class _Search:
         try:
             request = request_of(self.target.text, loss, {**self.options, **settings})
             with np.errstate(**ORDINARY), held_runner(request, self.child) as (request, run):
-                probes = probes_of(request, setups_of(request)[0], run.target.fixed, run.forms)
-                for probe in [p for p in probes if not p.skip][:CASES]:
+                probes = probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES)
+                for probe in [p for p in probes if not p.skip]:
                     observation = Observation(probe, run(probe))
                     if trouble := observation.outcome.sentence:
                         return LossTrial(loss, settings, ran, reason=f"{_CALLED}{trouble}")
@@ -195,7 +195,9 @@ class _Search:
                 intended, options = self.intended(best), {**made, **best.settings}
                 return RecognizedTarget(self.target, best.loss, options, best.report, (), second, intended)
             nearest += tried
-        reason = f"as {nearest[0].loss}, {nearest[0].report.reason}; nothing explains that"
+        report = nearest[0].report
+        ids = [d.id for d in report.diagnosis[:1] if d.id != "unexplained"]
+        reason = f"as {nearest[0].loss}, {report.reason}; {ids[0] if ids else 'nothing'} explains that"
         return RecognizedTarget(self.target, reason=_line(reason))
 
     def _explanation(self, trial: LossTrial) -> "ExplainedCandidate":
@@ -270,22 +272,23 @@ def named_like(name: str, losses: Sequence[str]) -> str:
 
 
 def _explains(report: Report, is_named: bool) -> bool:
-    """Whether it is the loss but for a known difference: that is computed, or most values are right.
+    """Whether it is taken for the loss but for what explains the difference.
 
-    With several differences at once, only what is named after a loss is taken for it.
+    What is not named after the loss must compute it with one known difference, or be right on most cases.
     """
     ids = report.diagnosis[0].id.split("+") if report.diagnosis else ["unexplained"]
-    if not set(ids) <= CONVENTIONS.keys() - {"unexplained"} or (len(ids) > 1 and not is_named):
+    if not set(ids) <= CONVENTIONS.keys() - {"unexplained"}:
         return False
     right = [r.status == "pass" for r in report.results if r.quantity == "value"]
-    return report.diagnosis[0].lead.role == "computes" or 2 * sum(right) > len(right)
+    is_near = report.diagnosis[0].lead.role == "computes" or 2 * sum(right) > len(right)
+    return is_named or (is_near and len(ids) == 1)
 
 
 def _why_not(plain: Sequence[LossTrial]) -> str:
     """The most telling reason: of a call that was made before one whose inputs do not fit."""
     called = [trial.reason.removeprefix(_CALLED) for trial in plain if trial.reason.startswith(_CALLED)]
     fits = re.compile("`.*no input of|none of these is|takes `.*` nowhere|^`loss` must be")
-    other = [trial.reason for trial in plain if not fits.search(trial.reason)]
+    other = [trial.reason for trial in plain if trial.reason and not fits.search(trial.reason)]
     return _line([*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0])
 
 

@@ -136,7 +136,7 @@ def _above(target: RecognizedTarget) -> list[str]:
     else:
         diagnosis = report.diagnosis[0]
         formats = report.environment.get("dtype", "")
-        text = f"It is {target.loss}{settings} with a difference, in {formats}: {report.reason}."
+        text = f"It differs from {target.loss}{settings}, in {formats}: {report.reason}."
         text += f" {diagnosis.id} explains that: {diagnosis.sentence}."
         text += f" To mend it: {diagnosis.fix}" if diagnosis.fix else ""
         text += f" The next best explanation is {target.second}." if target.second else ""

@@ -117,7 +117,7 @@ def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
     text = (draft[1] / "nceref.toml").read_text()
     words = " ".join(re.sub(r"^# ?", "", text, flags=re.MULTILINE).split())
     assert "It is info_nce: the value is right on 28 of 28 cases in float64 and 28 of 28 cases in float32;" in words
-    assert "It is info_nce with a difference, in float64: the value fails on 27 of 28 cases." in words
+    assert "It differs from info_nce, in float64: the value fails on 27 of 28 cases." in words
     assert "outer-factor-2 explains that: your loss equals the reference with an outer factor 2, on 28 of 28" in words
     assert "To mend it: Divide by 2" in words
     assert words.count("Its name says uniformity, which it is not.") == 1
