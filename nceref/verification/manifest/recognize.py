@@ -17,8 +17,8 @@ from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.identify import Candidate
 from nceref.verification.judge import judge
 from nceref.verification.manifest.package import PublicCallable, constructed_with
-from nceref.verification.records import Observation
-from nceref.verification.report import Report
+from nceref.verification.records import Diagnosis, Observation
+from nceref.verification.report import DIFFERS, Report
 from nceref.verification.target_run import held_runner, probes_of, setups_of
 from nceref.verification.targets.global_state import ORDINARY
 from nceref.verification.verifier import request_of, verify_with
@@ -189,15 +189,13 @@ class _Search:
         nearest: list[ExplainedCandidate] = []
         for group in ([t for t in trials if t.loss == own], [t for t in trials if t.loss != own]):
             tried = sorted(map(self._explanation, group), key=lambda each: each.distance)
-            if explained := [each for each in tried if _explains(each.report, each.loss == own)]:
+            if explained := [each for each in tried if _is_taken_for(each.report, each.loss == own)]:
                 best, *others = explained
-                second = f"{others[0].loss} with {others[0].report.diagnosis[0].id}" if others else ""
+                second = f"{others[0].loss}, {others[0].explained}" if others else ""
                 intended, options = self.intended(best), {**made, **best.settings}
                 return RecognizedTarget(self.target, best.loss, options, best.report, (), second, intended)
             nearest += tried
-        report = nearest[0].report
-        ids = [d.id for d in report.diagnosis[:1] if d.id != "unexplained"]
-        reason = f"as {nearest[0].loss}, {report.reason}; {ids[0] if ids else 'nothing'} explains that"
+        reason = f"as {nearest[0].loss}, {nearest[0].report.reason}; {nearest[0].explained}"
         return RecognizedTarget(self.target, reason=_line(reason))
 
     def _explanation(self, trial: LossTrial) -> "ExplainedCandidate":
@@ -207,7 +205,9 @@ class _Search:
 
     def intended(self, best: "ExplainedCandidate") -> dict[str, str]:
         """What makes the difference a convention that is held to; empty where that was not seen to be right."""
-        conventions = {CONVENTIONS[id].axis: id for id in best.report.diagnosis[0].id.split("+")}
+        if (explanation := explanation_of(best.report)) is None:
+            return {}
+        conventions = {CONVENTIONS[id].axis: id for id in explanation.id.split("+")}
         try:
             report = self.verified(best.loss, {**best.settings, **conventions}, diagnose=False)
         # It needs a number, or cannot be intended.
@@ -221,6 +221,12 @@ class ExplainedCandidate(Candidate):
     """A loss that a callable was held to with settings, and how that is explained."""
 
     settings: Mapping[str, Any]
+
+    @property
+    def explained(self) -> str:
+        """Which convention explains the difference, if one does."""
+        explanation = explanation_of(self.report)
+        return f"{explanation.id if explanation else 'nothing'} explains that"
 
 
 def _variants(loss: Loss) -> Iterator[dict[str, Any]]:
@@ -271,17 +277,24 @@ def named_like(name: str, losses: Sequence[str]) -> str:
     return max(named, key=lambda loss: len(letters(loss)), default="")
 
 
-def _explains(report: Report, is_named: bool) -> bool:
-    """Whether it is taken for the loss but for what explains the difference.
+def explanation_of(report: Report) -> Diagnosis | None:
+    """What explains a difference, of the closed list of conventions; None where nothing does."""
+    first = next(iter(report.diagnosis), None)
+    known = CONVENTIONS.keys() - {"unexplained"}
+    return first if first is not None and set(first.id.split("+")) <= known else None
 
-    What is not named after the loss must compute it with one known difference, or be right on most cases.
+
+def _is_taken_for(report: Report, is_named: bool) -> bool:
+    """Whether a callable is taken for a loss that it differs from.
+
+    So it is if it is right on most cases, or if one known difference says what it computes. What is named after the
+    loss may have any known difference, and several.
     """
-    ids = report.diagnosis[0].id.split("+") if report.diagnosis else ["unexplained"]
-    if not set(ids) <= CONVENTIONS.keys() - {"unexplained"}:
-        return False
     right = [r.status == "pass" for r in report.results if r.quantity == "value"]
-    is_near = report.diagnosis[0].lead.role == "computes" or 2 * sum(right) > len(right)
-    return is_named or (is_near and len(ids) == 1)
+    if report.exit_code != DIFFERS or 2 * sum(right) > len(right):
+        return report.exit_code == DIFFERS
+    explanation = explanation_of(report)
+    return explanation is not None and (is_named or (explanation.lead.role == "computes" and "+" not in explanation.id))
 
 
 def _why_not(plain: Sequence[LossTrial]) -> str:

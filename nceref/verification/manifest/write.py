@@ -16,7 +16,7 @@ from nceref.output.text import printable
 from nceref.output.words import counted, out_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.manifest.package import Package, read_package
-from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, recognize
+from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, explanation_of, recognize
 from nceref.verification.request import TIMEOUT
 from nceref.verification.targets.runner import child_runner
 
@@ -134,12 +134,16 @@ def _above(target: RecognizedTarget) -> list[str]:
         text = f"It is {target.loss}{settings}: {report.reason}."
         text += f" With these inputs {' and '.join(target.also)} is the same." if target.also else ""
     else:
-        diagnosis = report.diagnosis[0]
-        formats = report.environment.get("dtype", "")
-        text = f"It differs from {target.loss}{settings}, in {formats}: {report.reason}."
-        text += f" {diagnosis.id} explains that: {diagnosis.sentence}."
-        text += f" To mend it: {diagnosis.fix}" if diagnosis.fix else ""
-        text += f" The next best explanation is {target.second}." if target.second else ""
+        explanation = explanation_of(report)
+        dtype = str(report.environment.get("dtype", ""))
+        # Of several formats the reason says itself what is wrong in each.
+        where = "" if "," in dtype else f", in {dtype}"
+        text = f"It differs from {target.loss}{settings}{where}: {report.reason}."
+        text += (
+            f" {explanation.id} explains that: {explanation.sentence}." if explanation else " Nothing explains that."
+        )
+        text += f" To mend it: {explanation.fix}" if explanation and explanation.fix else ""
+        text += f" The next nearest is {target.second}." if target.second else ""
     if target.meant:
         text += f" Its name says {target.meant}, which it is not."
     return _comment(text)
@@ -169,7 +173,8 @@ def _suggested(target: RecognizedTarget) -> Iterator[str]:
         yield "# If the difference is meant, with this it is right on all cases:"
         yield f"# set = {_value({**_settings(target), **target.intended})}"
     yield "# Until it is mended, this keeps it in sight:"
-    phrases = [CONVENTIONS[id].phrase for id in target.report.diagnosis[0].id.split("+")]
+    explanation = explanation_of(target.report)
+    phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else ["not explained yet"]
     failure = {"id": "*", "reason": " and ".join(phrases), "strict": "some"}
     yield f"# expected_failures = [{_value(failure)}]"
 
@@ -227,5 +232,6 @@ def _row(target: RecognizedTarget) -> tuple[str, str]:
     report = target.report
     assert report is not None
     loss = ", ".join([target.loss, *(f"{n} = {_value(x)}" for n, x in _settings(target).items())])
-    outcome = report.verdict if report.ok else f"{report.verdict}, {report.diagnosis[0].id}"
+    explanation = explanation_of(report)
+    outcome = report.verdict if report.ok else f"{report.verdict}, {explanation.id if explanation else 'unexplained'}"
     return target.callable.name, f"{loss}: {outcome}"

@@ -2,14 +2,18 @@
 
 import re
 import tomllib
+from dataclasses import replace
 
 import pytest
+from sweep import sweep
 
 import nceref
 from nceref.verification.manifest import recognize, run
-from nceref.verification.manifest.package import package_name
+from nceref.verification.manifest.package import Package, PublicCallable, package_name
 from nceref.verification.manifest.read import read_manifest
-from nceref.verification.manifest.write import draft_manifest, manifest_text
+from nceref.verification.manifest.write import ManifestDraft, draft_manifest, manifest_text
+from nceref.verification.records import Diagnosis, DiagnosisPart, Result
+from nceref.verification.report import Report
 
 FILES = {
     "__init__": """
@@ -143,4 +147,46 @@ def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
     for key in ("set", "expected_failures"):
         changed = text.replace(f"# {key} = ", f"{key} = ")
         assert changed != text
-        assert set(verdicts(folder, changed).values()) == {"value-only"}
+        assert verdicts(folder, changed) == right | {"doubled": "value-only"}
+
+
+PARTS = {"computes": (DiagnosisPart("it equals another", role="computes"),), "wrong": (DiagnosisPart("it is wrong"),)}
+
+
+def differing(right, id, role):
+    """A report of four cases, so many of them right."""
+    results = [Result(f"{i}/value", str(i), "value", "pass" if i < right else "fail", 0, 1, 1, "") for i in range(4)]
+    reason = f"the value fails on {4 - right} of 4 cases"
+    diagnosis = (Diagnosis(id, PARTS[role]),) if id else ()
+    about = {"dtype": "float64"}
+    return Report("my.py:f", "clip", "differs", 1, reason, diagnosis, tuple(results), about)
+
+
+@sweep(
+    ("right", "id", "role", "named_after_it", "another"),
+    [
+        (3, "unexplained", "wrong", True, True),
+        (3, "", "wrong", True, True),
+        (2, "unexplained", "wrong", False, False),
+        (0, "outer-factor-2", "computes", True, True),
+        (0, "outer-factor-2+rows-not-normalized", "computes", True, False),
+        (0, "not-repeatable", "wrong", True, False),
+        (0, "raises-an-error", "wrong", False, False),
+    ],
+)
+def test_what_differs_is_taken_for_a_loss_only_on_evidence(right, id, role, named_after_it, another):
+    report = differing(right, id, role)
+    assert [recognize._is_taken_for(report, named) for named in (True, False)] == [named_after_it, another]
+    right_one = replace(report, exit_code=6)
+    assert not recognize._is_taken_for(right_one, is_named=True)
+
+
+def test_a_difference_that_nothing_explains_is_said_to_be_that():
+    target = recognize.RecognizedTarget(PublicCallable("my.py:f"), "clip", report=differing(3, "unexplained", "wrong"))
+    text = manifest_text(ManifestDraft(Package("my.py", (), {}), (target,)))
+    assert (
+        "# It differs from clip, in float64: the value fails on 1 of 4 cases. Nothing explains that.\n[[target]]"
+        in text
+    )
+    assert '# expected_failures = [{id = "*", reason = "not explained yet", strict = "some"}]' in text
+    assert "# set" not in text
