@@ -35,7 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
             paths = [_manifest_near(config)]
             config.args.append(paths[0])
         # As they are named from here, for the places in messages.
-        manifests = {Path(folder, path): read_manifest(os.path.relpath(Path(folder, path))) for path in paths}
+        manifests = {
+            Path(folder, path): read_manifest(os.path.relpath(Path(folder, path)), "--nceref") for path in paths
+        }
     except NcerefError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[_MANIFESTS] = manifests
@@ -50,7 +52,7 @@ def _manifest_near(config: pytest.Config) -> str:
 
     folders = dict.fromkeys((config.invocation_params.dir, config.rootpath))
     for folder in folders:
-        if path := find_manifest(folder):
+        if path := find_manifest(folder, "--nceref"):
             return path
     msg = (
         f"--nceref needs a manifest, and in {' and '.join(map(str, folders))} is neither nceref.toml nor a"

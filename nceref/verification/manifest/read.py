@@ -109,12 +109,14 @@ class Manifest:
         return tuple(entry for entry in self.targets if not only or entry.name in only)
 
 
-def find_manifest(folder: str | os.PathLike[str] = "") -> str:
+def find_manifest(folder: str | os.PathLike[str] = "", option: str = "--manifest") -> str:
     """The manifest of a folder, `nceref.toml` before `pyproject.toml`; empty where there is none.
 
     Parameters
     ----------
     folder : path
+    option : str
+        By which the caller was given it, for errors.
 
     Returns
     -------
@@ -129,12 +131,12 @@ def find_manifest(folder: str | os.PathLike[str] = "") -> str:
     own, project = Path(folder, FILE), Path(folder, PROJECT)
     if own.is_file():
         return str(own)
-    if project.is_file() and "nceref" in _tables(_parsed(str(project))[1].get("tool")):
+    if project.is_file() and "nceref" in _tables(_parsed(str(project), option)[1].get("tool")):
         return str(project)
     return ""
 
 
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> Manifest:
     """Read a manifest; what is wrong with one of its targets is kept for the report of that target.
 
     Parameters
@@ -142,6 +144,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     path : path
         TOML: of a file `pyproject.toml` the table ``tool.nceref``, of another one all of it. Files that it names are
         looked for from its folder.
+    option : str
+        By which the caller was given it, for errors.
 
     Returns
     -------
@@ -153,7 +157,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         For a file that cannot be read, is not TOML, or has no target.
     """
     path = os.fspath(path)
-    text, content = _parsed(path)
+    text, content = _parsed(path, option)
     prefix: tuple[str, ...] = ("tool", "nceref") if Path(path).name == PROJECT else ()
     named, lines = printable(path), TomlLines(text)
     for key in prefix:
@@ -198,18 +202,18 @@ def _below(prefix: tuple[str, ...]) -> str:
     return f" below [{'.'.join(prefix)}]" if prefix else ""
 
 
-def _parsed(path: str) -> tuple[str, dict[str, Any]]:
-    text = files.read_text(path, "--manifest")
+def _parsed(path: str, option: str) -> tuple[str, dict[str, Any]]:
+    text = files.read_text(path, option)
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         sentence = printable(error)
         at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", sentence)
         line = (at and at[1]) or str(len(text.splitlines()))
-        msg = f"{printable(path)}:{line}: --manifest is not TOML: {sentence.replace(at[0], '') if at else sentence}"
+        msg = f"{printable(path)}:{line}: {option} is not TOML: {sentence.replace(at[0], '') if at else sentence}"
         raise InputError(msg) from None
     except RecursionError:
-        msg = f"{printable(path)}: --manifest is nested too deeply"
+        msg = f"{printable(path)}: {option} is nested too deeply"
         raise InputError(msg) from None
 
 
