@@ -48,7 +48,7 @@ COMMANDS = (
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
     "verify --manifest any.toml --markdown made.md --badge made.svg --junit made.xml",
-    "init targets.py --out made.toml --force",
+    "init losses --out made.toml --force",
     "vectors export --loss simple --out new",
     "compare . targets.py --json made.json --junit made.xml --html made.html",
 )
