@@ -11,7 +11,7 @@ import numpy as np
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.text import printable
-from nceref.output.words import letters
+from nceref.output.words import letters, out_of
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.identify import Candidate
@@ -151,23 +151,33 @@ class _Search:
                     yield self.trial(trial.loss, {**trial.settings, **changed})
 
     def trial(self, loss: str, settings: Mapping[str, Any]) -> LossTrial:
-        """Call it on a few cases as a loss with these settings."""
+        """Call it on a few cases as a loss with these settings, up to the first that is wrong."""
         ran = False
         try:
-            request = request_of(self.target.text, loss, {**self.options, **settings})
-            with np.errstate(**ORDINARY), held_runner(request, self.child) as (request, run):
-                probes = probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES)
-                for probe in [p for p in probes if not p.skip]:
-                    observation = Observation(probe, run(probe))
-                    if trouble := observation.outcome.sentence:
-                        return LossTrial(loss, settings, ran, reason=f"{_CALLED}{trouble}")
-                    ran = True
-                    if any(r.quantity.startswith("value") and r.status == "fail" for r in judge(observation)):
-                        return LossTrial(loss, settings)
+            for observation in self.observed(loss, settings):
+                if trouble := observation.outcome.sentence:
+                    return LossTrial(loss, settings, ran, reason=f"{_CALLED}{trouble}")
+                ran = True
+                if any(r.quantity.startswith("value") and r.status == "fail" for r in judge(observation)):
+                    return LossTrial(loss, settings)
         # Also for a setting that the loss does not have, and a known target of another loss.
         except (TargetError, InputError) as error:
             return LossTrial(loss, settings, ran=False, reason=str(error))
         return LossTrial(loss, settings, ran, right=ran)
+
+    def observed(self, loss: str, settings: Mapping[str, Any]) -> Iterator[Observation]:
+        """What it answers on the first cases; raises as `verify` does where it cannot be called so."""
+        request = request_of(self.target.text, loss, {**self.options, **settings})
+        with np.errstate(**ORDINARY), held_runner(request, self.child) as (request, run):
+            for probe in probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES):
+                if not probe.skip:
+                    yield Observation(probe, run(probe))
+
+    def is_constant(self, trial: LossTrial) -> bool:
+        """Whether it gives one number where the loss has several: a factor would explain any such function."""
+        observations = list(self.observed(trial.loss, trial.settings))
+        answers = {float(np.sum(o.outcome.value)) for o in observations if o.outcome.value is not None}
+        return len(answers) == 1 < len({float(np.sum(o.probe.value)) for o in observations})
 
     def confirmed(self, trials: Iterable[LossTrial]) -> Iterator[tuple[LossTrial, Report]]:
         """Those that are right on all cases in all formats, each with its report; of one loss the first."""
@@ -185,6 +195,8 @@ class _Search:
 
     def explained(self, trials: Sequence[LossTrial], made: Mapping[str, Any]) -> RecognizedTarget:
         """The loss that it is but for a known difference: the one that it is named after, or any."""
+        if not (trials := [t for t in trials if not self.is_constant(t)]):
+            return RecognizedTarget(self.target, reason=f"it gives the same number on {out_of(CASES, CASES, 'case')}")
         own = named_like(self.target.name, [t.loss for t in trials])
         nearest: list[ExplainedCandidate] = []
         for group in ([t for t in trials if t.loss == own], [t for t in trials if t.loss != own]):

@@ -3,17 +3,22 @@
 import re
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sweep import sweep
 
 import nceref
+from nceref.verification.bugs.bug import correct_programs
 from nceref.verification.manifest import recognize, run
 from nceref.verification.manifest.package import Package, PublicCallable, package_name
 from nceref.verification.manifest.read import read_manifest
 from nceref.verification.manifest.write import ManifestDraft, draft_manifest, manifest_text
 from nceref.verification.records import Diagnosis, DiagnosisPart, Result
 from nceref.verification.report import Report
+from nceref.verification.targets.runner import child_runner
+
+PAGE = " ".join((Path(__file__).parents[3] / "docs/tutorials/maintainers.md").read_text(encoding="utf-8").split())
 
 FILES = {
     "__init__": """
@@ -57,6 +62,9 @@ def uniformity(queries, keys, temperature):
 def random(x):
     return np.random.default_rng().normal() + x.sum()
 
+def accepts(x):
+    return x.ndim == 2
+
 def refuses(x):
     raise ValueError('no\\n[[target]]\\nname = "x"\\n# \\x1b[31m')
 
@@ -92,7 +100,7 @@ def draft(tmp_path_factory):
 
 def test_each_public_callable_is_tried_once_under_its_shortest_name(draft):
     names = [each.callable.text for each in draft[0].targets]
-    wrong = ("summed", "doubled", "uniformity", "random", "refuses", "nothing")
+    wrong = ("summed", "doubled", "uniformity", "random", "accepts", "refuses", "nothing")
     assert names == ["my_losses:Spread", "my_losses:info_nce", *(f"my_losses.wrong:{name}" for name in wrong)]
 
 
@@ -127,6 +135,7 @@ def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
     assert words.count("Its name says uniformity, which it is not.") == 1
     assert r'- my_losses.wrong:refuses: raises ValueError: no [[target]] name = "x" # \x1b[31m' in words
     assert "- my_losses.wrong:random: as uniformity, " in words
+    assert "- my_losses.wrong:accepts: it gives the same number on 4 of 4 cases" in words
     assert "- my_losses.wrong:nothing: it fits the inputs of no loss" in words
 
 
@@ -148,6 +157,23 @@ def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
         changed = text.replace(f"# {key} = ", f"{key} = ")
         assert changed != text
         assert verdicts(folder, changed) == right | {"doubled": "value-only"}
+
+
+@pytest.mark.slow(reason="every correct program of the catalogue; the package above has one of each kind")
+def test_each_correct_program_of_the_catalogue_is_recognized_by_its_numbers_alone(monkeypatch):
+    monkeypatch.setattr(recognize, "is_named_after", lambda name, loss: False)
+    child = child_runner(None, "cpu", 60.0, 120.0, isolate=False)
+    other = {}
+    try:
+        for id, program in correct_programs().items():
+            text = f"{program.function.__module__}:{program.function.__name__}"
+            made = recognize.recognize(PublicCallable(text), child)
+            if program.loss not in (made.loss, *made.also) or not made.report.ok:
+                other[id] = made.loss
+    finally:
+        child.stop()
+    assert other == {}
+    assert f"all {len(correct_programs())} correct programs of the catalogue" in PAGE
 
 
 PARTS = {"computes": (DiagnosisPart("it equals another", role="computes"),), "wrong": (DiagnosisPart("it is wrong"),)}
