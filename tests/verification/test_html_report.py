@@ -166,6 +166,18 @@ def test_beyond_many_results_passes_are_summed_and_failures_have_rows():
     assert shown == [MANY, 0, 0, 20]
 
 
+def test_what_fails_as_expected_is_counted_by_itself():
+    known = [replace(r, status="xfail", error=7.0) for r in results(6)]
+    both = Page(html_of([made([*known, *list(results(12, "pass"))[6:]], verdict="conforms", exit_code=0)])).text
+    alone = Page(html_of([made(known, verdict="conforms", exit_code=0)])).text
+    assert "value✓ 3 pass, at most 0.25 of the bound; ○ 3 fail as expected, by up to 7 times the bound" in both
+    assert "value○ 3 fail as expected, by up to 7 times the bound" in alone
+    assert "○ 3 of 3 cases differ as expected" in alone
+    for page in (both, alone):
+        assert "agree, up to" not in page
+        assert "without an error" not in page
+
+
 def test_several_formats_and_several_reports_stand_side_by_side(doubled):
     both = nceref.verify(plain.with_gradients, dtype=["float64", "float32"], **QUICK)
     page = Page(both.to_html())

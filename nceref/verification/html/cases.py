@@ -15,7 +15,6 @@ from nceref.verification.html.view import (
     STATUS,
     ReportView,
     capital,
-    counted_failures,
     how_far,
     largest,
     status,
@@ -146,8 +145,12 @@ def _tally(cases: Sequence[CaseResults]) -> Markup:
         return element("span", words, class_="tag fail")
     if not judged:
         return element("span", "– not judged", class_="tag skip")
-    ratio = largest([r for c in cases for r in c.results if r.status == "pass"])
-    return element("span", f"✓ {counted(judged, 'case')} agree{'s' * (judged == 1)}{at_most(ratio)}", class_="tag pass")
+    most = at_most(largest([r for c in cases for r in c.results if r.status == "pass"]))
+    if held := len({c.case for c in cases if any(r.status == "xfail" for r in c.results)}):
+        others = f"; what else is judged agrees{most}" if most else ""
+        words = f"○ {out_of(held, judged, 'case')} differ{'s' * (held == 1)} as expected{others}"
+        return element("span", words, class_="tag held")
+    return element("span", f"✓ {counted(judged, 'case')} agree{'s' * (judged == 1)}{most}", class_="tag pass")
 
 
 def _in_what(cases: Sequence[CaseResults]) -> str:
@@ -158,6 +161,21 @@ def _in_what(cases: Sequence[CaseResults]) -> str:
             if any(r.status in FAILING for r in results):
                 wrong["the value" if name == "value" else "a gradient"].add(c.case)
     return "".join(f", {what} on {len(ids)}" for what, ids in wrong.items() if ids)
+
+
+def counted_results(results: Sequence[Result]) -> tuple[str, str]:
+    """The kind of the worst results; how many fail, else how many pass, and how many fail as expected."""
+    of_kind = {kind: [r for r in results if STATUS[r.status][0] == kind] for kind in ("fail", "held", "pass")}
+    failed, held, passed = (len(group) for group in of_kind.values())
+    words = []
+    if failed:
+        judged = failed + held + passed
+        words.append(f"✕ {failed} of {judged} fail{'s' * (failed == 1)}{how_far(of_kind['fail'])}")
+    elif passed:
+        words.append(f"✓ {passed} pass{'es' * (passed == 1)}{at_most(largest(of_kind['pass']))}")
+    if held:
+        words.append(f"○ {held} fail{'s' * (held == 1)} as expected{how_far(of_kind['held'])}")
+    return next((kind for kind, group in of_kind.items() if group), "skip"), "; ".join(words)
 
 
 def at_most(ratio: float | None) -> str:
@@ -175,21 +193,15 @@ def _figure(
     marks = [m for c in cases if (m := c.mark(quantity, view, numbers[c.case]))]
     if not marks:
         return None
-    firsts = [group[0] for group in groups]
-    failed, passed, _ = counted_failures(firsts)
-    kind = "fail" if failed else "pass"
-    words = (
-        f"{failed} of {failed + passed} fail{'s' * (failed == 1)}" if failed else f"{passed} pass{'es' * (passed == 1)}"
-    )
-    most = how_far([r for r in firsts if r.status in FAILING]) or at_most(largest(firsts))
+    kind, words = counted_results([group[0] for group in groups])
     shown = marks if view.detail.passes else _few(marks, axes)
     # Of many results, what passes is summed up in words.
-    drawn = view.detail.pictures and (view.detail.passes or failed)
+    drawn = view.detail.pictures and (view.detail.passes or kind == "fail")
     picture = strip_plot(shown, axes) if drawn else None
     caption = (
         element("strong", quantity_name(quantity)),
         " ",
-        element("span", f"{STATUS[kind][1]} {words}{most}", class_=kind),
+        element("span", words, class_=kind),
     )
     return element("figure", element("figcaption", caption), picture)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from nceref.output.html import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
-from nceref.verification.html.cases import at_most, cases_of, is_compared, quantity_name
-from nceref.verification.html.view import FAILING, ReportView, capital, counted_failures, how_far, largest
+from nceref.verification.html.cases import cases_of, counted_results, is_compared, quantity_name
+from nceref.verification.html.view import STATUS, ReportView, capital
 from nceref.verification.page import skips
 from nceref.verification.records import Result
 
@@ -47,16 +47,11 @@ def _groups(view: ReportView) -> dict[str, list[Result]]:
 
 
 def _sum(results: Sequence[Result]) -> Markup:
-    failed, passed, unjudged = counted_failures(results)
-    ratio = largest([r for r in results if r.status != "xfail"]) if not failed else None
-    far = how_far([r for r in results if r.status in FAILING])
+    kind, words = counted_results(results)
+    unjudged = sum(STATUS[r.status][0] == "skip" for r in results)
     parts = [
-        element("span", f"✕ {failed} of {failed + passed} fail{'s' * (failed == 1)}{far}", class_="fail")
-        if failed
-        else None,
-        element("span", f"✓ {passed} pass{'es' * (passed == 1)}", class_="pass") if passed and not failed else None,
+        element("span", words, class_=kind) if words else None,
         element("span", f"– {unjudged} not judged", class_="skip") if unjudged else None,
-        element("span", at_most(ratio).removeprefix(", "), class_="dim") if ratio is not None else None,
     ]
     return element("span", parts, class_="sum")
 

@@ -1,6 +1,6 @@
 """What all parts of a document share: ids, levels of headings, words of results, and how much is shown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -113,13 +113,6 @@ def status(result: Result, words: str = "") -> Markup:
     """The mark of a result, its color, and words in place of the usual ones."""
     kind, mark, usual = STATUS[result.status]
     return element("span", f"{mark} {words or usual}", class_=kind)
-
-
-def counted_failures(results: Iterable[Result]) -> tuple[int, int, int]:
-    """How many results fail, pass, and were not judged."""
-    kinds = [r.status for r in results]
-    failed, passed = sum(k in FAILING for k in kinds), sum(k in ("pass", "xfail") for k in kinds)
-    return failed, passed, len(kinds) - failed - passed
 
 
 def largest(results: Sequence[Result]) -> float | None:
