@@ -34,10 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
         if not (paths := [path for path in map(_path, config.args) if path.endswith(".toml")]):
             paths = [_manifest_near(config)]
             config.args.append(paths[0])
+        # As pytest writes the files that it collects: without `..`, with symbolic links.
+        full = [Path(os.path.abspath(folder / path)) for path in paths]  # noqa: PTH100 - resolve follows links
         # As they are named from here, for the places in messages.
-        manifests = {
-            Path(folder, path): read_manifest(os.path.relpath(Path(folder, path)), "--nceref") for path in paths
-        }
+        manifests = {path: read_manifest(os.path.relpath(path), "--nceref") for path in full}
     except NcerefError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[_MANIFESTS] = manifests

@@ -32,7 +32,7 @@ loss = "info_nce"
 suite = "quick"
 """
 CALLS = """
-import contextlib, io, sys
+import contextlib, io, os, sys
 import pytest
 
 def call(*arguments, folder="."):
@@ -58,6 +58,9 @@ assert status == 0, text
 assert text.split("\\n\\n")[0].split() == [f"doubled.toml::{name}-designed-0.07-value" for name in NAMES], text
 status, text = call("--nceref", "-q", "doubled.toml::info_nce-designed-0.07-value")
 assert (status, "1 passed" in text) == (0, True), text
+for path in ["../nceref.toml", os.path.join(os.getcwd(), "empty", "..", "nceref.toml")]:
+    status, text = call("--nceref", "--collect-only", "-q", path, folder="empty")
+    assert (status, "nceref.toml::info_nce-designed-0.07-value" in text) == (0, True), text
 status, text = call("--nceref", "-x", "-q", "doubled.toml")
 assert (status, "\\n1 failed in " in text) == (1, True), text
 lines = text[text.index("_ doubled-designed-0.3-value _") :].splitlines()
