@@ -307,6 +307,18 @@ def _file(path: Path) -> ModuleType:
         near = sorted({p.name for p in folder.glob("*.py")} - {path.name}) if folder.is_dir() else []
         msg = f"no file {printable(repr(str(path)))}{_meant(path.name, near)}"
         raise TargetError(msg)
+    at = path.stat()
+    key = (str(path.resolve()), at.st_mtime_ns, at.st_size)
+    if key not in _EXECUTED:
+        _EXECUTED[key] = _executed(path)
+    return _EXECUTED[key]
+
+
+_EXECUTED: dict[tuple[str, int, int], ModuleType] = {}
+"""What files have become: like a package, one is executed once, unless it is written again."""
+
+
+def _executed(path: Path) -> ModuleType:
     # A file must not replace a module of the same name that is loaded already, such as torch.
     name = path.stem if path.stem not in sys.modules else f"target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

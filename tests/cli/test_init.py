@@ -17,6 +17,10 @@ def info_nce(queries, keys, temperature):
     top = s.max(axis=1, keepdims=True)
     return np.mean(np.log(np.exp(s - top).sum(axis=1)) + top[:, 0] - np.diag(s))
 """
+COUNTED = """
+with open("executions", "a") as file:
+    file.write(".")
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,13 @@ def test_it_is_printed_with_files_named_from_the_folder_that_it_will_stand_in(ru
     assert tomllib.loads((project / "made/own.toml").read_text())["target"][0]["target"] == "../losses.py:info_nce"
     assert run("verify", "--manifest", "made/own.toml")[0] == 0
     assert not (project / "nceref.toml").exists()
+
+
+def test_a_file_is_executed_once_as_a_package_is(run, project):
+    """Also by each loss that it is tried as, and for each of its callables."""
+    (project / "counted.py").write_text(COUNTED + INFO_NCE + "def double(x):\n    return 2 * x\n")
+    assert run("init", "counted.py", "--out", "-")[0] == 0
+    assert (project / "executions").read_text() == "."
 
 
 def test_without_a_loss_nothing_is_written_and_reasons_are_printed(run, project):
