@@ -74,4 +74,7 @@ def overview_line(name: str, report: Report) -> tuple[str, str, str, str, str]:
     -------
     tuple of str
     """
-    return name, report.loss, str(report.scope.cases), report.verdict, " or ".join(d.id for d in report.diagnosis)
+    held = sum(r.status == "xfail" for r in report.results)
+    known = [f"{held:,} expected"] if held and report.ok else []
+    ids = dict.fromkeys(each.id for each in report.diagnosis)
+    return name, report.loss, str(report.scope.cases), report.verdict, " or ".join(ids or known)

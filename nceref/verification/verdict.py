@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from nceref.output.words import counted, out_of
+from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array
 from nceref.verification import report as codes
-from nceref.verification.judge import UNSUPPORTED
+from nceref.verification.judge import OUT_OF_DATE, UNSUPPORTED
 from nceref.verification.records import Result
 from nceref.verification.request import Request
 from nceref.verification.targets.child import ENDED
@@ -52,8 +52,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     held = sum(r.status == "xfail" for r in results)
     beside = _without_gradient(results, judged) if judged_grads else ""
     beside += _beside(held, ungraded if judged_grads else (), runs[0].never_given)
-    several = f"{counted(judged, 'case')} but where it is expected not to"
-    cases = f"on {several if held else _judged_by_format(runs)}"
+    known = {r.case for r in results if r.status == "xfail" and r.quantity.startswith(("value", "grad."))}
+    cases = f"on {out_of(judged - len(known), judged, 'case') if known else _judged_by_format(runs)}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
     # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.
     rules: tuple[tuple[Any, str, int, Callable[[], str]], ...] = (
@@ -138,14 +138,19 @@ def _by_format(failed: Sequence[Result], errors: Sequence[Result], runs: Sequenc
     """What fails, for each format where there are several; the ids of their results begin with it."""
     if len(runs) == 1:
         return _differs(failed, errors, runs[0].judged, runs)
-    parts = []
+    parts, anything = [], False
     for each in runs:
         own = [[r for r in group if r.case.startswith(f"{each.label}/")] for group in (failed, errors)]
         words = _differs(own[0], own[1], each.judged, [each]) if any(own) else "nothing fails"
         parts.append(f"{each.words} {words}")
+        anything |= any(own)
     # What was expected to fail and passes may be of no case.
     rest = [r for r in failed if not r.case.startswith(tuple(f"{each.label}/" for each in runs))]
-    return "; ".join([*parts, *(r.why for r in rest[:1])])
+    return "; ".join([*(parts if anything else ()), *map(_of_no_case, rest[:1])])
+
+
+def _of_no_case(result: Result) -> str:
+    return f"{as_code(result.id)} is {result.why}" if result.quantity == OUT_OF_DATE else result.why
 
 
 def _of(runs: Sequence[Any], trial: Any) -> str:
@@ -221,8 +226,9 @@ def _only_size(runs: Sequence[Any]) -> str:
 
 def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int, runs: Sequence[Any]) -> str:
     """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
-    behavior = list(dict.fromkeys(r.why for r in failed if r.quantity.startswith("behavior.")))
-    cases = {word: {r.case for r in failed if r.quantity.startswith(word)} for word in ("value", "grad.")}
+    wrong = [r for r in failed if r.status != "xpass"]
+    behavior = list(dict.fromkeys(r.why for r in wrong if r.quantity.startswith("behavior.")))
+    cases = {word: {r.case for r in wrong if r.quantity.startswith(word)} for word in ("value", "grad.")}
     parts = [f"the target {why}" for why in behavior[:2]]
     if cases["value"]:
         parts.append(f"the value fails on {out_of(len(cases['value']), judged, 'case')}")
@@ -234,5 +240,6 @@ def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int, ru
         parts.append(size)
     if errors:
         parts.append(f"{counted(len({r.case for r in errors}), 'case')} could not be run: {errors[0].why}")
-    rest = [r for r in failed if not r.quantity.startswith(("value", "grad."))]
-    return "; ".join(parts) or rest[0].why
+    if unexpected := len(failed) - len(wrong):
+        parts.append(f"{counted(unexpected, 'result')} pass{'es' * (unexpected == 1)}, expected to fail")
+    return "; ".join(parts) or _of_no_case(wrong[0])

@@ -10,6 +10,7 @@ import pytest
 from targets import plain
 
 import nceref
+from nceref.verification.records import ExpectedFailure
 from nceref.verification.report import Report, junit_of
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
@@ -89,3 +90,18 @@ def test_of_several_formats_the_verdict_and_the_diagnosis_say_of_which_they_are(
     assert report.verdict == "differs"
     assert report.reason.startswith("in float32 nothing fails; in float64 the value fails on ")
     assert [d.sentence.startswith("in float64 ") for d in report.diagnosis] == [True] * len(report.diagnosis) != []
+
+
+def test_what_is_said_of_expected_failures_is_what_was_measured():
+    formats = {"suite": "quick", "dtype": ("float64", "float32")}
+    known = nceref.verify(
+        plain.doubled, "info_nce", expected_failures={"*": ExpectedFailure("2", strict=False)}, **formats
+    )
+    passing = sum(r.status == "pass" and r.quantity == "value" for r in known.results)
+    assert (known.exit_code, passing > 0) == (0, True)
+    assert known.reason.startswith(f"the value is right on {passing} of 56 cases; ")
+    stale = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"float32/*/value": "2"}, **formats)
+    assert stale.reason == "in float64 nothing fails; in float32 28 results pass, expected to fail"
+    assert "28 failed" not in str(stale)
+    gone = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"gone": "2"}, **formats)
+    assert gone.reason.startswith("`gone` is expected to fail, but there is no such result; ")

@@ -140,8 +140,10 @@ def _clause(
 def _tally(cases: Sequence[CaseResults]) -> Markup:
     failing = len(dict.fromkeys(c.case for c in cases if c.fails))
     judged = len(dict.fromkeys(c.case for c in cases if any(r.status != "skip" for r in c.results)))
+    if failing and not (where := _in_what(cases)):
+        return element("span", f"✕ {out_of(failing, judged, 'case')}: passes, expected to fail", class_="tag fail")
     if failing:
-        words = f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}{_in_what(cases)}"
+        words = f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}{where}"
         return element("span", words, class_="tag fail")
     if not judged:
         return element("span", "– not judged", class_="tag skip")
@@ -158,24 +160,28 @@ def _in_what(cases: Sequence[CaseResults]) -> str:
     wrong: dict[str, set[str]] = {"the value": set(), "a gradient": set()}
     for c in cases:
         for name, results in c.by_quantity.items():
-            if any(r.status in FAILING for r in results):
+            if any(r.status in FAILING and r.status != "xpass" for r in results):
                 wrong["the value" if name == "value" else "a gradient"].add(c.case)
     return "".join(f", {what} on {len(ids)}" for what, ids in wrong.items() if ids)
 
 
 def counted_results(results: Sequence[Result]) -> tuple[str, str]:
-    """The kind of the worst results; how many fail, else how many pass, and how many fail as expected."""
-    of_kind = {kind: [r for r in results if STATUS[r.status][0] == kind] for kind in ("fail", "held", "pass")}
-    failed, held, passed = (len(group) for group in of_kind.values())
+    """The kind of the worst results; how many fail, else how many pass, and how many are not as expected or as it."""
+    of = {name: [r for r in results if r.status == name] for name in ("xpass", "xfail", "pass")}
+    wrong = [r for r in results if STATUS[r.status][0] == "fail" and r.status != "xpass"]
+    failed, surprising, held, passed = len(wrong), *map(len, of.values())
     words = []
     if failed:
-        judged = failed + held + passed
-        words.append(f"✕ {failed} of {judged} fail{'s' * (failed == 1)}{how_far(of_kind['fail'])}")
+        judged = failed + surprising + held + passed
+        words.append(f"✕ {failed} of {judged} fail{'s' * (failed == 1)}{how_far(wrong)}")
     elif passed:
-        words.append(f"✓ {passed} pass{'es' * (passed == 1)}{at_most(largest(of_kind['pass']))}")
+        words.append(f"✓ {passed} pass{'es' * (passed == 1)}{at_most(largest(of['pass']))}")
+    if surprising:
+        words.append(f"✕ {surprising} pass{'es' * (surprising == 1)}, expected to fail")
     if held:
-        words.append(f"○ {held} fail{'s' * (held == 1)} as expected{how_far(of_kind['held'])}")
-    return next((kind for kind, group in of_kind.items() if group), "skip"), "; ".join(words)
+        words.append(f"○ {held} fail{'s' * (held == 1)} as expected{how_far(of['xfail'])}")
+    kinds = {"fail": failed + surprising, "held": held, "pass": passed}
+    return next((kind for kind, number in kinds.items() if number), "skip"), "; ".join(words)
 
 
 def at_most(ratio: float | None) -> str:
