@@ -92,8 +92,11 @@ def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tup
     """
     both = [yours] if reference is None else [yours, reference]
     rows = [_Writer(one, sheet, both).rows() for one in both]
+    plain = [f"{_line(row, {})}, {_legend(one, {})}" for row, one in zip(rows, both, strict=True)]
     if reference is None:
-        return f"{_line(rows[0], {})}, {_legend(yours, {})}", "", ()
+        return plain[0], "", ()
+    if plain[0] == plain[1]:
+        return _with_anchors(yours, reference, plain[0])
     mine, theirs = ({(k, *slot): text for k, row in enumerate(x) for slot, text in _slots(row)} for x in rows)
     different = {slot for slot in mine.keys() | theirs.keys() if mine.get(slot) != theirs.get(slot)}
     words = list(_differences(rows, mine, theirs, different))
@@ -102,6 +105,16 @@ def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tup
         different.add(("s",))
     first, second = (f"{_line(x, different)}, {_legend(one, different)}" for x, one in zip(rows, both, strict=True))
     return first, second, tuple(words)
+
+
+def _with_anchors(yours: Formula, reference: Formula, line: str) -> tuple[str, str, tuple[str, ...]]:
+    """What `side_by_side` gives where both read alike: the input whose rows are the anchors, where that differs."""
+    mine, theirs = _anchors(yours), _anchors(reference)
+    if mine == theirs or len(mine) != 1 or len(theirs) != 1 or line.count("sum_i ") != 1:
+        return line, line, ()
+    words = [f"i in {anchors[0]}" for anchors in (mine, theirs)]
+    first, second = (line.replace("sum_i ", f"sum_{{{MARK[0]}{word}{MARK[1]}}} ") for word in words)
+    return first, second, (f"{words[0]}, in the reference {words[1]}",)
 
 
 def _legend(formula: Formula, different: Any) -> str:

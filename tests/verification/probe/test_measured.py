@@ -161,6 +161,19 @@ def test_a_formula_without_words_for_its_pairs_is_not_written(monkeypatch):
     assert formula_of(positives_after_the_anchor, "supcon_out") is None
 
 
+def negatives_of_the_keys(queries, keys, queue, temperature):
+    own = np.diag(cosines(queries, keys)) / temperature
+    return np.mean(-own + np.log(np.exp(own) + mass(cosines(keys, queue) / temperature)))
+
+
+def test_formulas_that_read_alike_name_their_anchors():
+    diagnosis = formula_of(negatives_of_the_keys, "moco")
+    rest = " [ -s_ii/T + log( e^(s_ii/T) + sum_{k in queue} e^(s_ik/T) ) ], s: cosines"
+    assert diagnosis.formula == "L = 1/N sum_{<<i in keys>>}" + rest
+    assert diagnosis.reference == "L = 1/N sum_{<<i in queries>>}" + rest
+    assert diagnosis.sentence.endswith("; different: i in keys, in the reference i in queries")
+
+
 UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, plain, random, without_a_number)
 
 
