@@ -109,7 +109,8 @@ class Outcome:
         Inputs whose gradient cannot be judged, with the reason.
     trouble : str
         Id of what went wrong: ``raises``, ``exits``, ``hangs``, ``dies``, ``wrong-shape``, ``not-a-number-type`` ...,
-        or empty; ``unsupported`` where the target declares that it cannot answer this.
+        or empty; ``not-tried`` where it was not called, and ``unsupported`` where the target declares that it cannot
+        answer this.
     sentence : str
         What went wrong, in words.
     remarks : mapping

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from nceref.output.words import out_of
 from nceref.verification.diagnosis.features import where
 from nceref.verification.judge import UNSUPPORTED
 from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome
+from nceref.verification.targets.child import NOT_TRIED
 
 MOST = 3
 """Kinds that are named."""
@@ -29,7 +31,11 @@ def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
         outcome = observation.outcome
         if outcome.trouble:
             kinds.setdefault((outcome.trouble, _kind(outcome)), []).append(observation)
-    return tuple(_diagnosis(*kind, seen, judged) for kind, seen in list(kinds.items())[:MOST])
+    # What was not called has no cause of its own: it is counted beside what kept it from being called.
+    left = [o for o in judged if o.outcome.trouble == NOT_TRIED]
+    called = [kind for kind in kinds if kind[0] != NOT_TRIED] or [*kinds]
+    last = max(called, key=lambda kind: judged.index(kinds[kind][-1]), default=None)
+    return tuple(_diagnosis(*kind, kinds[kind], judged, left if kind == last else ()) for kind in called[:MOST])
 
 
 _NAMES = {
@@ -45,12 +51,15 @@ def _kind(outcome: Outcome) -> str:
     return _NAMES.get(outcome.trouble) or outcome.sentence.partition(":")[0]
 
 
-def _diagnosis(id: str, beginning: str, seen: Sequence[Observation], judged: Sequence[Observation]) -> Diagnosis:
+def _diagnosis(
+    id: str, beginning: str, seen: Sequence[Observation], judged: Sequence[Observation], left: Sequence[Observation]
+) -> Diagnosis:
     first = seen[0]
     same = all(o.outcome.sentence == first.outcome.sentence for o in seen)
     text = first.outcome.sentence if same else beginning
     example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
     # Where nothing else is known, what it is called with may be wrong as well.
     fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
-    part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}")
-    return Diagnosis(id, (part,), fix=fix if len(seen) < len(judged) else "")
+    rest = f"; not tried after that: {out_of(len(left), len(judged), 'case')}" if left and seen != left else ""
+    part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}{rest}")
+    return Diagnosis(id, (part,), fix=fix if len(seen) + len(left) < len(judged) else "")

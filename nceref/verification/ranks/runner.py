@@ -20,7 +20,7 @@ from nceref.spec import Loss
 from nceref.verification.ranks import devices
 from nceref.verification.ranks.contract import Contract, listed_ranks
 from nceref.verification.records import Outcome, Probe
-from nceref.verification.targets.child import GIVE_UP, ChildRunner
+from nceref.verification.targets.child import GIVE_UP, NOT_TRIED, ChildRunner
 from nceref.verification.targets.frameworks import ROWS
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
 
@@ -166,7 +166,7 @@ class RanksRunner:
         if self._in_a_row and (len(self._in_a_row) >= GIVE_UP or self._in_a_row[-1].trouble == "hangs"):
             last = self._in_a_row[-1]
             words = f"is not tried: an earlier case {last.sentence}"
-            return Outcome(trouble=last.trouble, sentence=words, ranks=last.ranks)
+            return Outcome(trouble=NOT_TRIED, sentence=words, ranks=last.ranks)
         if self._joined != self.contract.world_size:
             try:
                 self._join()

@@ -39,6 +39,8 @@ GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
 ENDED = ("hangs", "dies", "breaks-protocol")
 """Troubles after which there is no process that could be called."""
+NOT_TRIED = "not-tried"
+"""Trouble of a case that was not called, after `GIVE_UP` others."""
 COMPILING = 300.0
 """Seconds that a call has beside its own where it is compiled: the first one imports and starts a compiler."""
 _COMPILED = ("compile", "jit")
@@ -204,7 +206,7 @@ class ChildRunner:
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
             row = counted(GIVE_UP, "case")
-            return Outcome(trouble=last.trouble, sentence=f"is not tried: {row} in a row: {last.sentence}")
+            return Outcome(trouble=NOT_TRIED, sentence=f"is not tried: {row} in a row: {last.sentence}")
         try:
             if not self.running:
                 self.start()

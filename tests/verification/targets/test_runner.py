@@ -147,7 +147,7 @@ def test_after_some_hangs_in_a_row_the_rest_is_not_waited_for(path, monkeypatch)
         sent = []
         monkeypatch.setattr(run, "_answer", lambda *message: sent.append(message))
         outcome = run(probe_of(**COLD))
-        assert outcome.trouble == "hangs"
+        assert outcome.trouble == "not-tried"
         assert "is not tried: 1 case in a row" in outcome.sentence
         assert sent == []
 

@@ -1,0 +1,39 @@
+"""What happens in place of an answer: one explanation for each cause, and none of its own for what was not called."""
+
+import nceref
+from nceref.verification.several_reports import overview_line
+
+ENDS = """
+import os
+
+
+def always(x, y):
+    os._exit(3)
+
+
+def raises_in_two_ways(x, y):
+    raise ValueError if len(x) == 8 else TypeError
+"""
+
+
+def verified(tmp_path, name):
+    path = tmp_path / "ends.py"
+    path.write_text(ENDS)
+    return nceref.verify(f"{path}:{name}", "alignment", suite="quick")
+
+
+def test_cases_that_were_not_tried_are_counted_beside_the_cause(tmp_path):
+    report = verified(tmp_path, "always")
+    (diagnosis,) = report.diagnosis
+    assert diagnosis.id == "dies"
+    assert diagnosis.sentence.startswith("your loss ends the process with exit code 3 on 3 of 14 cases (")
+    assert diagnosis.sentence.endswith("); not tried after that: 11 of 14 cases")
+    counts = {name: sum(r.quantity == name for r in report.results) for name in ("behavior.dies", "behavior.not-tried")}
+    assert counts == {"behavior.dies": 3, "behavior.not-tried": 11}
+    assert overview_line("always", report)[-1] == "dies"
+
+
+def test_an_id_is_named_once_in_the_overview(tmp_path):
+    report = verified(tmp_path, "raises_in_two_ways")
+    assert [d.id for d in report.diagnosis] == ["raises", "raises"]
+    assert overview_line("raises_in_two_ways", report)[-1] == "raises"
