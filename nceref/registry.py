@@ -347,9 +347,7 @@ def _module(name: str, text: str) -> ModuleType:
         except (ValueError, ImportError):
             there = name.split(".")[0] in sys.modules
         if not there:
-            package = name.split(".")[0]
-            msg = f"target {shown(text)} needs the package {package}: pip install {package.replace('_', '-')}"
-            raise TargetError(msg)
+            raise TargetError(_no_module(name.split(".")[0], text))
         return _imported(lambda: importlib.import_module(name), name)  # type: ignore[no-any-return]
 
 
@@ -375,8 +373,8 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
             raise TargetError(_no_submodule(missing)) from error
         if not missing or missing.startswith("nceref."):
             raise TargetError(_failure(name, error)) from error
-        package = missing.split(".")[0].replace("_", "-")
-        msg = f"{name} needs the package {missing.split('.')[0]}: pip install {package}"
+        package = missing.split(".")[0]
+        msg = _needs(name, package) or f"{name} imports {package}, and there is no module of that name"
         raise TargetError(msg) from error
     except SystemExit as error:
         code = printable(error)
@@ -407,6 +405,35 @@ def _failure(name: str, error: BaseException) -> str:
     if "relative import" in printable(error):
         hint = "\nThe file belongs to a package: name it package.module:name, from the folder that holds the package."
     return f"{name} cannot be imported:\n{lines}{hint}"
+
+
+DISTRIBUTIONS: Mapping[str, str] = {
+    **{name: name for name in ("dask", "distributed", "jax", "lightly", "optax", "torch")},
+    "flint": "python-flint",
+    "open_clip": "open_clip_torch",
+    "pytorch_metric_learning": "pytorch-metric-learning",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "scikit-learn",
+}
+"""Packages that may be missing, with what installs them; of any other name, somebody else may have registered it."""
+
+
+def _needs(who: str, package: str) -> str:
+    """Which package is missing, and how to get it; empty for one that is not known."""
+    if package not in DISTRIBUTIONS:
+        return ""
+    return f"{who} needs the package {package}: pip install {DISTRIBUTIONS[package]}"
+
+
+def _no_module(package: str, text: str) -> str:
+    """For a module that is not there: what is in the folder, and what has nearly its name."""
+    if needed := _needs(f"target {shown(text)}", package):
+        return needed
+    folder = Path.cwd()
+    near = sorted(m.name for m in pkgutil.iter_modules([str(folder)]))
+    meant = did_you_mean(alike(package, [*(m.name for m in pkgutil.iter_modules()), *near], 0.75))
+    rest = f"; {meant}" if meant else _meant(package, near)
+    return f"no module {package!r}, neither in {printable(str(folder))} nor installed{rest}"
 
 
 def _no_submodule(missing: str) -> str:

@@ -1,5 +1,6 @@
 """Choosing declarations by name; a wrong name gets near names, or what is described by that word, as suggestions."""
 
+import re
 import subprocess
 import sys
 
@@ -7,8 +8,9 @@ import pytest
 from sweep import sweep
 
 from nceref import registry
-from nceref.errors import InputError
+from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses, get_loss
+from nceref.verification.peers.peer import peers
 
 
 @sweep(
@@ -59,3 +61,15 @@ def test_what_python_looks_for_in_a_module_loads_no_declaration():
 def test_registry_imports_nothing_heavy():
     script = "import sys, nceref.registry; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_pip_is_advised_for_every_package_that_is_judged_and_for_no_guess():
+    judged = {peer.package.partition(".")[0]: peer.pip for peer in peers().values() if peer.pip}
+    # The machinery knows no loss by its name.
+    judged = {package: pip for package, pip in judged.items() if package not in all_losses()}
+    assert judged
+    for package, pip in judged.items():
+        assert registry.DISTRIBUTIONS[package] == re.split(r"[<>=]", pip.strip("'"))[0]
+    with pytest.raises(TargetError) as caught:
+        registry.find_object("no_such_package:loss")
+    assert "pip" not in str(caught.value)

@@ -108,7 +108,7 @@ def test_modules_that_fail_are_listed_with_the_reason_and_the_others_go_on(draft
     failed = draft[0].package.failed
     assert failed == {
         "my_losses.ends": "cannot be imported: importing it ends the process with exit code 3",
-        "my_losses.misses": "needs the package not_there: pip install not-there",
+        "my_losses.misses": "imports not_there, and there is no module of that name",
     }
 
 

@@ -259,7 +259,7 @@ IMPORTED = {
     "keyboard_interrupt": unloaded("KeyboardInterrupt"),
     "leaves_a_program": AGREES,
     "many_lines": unloaded("RuntimeError: line"),
-    "missing_package": unloaded(r"needs the package \x1b[2J\ud800"),
+    "missing_package": unloaded(r"imports \x1b[2J\ud800, and there is no module of that name"),
     "odd_text": unloaded(r"RuntimeError: \x1b[2J\ud800 [red]\u202e\x00"),
     "patches_numpy": (DISTRUST, "the target replaces numpy.asarray, and its answers are read with that"),
     "recursion": unloaded("RecursionError"),

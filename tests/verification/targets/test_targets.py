@@ -107,7 +107,8 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
         ("my_losses.py:nt_xnt", TargetError, "my_losses.py has no 'nt_xnt'; did you mean 'nt_xent'?"),
         ("my_loss.py:nt_xent", TargetError, "no file 'my_loss.py'; did you mean 'my_losses.py'?"),
         ("my_losses.py", InputError, "TARGET must say which object of my_losses.py is meant: my_losses.py:nt_xent"),
-        ("no_such_package.loss:NTXent", TargetError, "needs the package no_such_package: pip install no-such-package"),
+        ("no_such_package.loss:NTXent", TargetError, " nor installed; there are my_losses"),
+        ("my_lossess:nt_xent", TargetError, " nor installed; did you mean 'my_losses'?"),
         ("numpy.linlag:norm", TargetError, "no module 'linlag' in numpy; did you mean 'linalg'"),
         ("numpy:pi", TargetError, "numpy:pi is a float, which cannot be called"),
         ("nt_xent", InputError, "TARGET must be file.py:name or package.module:name, got 'nt_xent'"),
@@ -131,7 +132,7 @@ def test_what_is_not_there_is_told_with_what_is(written, text, error, message):
     ("content", "message"),
     [
         ("import numpy as np\n\nnp.zeros(3) @ np.zeros(4)\n", "line 3, in <module>"),
-        ("import no_such_package.sub\n", "needs the package no_such_package: pip install no-such-package"),
+        ("import no_such_package.sub\n", "imports no_such_package, and there is no module of that name"),
         ("raise SystemExit(3)\n", "exits while it is imported (SystemExit: 3)"),
         ("from .neighbor import x\n", "name it package.module:name"),
         ("def f(:\n", "SyntaxError"),
