@@ -23,7 +23,7 @@ from nceref.engine.arrays import refuse_masked
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError, UnavailableError
 from nceref.spec import Labels, Parameter, Scalar
-from nceref.training.frameworks import check_learned, function_of, member, members, no_derivative
+from nceref.training.frameworks import arguments_of, check_learned, function_of, member, members, no_derivative
 
 try:
     import jax
@@ -76,18 +76,24 @@ def __dir__() -> list[str]:
     return members()
 
 
-def _evaluate(loss: losses.LossFunction, given: dict[str, Any], reduction: str) -> JaxArray:
+def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: dict[str, Any]) -> JaxArray:
     """The value of a loss, which JAX can differentiate."""
+    given, reduction = arguments_of(loss, positional, by_name, jax.Array)
     operands = {p.name: _operand(p, given[p.name]) for p in loss.parameters if _is_operand(p, given)}
     plain = {name: x for name, x in given.items() if name not in operands}
-    learned = tuple(name for name in losses.differentiable(loss.declaration) if name in operands)
-    return _value(_JaxCall(loss, reduction, plain, tuple(operands), learned), *operands.values())
+    learned = tuple(name for name in losses.differentiable(loss.declaration) if _is_float(operands.get(name)))
+    call = _JaxCall(loss, reduction, plain, tuple(operands), learned)
+    return _value(call, *(_varying(x, *operands.values()) for x in operands.values()))
 
 
 def _is_operand(p: Parameter, given: dict[str, Any]) -> bool:
     """Whether JAX traces an argument; a number in Python has digits that an array of float32 has not."""
     x = given.get(p.name)
     return isinstance(x, jax.Array) or (x is not None and hasattr(p, "shape"))
+
+
+def _is_float(x: JaxArray | None) -> bool:
+    return x is not None and jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
 
 
 def _operand(p: Parameter, x: Any) -> JaxArray:
@@ -161,7 +167,7 @@ class _JaxCall:
 def _stand_in(p: Parameter, x: JaxArray) -> Any:
     """An argument of that shape and format, which every loss can take; no number of it is stored."""
     if isinstance(p, Scalar):
-        return np.asarray(p.typical[0], x.dtype)
+        return np.asarray(p.typical[0], float if jax.numpy.issubdtype(x.dtype, jax.numpy.integer) else x.dtype)
     shares = getattr(p, "like", "") == "prior"
     number = 0 if isinstance(p, Labels) else 1 / max(x.size, 1) if shares else 1
     return np.broadcast_to(np.asarray(number, x.dtype), x.shape)
@@ -181,13 +187,34 @@ def _host_thread() -> ThreadPoolExecutor:
 def _on_host(run: Callable[..., Any], shapes: Callable[[], Any], *operands: JaxArray) -> Any:
     """What NumPy makes of the operands: now, or when the program that is being traced runs."""
     if not any(isinstance(x, jax.core.Tracer) for x in operands):
-        return jax.tree.map(jax.numpy.asarray, run(*operands))
+        return jax.device_put(jax.tree.map(jax.numpy.asarray, run(*operands)), _place(operands))
     thread, context = _host_thread(), copy_context()
 
     def called_back(*arrays: Any) -> Any:
         return thread.submit(context.copy().run, run, *map(np.asarray, arrays)).result()
 
-    return jax.pure_callback(called_back, shapes(), *operands, vmap_method="sequential")
+    results = jax.pure_callback(called_back, shapes(), *operands, vmap_method="sequential")
+    return jax.tree.map(lambda x: _varying(x, *operands), results)
+
+
+def _place(operands: tuple[JaxArray, ...]) -> Any:
+    """Where the first array was put, whole on each device of a mesh; None where JAX may choose."""
+    first = next((x.sharding for x in operands if x.ndim and getattr(x, "committed", False)), None)
+    if isinstance(first, jax.sharding.NamedSharding):
+        return jax.sharding.NamedSharding(first.mesh, jax.sharding.PartitionSpec())
+    return min(first.device_set, key=lambda device: device.id) if first else None
+
+
+def _varying(x: JaxArray, *others: JaxArray) -> JaxArray:
+    """Under `shard_map`: the same numbers, as an array that differs between devices where one of the others does."""
+    axes = frozenset().union(*map(_axes, others)) - _axes(x)
+    return jax.lax.pcast(x, tuple(sorted(axes)), to="varying") if axes else x
+
+
+def _axes(x: JaxArray) -> frozenset[str]:
+    """Of a mesh, those along which an array varies; releases before `pcast` do not tell."""
+    kind = getattr(jax.typeof(x), "manual_axis_type", None) if hasattr(jax.lax, "pcast") else None
+    return kind.varying if kind else frozenset()
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -225,7 +252,8 @@ def _forward(call: _JaxCall, *primals: Any) -> tuple[JaxArray, Any]:
     """The value, and its gradients; of rows the operands, as each row has a slope of its own."""
     learned = (name for name, x in zip(call.names, primals, strict=True) if x.perturbed)
     check_learned(call.loss, learned, "jax.lax.stop_gradient({})")
-    operands = tuple(x.value for x in primals)
+    # JAX hands on an array of NumPy as it is, which may be written to before the way back.
+    operands = tuple(x.value if isinstance(x.value, jax.Array) else jax.numpy.array(x.value) for x in primals)
     return (_value_alone(call, *operands), operands) if call.reduction == "none" else _value_and_grads(call, *operands)
 
 

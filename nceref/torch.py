@@ -9,6 +9,7 @@
 torch.Size([4, 4])
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from nceref.engine.arguments import converted
 from nceref.errors import InputError, UnavailableError
 from nceref.output.text import shown
 from nceref.spec import Array
-from nceref.training.frameworks import check_learned, function_of, member, members, no_derivative
+from nceref.training.frameworks import arguments_of, check_learned, function_of, member, members, no_derivative
 
 try:
     import torch
@@ -65,9 +66,7 @@ def get_loss(name: str) -> Callable[..., Any]:
 
 @cache
 def _function(loss: losses.LossFunction) -> Callable[..., Any]:
-    # A compiled program calls it as it is: traced, operations of NumPy would become others.
-    outside: Callable[..., Any] = torch.compiler.disable(function_of(loss, _evaluate, __name__, torch.Tensor))
-    return outside
+    return function_of(loss, _evaluate, __name__, torch.Tensor)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -79,8 +78,12 @@ def __dir__() -> list[str]:
     return members()
 
 
-def _evaluate(loss: losses.LossFunction, given: dict[str, Any], reduction: str) -> Tensor:
+# A compiled program calls it as it is: traced, operations of NumPy would become others.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: dict[str, Any]) -> Tensor:
     """The value of a loss, with what its gradient needs."""
+    _refuse_recording(loss)
+    given, reduction = arguments_of(loss, positional, by_name, torch.Tensor)
     tensors = {name: x for name, x in given.items() if isinstance(x, torch.Tensor)}
     arrays = {name: x for name, x in given.items() if x is not None and name in _arrays(loss)}
     device = _common_device(arrays, tensors)
@@ -92,6 +95,17 @@ def _evaluate(loss: losses.LossFunction, given: dict[str, Any], reduction: str) 
     dtype = torch.float64 if any(tensors[name].dtype is torch.float64 for name in arrays) else torch.float32
     call = _TensorCall(loss, reduction, plain, tuple(tensors), learned, dtype, device)
     return _Value.apply(call, *tensors.values())[0]
+
+
+def _refuse_recording(loss: losses.LossFunction) -> None:
+    """Where operations of PyTorch are recorded, the loss would be a constant of the record."""
+    proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    if torch.jit.is_tracing() or (proxies and proxies.get_proxy_mode()):
+        msg = (
+            f"{loss.name} is computed by NumPy, and cannot be recorded by make_fx, torch.export or torch.jit.trace; "
+            "call it outside of what is recorded"
+        )
+        raise InputError(msg)
 
 
 def _arrays(loss: losses.LossFunction) -> set[str]:
@@ -144,6 +158,8 @@ class _TensorCall:
         with self._current_device():
             return self._tensor(self.loss(**self._arguments(tensors)))
 
+    # A compiled backward pass calls it as it is, too.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def value_and_grads(self, tensors: Sequence[Tensor], **cotangent: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The value, and the gradients of what is learned in the format of each."""
         inputs = dict(zip(self.names, tensors, strict=True))
@@ -232,7 +248,8 @@ class _Gradients(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(call: _TensorCall, slope: Tensor, *saved: Tensor) -> tuple[Tensor, ...]:
         if call.reduction == "none":
-            return call.value_and_grads(saved, cotangent=slope)[1]
+            grads: tuple[Tensor, ...] = call.value_and_grads(saved, cotangent=slope)[1]
+            return grads
         return tuple((grad * slope).to(grad.dtype) for grad in saved[len(call.learned) :])
 
     @staticmethod

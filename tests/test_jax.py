@@ -3,7 +3,11 @@
 import contextlib
 import doctest
 import importlib
+import os
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -123,6 +127,66 @@ def test_arguments_stay_as_they_are_and_are_not_copied(monkeypatch):
     jax.grad(nt_xent)(z1, z2)
     assert read[0].ctypes.data == np.asarray(z1).ctypes.data
     assert np.array_equal(np.asarray(z1), before)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_arrays_of_numpy_may_be_written_to_after_the_forward_pass(reduction):
+    z1, z2 = map(np.array, views(64, 16))
+    expected = jax.grad(lambda a: nt_xent(a, jnp.array(z2), reduction=reduction).sum())(jnp.array(z1))
+    temperature = np.array(0.3)
+    value, pull = jax.vjp(lambda a: nt_xent(a, z2, temperature, reduction=reduction), z1)
+    for x in (z1, z2, temperature):
+        x[...] = 7
+    assert_same_bits(pull(jnp.ones_like(value))[0], expected, reduction)
+
+
+ON_TWO_DEVICES = """
+    import jax, numpy as np
+    from jax.sharding import Mesh, PartitionSpec as P
+    import nceref.jax as contrastive
+
+    mesh, over = Mesh(np.array(jax.devices()), "d"), P("d")
+    a, b = map(jax.numpy.asarray, np.random.default_rng(0).standard_normal((2, 8, 4)).astype(np.float32))
+
+    def loss(a, b, t):
+        return contrastive.nt_xent(a, b, temperature=t)
+
+    def sharded(a, b, t):
+        each = lambda a, b, t: loss(a, b, t)[None]
+        return jax.shard_map(each, mesh=mesh, in_specs=(over, over, P()), out_specs=over)(a, b, t).sum()
+
+    def halves(a, b, t):
+        return loss(a[:4], b[:4], t) + loss(a[4:], b[4:], t)
+
+    t = jax.numpy.asarray(0.3)
+    answers = [jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2)))(a, b, t) for f in (sharded, halves)]
+    assert jax.tree.all(jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-6, atol=1e-7), *answers)), answers
+
+    second = jax.devices()[1]
+    there = jax.device_put((a, b), second)
+    rows = jax.grad(lambda a: contrastive.nt_xent(a, b, temperature=0.3, reduction="none").sum())
+    for x in (loss(*there, 0.3), jax.grad(loss)(*there, 0.3), rows(there[0])):
+        assert x.devices() == {second}, x.devices()
+    spread = jax.device_put((a, b), jax.sharding.NamedSharding(mesh, over))
+    for x in (loss(*spread, 0.3), jax.grad(loss)(*spread, 0.3)):
+        assert x.devices() == set(mesh.devices.flat), x.devices()
+"""
+
+
+@pytest.mark.skipif(not hasattr(jax.lax, "pcast"), reason="needs jax.lax.pcast: pip install -U jax")
+def test_arrays_on_several_devices_have_their_gradients_there():
+    here = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", textwrap.dedent(ON_TWO_DEVICES)]
+    ended = subprocess.run(command, env=os.environ | here, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "as it is"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_number_may_be_a_whole_one(transform, reduction):
+    z1, z2 = views()
+    grad = transform(jax.grad(lambda a, t: nt_xent(a, z2, t, reduction=reduction).sum()))
+    assert_same_bits(grad(z1, jnp.asarray(1)), grad(z1, jnp.asarray(1.0)), reduction)
 
 
 def test_vmap_takes_one_batch_after_another():

@@ -266,8 +266,15 @@ def test_other_transformations_work_or_are_refused_with_a_sentence():
         torch.func.jacrev(lambda z: contrastive.nt_xent(z, z2, temperature=0.3, reduction="none"))(z1)
 
 
-# At a break of the graph, PyTorch looks for a gradient of what goes on to the next one.
-@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+COMPILED = pytest.mark.filterwarnings(
+    # At a break of the graph, PyTorch looks for a gradient of what goes on to the next one.
+    "ignore:The .grad attribute:UserWarning",
+    "ignore:.torch.jit.script. is:DeprecationWarning",
+    "ignore:.*should not be instantiated:DeprecationWarning",
+)
+
+
+@COMPILED
 def test_a_compiled_function_calls_the_loss_as_it_is():
     z1, z2 = views()
     # The default backend needs a compiler of C++.
@@ -279,6 +286,79 @@ def test_a_compiled_function_calls_the_loss_as_it_is():
     plain.backward()
     assert torch.equal(value, plain)
     assert torch.equal(z1.grad, z3.grad)
+
+
+def assert_compiled_is_plain(function, loss_name, backend):
+    """Value and gradients of a call without choices; what was compiled before is forgotten."""
+    torch.compiler.reset()
+    inputs = next(iter(calls(loss_name, np.float64, ("random",))))
+    given, plain = tensors(loss_name, inputs), tensors(loss_name, inputs)
+    value = torch.compile(function, backend=backend)(**given)
+    expected = contrastive.get_loss(loss_name)(**plain)
+    for result in (value, expected):
+        result.backward()
+    assert torch.equal(value, expected)
+    assert_gradients(loss_name, given, {key: plain[key].grad for key in learned(loss_name, inputs)}, backend)
+
+
+@COMPILED
+@every_loss
+def test_every_loss_can_be_compiled_by_itself(loss_name):
+    assert_compiled_is_plain(contrastive.get_loss(loss_name), loss_name, "eager")
+
+
+@COMPILED
+@sweep("loss_name", ["nt_xent", "clip", "supcon_out", "arcface"])
+def test_losses_and_modules_are_compiled_for_autograd(loss_name):
+    loss = contrastive.get_loss(loss_name)
+
+    class Module(torch.nn.Module):
+        def forward(self, **given):
+            return loss(**given)
+
+    assert_compiled_is_plain(loss, loss_name, "aot_eager")
+    assert_compiled_is_plain(Module(), loss_name, "aot_eager")
+
+
+@COMPILED
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_compiled_backward_pass_calls_the_gradient_as_it_is(reduction):
+    torch.compiler.reset()
+    z1, z2 = views()
+
+    def total(z):
+        return 2 * contrastive.nt_xent(z * 1, z2, temperature=0.3, reduction=reduction).sum()
+
+    forward = torch.compile(total, backend="aot_eager")
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        torch.compile(lambda z: forward(z).backward(), backend="aot_eager")(z1)
+    z3 = views()[0]
+    total(z3).backward()
+    assert torch.equal(z1.grad, z3.grad)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace. is:DeprecationWarning")
+def test_a_record_of_operations_would_have_the_loss_as_a_constant():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    z1, z2 = (z.detach() for z in views())
+
+    def function(z):
+        return contrastive.nt_xent(z, z2, temperature=0.3)
+
+    for record in (make_fx(function), lambda z: torch.jit.trace(function, (z,))):
+        with pytest.raises(InputError, match="nt_xent is computed by NumPy, and cannot be recorded by make_fx"):
+            record(z1)
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_what_is_no_tensor_may_be_written_to_after_the_forward_pass(kind):
+    z, labels, temperature = views(6)[0], kind([0, 0, 1, 1, 2, 2]), np.array(0.3)
+    (expected,) = torch.autograd.grad(contrastive.supcon_out(z, labels, temperature=0.3, reduction="sum"), z)
+    rows = contrastive.supcon_out(z, labels, temperature=temperature, reduction="none")
+    labels[:], temperature[...] = [0, 1, 2, 0, 1, 2], 9
+    (grad,) = torch.autograd.grad(rows.sum(), z)
+    assert torch.allclose(grad, expected, rtol=1e-12)
 
 
 @sweep(

@@ -1,14 +1,15 @@
 """What the doors of PyTorch and JAX share: losses as functions whose gradients a framework takes."""
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
-from nceref.engine.arguments import choose_reduction, named
+from nceref.engine.arguments import choose_reduction, converted, named
 from nceref.errors import DerivativeError, InputError
 from nceref.losses import FAMILY, LossFunction, differentiable
 from nceref.registry import names, unknown
 
-Evaluate = Callable[[LossFunction, dict[str, Any], str], Any]
+Evaluate = Callable[[LossFunction, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: type) -> Callable[..., Any]:
@@ -18,7 +19,7 @@ def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: ty
     ----------
     loss : LossFunction
     evaluate : callable
-        Takes the loss, its arguments by name and the reduction.
+        Takes the loss, its arguments by position and those by name.
     module : str
         Where the function is a name.
     returns : type
@@ -31,8 +32,7 @@ def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: ty
     """
 
     def function(*arrays: Any, **arguments: Any) -> Any:
-        reduction = choose_reduction(loss.declaration, arguments.pop("reduction", "mean"))
-        return evaluate(loss, named(loss.declaration, arrays, arguments), reduction)
+        return evaluate(loss, arrays, arguments)
 
     signature = loss.__signature__
     kept = [p for p in signature.parameters.values() if p.name != "compute"]
@@ -43,6 +43,26 @@ def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: ty
     function.__doc__ = f"{loss.declaration.summary}\n\n{source}"
     vars(function)["__signature__"] = signature.replace(parameters=kept, return_annotation=returns)
     return function
+
+
+def arguments_of(
+    loss: LossFunction, arrays: tuple[Any, ...], arguments: dict[str, Any], of_framework: type
+) -> tuple[dict[str, Any], str]:
+    """The arguments by name, and the reduction.
+
+    Parameters
+    ----------
+    loss : LossFunction
+    arrays, arguments : tuple, dict
+        As the caller gave them.
+    of_framework : type
+        Arrays of the framework. They stay what they are; of everything else there are copies, as the backward pass
+        reads arguments once more.
+    """
+    reduction = choose_reduction(loss.declaration, arguments.get("reduction", "mean"))
+    given = named(loss.declaration, arrays, {name: x for name, x in arguments.items() if name != "reduction"})
+    copies = {name: x if isinstance(x, of_framework) else converted(name, x, deepcopy, x) for name, x in given.items()}
+    return copies, reduction
 
 
 def member(name: str, get: Callable[[str], Any]) -> Any:
