@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-peers site test-site fuzz references references-check lint types package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,7 +41,8 @@ help:
 	@echo "make score-independent  measure it on the second catalogue, which nobody who works on it has read"
 	@echo "make score-distributed  measure it on programs of several ranks, in PyTorch"
 	@echo "make environments  run every example of a command in every odd environment, and count the findings"
-	@echo "make package   build sdist and wheel into dist/, check them, and try the wheel in an environment of its own"
+	@echo "make dist      build sdist and wheel into dist/, check them, and weigh the wheel"
+	@echo "make package   the same, and try the wheel in an environment of its own"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
@@ -165,12 +166,16 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy nceref/losses.py
 	$(BIN)/python -m pytest tests/test_stubs.py
 
-# What users install. Takes a minute, most of it to install the wheel and all that it depends on.
-package: $(VENV)/installed-package
+# What users install.
+dist: $(VENV)/installed-package
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist > /dev/null
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/python -m tools.package dist/*.whl
+	$(BIN)/python -m tools.package weigh dist/*.whl
+
+# Takes a minute, most of it to install the wheel and all that it depends on.
+package: dist
+	$(BIN)/python -m tools.package try dist/*.whl
 
 # A TeX engine on the path compiles whole documents, text and all; KaTeX compiles the formulas.
 
@@ -242,7 +247,8 @@ $(VENV)/installed-package: $(VENV)/installed
 
 # The same in one installation instead of three, on a fresh clone.
 $(VENV)/installed-at-once: $(VENV)/backend
-	$(INSTALL) --no-build-isolation --editable ".[dev]"
+	$(INSTALL) --no-build-isolation --editable ".[dev,package]"
 	touch $(VENV)/installed
+	touch $(VENV)/installed-package
 	touch $(VENV)/installed-test
 	touch $(VENV)/installed-dev $@

@@ -1,4 +1,4 @@
-"""The wheel is small, and `make package` sees one that is not, or that lacks a file."""
+"""The wheel is small, and `make dist` sees one that is not, or that lacks a file."""
 
 import re
 import zipfile
@@ -35,16 +35,15 @@ def test_without_reference_vectors_the_wheel_is_below_2_mb(wheel):
 
 
 def test_a_heavy_wheel_and_one_that_lacks_a_file_are_refused(wheel, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(package, "_try", lambda *given: None)
-    package.main(wheel)
+    package.weigh(wheel)
     assert re.fullmatch(r"\S+\.whl: \d\.\d\d MB, 1\.\d\d MB without reference vectors\n", capsys.readouterr().out)
     other = tmp_path / "other.whl"
     pack(other, [PACKAGE / "__init__.py", Path(__file__).parents[1] / "nceref" / "py.typed"])
     with pytest.raises(SystemExit, match=r"the wheel and the folder of the package differ in nceref/__main__\.py, "):
-        package.main(other)
+        package.weigh(other)
     monkeypatch.setattr(package, "MOST", 1_000_000)
     with pytest.raises(SystemExit, match="without reference vectors the wheel must be below 1 MB"):
-        package.main(wheel)
+        package.weigh(wheel)
 
 
 def test_a_command_that_fails_is_named(tmp_path, monkeypatch):

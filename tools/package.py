@@ -1,7 +1,7 @@
-"""Weighs a built wheel and tries it as users have it: `python -m tools.package dist/NAME.whl`, part of `make package`.
+"""Weighs a built wheel, and tries it as users have it: `python -m tools.package weigh|try dist/NAME.whl`.
 
-It is installed twice into an environment of its own, away from the clone: with the packages that `nceref verify`
-needs, and then with all that it depends on.
+To be tried, it is installed twice into an environment of its own, away from the clone: with the packages that
+`nceref verify` needs, and then with all that it depends on.
 """
 
 import os
@@ -61,14 +61,18 @@ def differing(wheel: Path, package: Path = ROOT / "nceref") -> list[str]:
     return sorted(packed ^ {path.relative_to(package.parent).as_posix() for path in files})
 
 
-def main(wheel: Path) -> None:
-    """Weigh it and try it; exit with a sentence where something is wrong."""
+def weigh(wheel: Path) -> None:
+    """Print what it weighs; exit with a sentence where that is too much, or where files are missing."""
     whole, vectors = weight(wheel)
     print(f"{wheel.name}: {whole / 1e6:.2f} MB, {(whole - vectors) / 1e6:.2f} MB without reference vectors")  # noqa: T201
     if whole - vectors > MOST:
         sys.exit(f"without reference vectors the wheel must be below {MOST / 1e6:.0f} MB")
     if names := differing(wheel):
         sys.exit(f"the wheel and the folder of the package differ in {', '.join(names)}")
+
+
+def attempt(wheel: Path) -> None:
+    """Install it and run commands of it; exit with what they print where one does not what it should."""
     with tempfile.TemporaryDirectory() as folder:
         _try(wheel.resolve(), Path(folder))
 
@@ -98,4 +102,4 @@ def _try(wheel: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    {"weigh": weigh, "try": attempt}[sys.argv[1]](Path(sys.argv[2]))
