@@ -120,6 +120,32 @@ def test_a_timeout_that_is_no_time_is_refused(run, seconds):
     assert (status, "`timeout` must be" in err) == (2, True)
 
 
+NEEDY = """
+class Prototypes:
+    def __init__(self, backbone, prototypes):
+        self.backbone = backbone
+
+    def __call__(self, queries, keys):
+        return 0.0
+"""
+
+
+def test_modules_are_counted_by_themselves_and_a_class_names_all_that_it_needs(run, project):
+    (project / "some").mkdir()
+    files = {"__init__": INFO_NCE, "needy": NEEDY, "broken": "import no_such_package\n"}
+    for name, text in files.items():
+        (project / "some" / f"{name}.py").write_text(text)
+    status, out, _ = run("init", "some")
+    assert status == 0
+    assert "some: 1 of 2 callables recognized" in out
+    assert "1 other is not, 1 module cannot be imported; nceref.toml has the reasons" in " ".join(out.split())
+    text = " ".join((project / "nceref.toml").read_text().replace("\n#", " ").split())
+    assert (
+        "the constructor of some.needy:Prototypes needs `backbone` and `prototypes`, and no scalar or setting of any"
+        " loss fits them: --init backbone=VALUE --init prototypes=VALUE" in text
+    )
+
+
 def test_a_package_that_prints_is_read(run, project):
     (project / "loud.py").write_text(f"print('loud')\n{INFO_NCE}")
     status, out, err = run("init", "loud", "--out", "-")

@@ -137,7 +137,8 @@ def _above(target: RecognizedTarget) -> list[str]:
         explanation = explanation_of(report)
         dtype = str(report.environment.get("dtype", ""))
         # Of several formats the reason says itself what is wrong in each.
-        where = "" if "," in dtype else f", in {dtype}"
+        left = " and ".join(each for each in DTYPES if each != dtype)
+        where = "" if "," in dtype else f", in {dtype} ({left} was not tried)"
         text = f"It differs from {target.loss}{settings}{where}: {report.reason}."
         text += (
             f" {explanation.id} explains that: {explanation.sentence}." if explanation else " Nothing explains that."
@@ -220,9 +221,10 @@ def page_of(draft: ManifestDraft, written: str = "") -> Page:
     page.grid(map(_row, draft.recognized), width, styles=("bold", ""), indent=GAP)
     rest = {**draft.others, **draft.package.failed}
     if rest and written:
-        page.print(
-            f"{counted(len(rest), 'other is', 'others are')} not; {printable(written)} has the reasons", style="dim"
-        )
+        parts = [f"{counted(len(draft.others), 'other is', 'others are')} not"] if draft.others else []
+        if draft.package.failed:
+            parts.append(f"{counted(len(draft.package.failed), 'module')} cannot be imported")
+        page.print(f"{', '.join(parts)}; {printable(written)} has the reasons", style="dim")
     else:
         page.stack([(f"{printable(text)}: {reason}",) for text, reason in rest.items()], styles=("dim",), indent=GAP)
     return page

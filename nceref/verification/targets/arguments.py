@@ -7,6 +7,7 @@ from tokenize import TokenError
 from typing import Any
 
 from nceref.errors import SignatureError, TargetError
+from nceref.output.words import as_code
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.verification.targets.aliases import kind, match_input
 
@@ -133,7 +134,9 @@ def match_by_name(
     matched = _by_name(parameters, inputs, frozenset(chosen))
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
-        msg = f"{name} needs `{missing[0]}`, and no scalar or setting of {loss} fits it: --init {missing[0]}=VALUE"
+        needed, them = " and ".join(map(as_code, missing)), "it" if len(missing) == 1 else "them"
+        remedy = " ".join(f"--init {each}=VALUE" for each in missing)
+        msg = f"{name} needs {needed}, and no scalar or setting of {loss} fits {them}: {remedy}"
         raise TargetError(msg)
     return Arguments(named=tuple(matched.items()), truths=_truths(parameters, matched, inputs))
 
