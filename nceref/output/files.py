@@ -323,7 +323,9 @@ def _errors(doing: str, path: PathLike, option: str) -> Iterator[None]:
         other = "choose another place" if doing == "write" else "name another file"
         why, remedy = _REASONS.get(getattr(error, "errno", None) or 0, (words, other))
         if doing == "write" and isinstance(error, FileNotFoundError):
-            why, remedy = _NO_FOLDER
+            # The system itself keeps some folders, such as /proc.
+            is_there = Path(os.path.realpath(path)).parent.is_dir()
+            why, remedy = ("its folder takes no new files", other) if is_there else _NO_FOLDER
         named = " ".join(filter(None, (option, harmless(os.fsdecode(path)))))
         msg = f"cannot {doing} {named}: {why}; {remedy}"
         raise FileError(msg) from error

@@ -1,5 +1,6 @@
 """Files are whole or not there, whoever writes them; errors name the file, and nothing the user had is lost."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -85,6 +86,18 @@ ODD = (
     ("a\ud800b", "surrogates not allowed; choose another place"),
 )
 """What is no place for a file."""
+
+
+def test_a_folder_that_is_there_and_takes_no_file_is_not_called_missing(tmp_path, monkeypatch):
+    """As in /proc, of which the system says that too."""
+
+    def refuse(folder):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(files, "_new_file", refuse)
+    with pytest.raises(FileError) as caught:
+        files.write_text(tmp_path / "made", "text", "--out")
+    assert str(caught.value).endswith("made: its folder takes no new files; choose another place")
 
 
 @POSIX
