@@ -1,5 +1,6 @@
 """The checks of a manifest: those of its targets, of its expected failures, and one for whatever is wrong in it."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,7 +58,9 @@ def checks_of(manifest: Manifest) -> Iterator[ManifestCheck]:
 def _of_problems(name: str, problems: tuple[str, ...]) -> Iterator[ManifestCheck]:
     for problem in problems:
         line = line_of(problem.partition(": ")[0])
-        yield ManifestCheck(f"{name}-line-{line}".lstrip("-"), line, name, partial(_fail, problem))
+        # A target that nothing names is called after its line.
+        of = "" if not name or re.fullmatch(r"line-\d+", name) else f"{name}-"
+        yield ManifestCheck(f"{of}line-{line}", line, name, partial(_fail, problem))
 
 
 def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:

@@ -31,6 +31,10 @@ target = "losses.py:info_nce"
 loss = "info_nce"
 suite = "quick"
 """
+UNNAMED = """
+[[target]]
+targt = "losses.py:info_nce"
+"""
 CALLS = """
 import contextlib, io, os, sys
 import pytest
@@ -61,6 +65,8 @@ assert (status, "1 passed" in text) == (0, True), text
 for path in ["../nceref.toml", os.path.join(os.getcwd(), "empty", "..", "nceref.toml")]:
     status, text = call("--nceref", "--collect-only", "-q", path, folder="empty")
     assert (status, "nceref.toml::info_nce-designed-0.07-value" in text) == (0, True), text
+status, text = call("--nceref", "--collect-only", "-q", "unnamed.toml")
+assert (status, text.split()[:2]) == (0, ["unnamed.toml::line-3", "unnamed.toml::line-2"]), text
 status, text = call("--nceref", "-x", "-q", "doubled.toml")
 assert (status, "\\n1 failed in " in text) == (1, True), text
 lines = text[text.index("_ doubled-designed-0.3-value _") :].splitlines()
@@ -89,7 +95,12 @@ def project(tmp_path):
     (tmp_path / "pytest.ini").write_text(STRICT)
     (tmp_path / "tests" / "test_one.py").write_text("def test_one(): pass")
     (tmp_path / "doubled.toml").write_text(DOUBLED)
-    for name, text in {"broken.toml": "a = ", "empty/broken.toml": "", "empty/pytest.ini": "[pytest]"}.items():
+    for name, text in {
+        "broken.toml": "a = ",
+        "empty/broken.toml": "",
+        "empty/pytest.ini": "[pytest]",
+        "unnamed.toml": UNNAMED,
+    }.items():
         (tmp_path / name).write_text(text)
 
 
