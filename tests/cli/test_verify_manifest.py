@@ -116,6 +116,8 @@ def test_some_targets_by_name_and_from_another_folder(folder, run, monkeypatch, 
     status, out, err = run("verify", "--manifest", "sub/pyproject.toml", "--only", "known", "--markdown", "-")
     assert (status, err) == (0, "")
     assert out.startswith("1 target passes (nceref ")
+    status, out, _ = run("verify", "--manifest", "sub/pyproject.toml", "--only", "known")
+    assert (status, "\n\n\n" in out) == (0, False)
     status, out, err = run("verify", "--manifest", "sub/pyproject.toml", "--only", "knwon")
     assert (status, out) == (2, "")
     assert "--only knwon: sub/pyproject.toml has no target of that name; did you mean 'known'?" in err

@@ -47,7 +47,8 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
     for each in results:
         if each not in passing:
             report_page(each.report, page)
-            page.print()
+            if len(results) > 1:
+                page.print()
     if len(results) > 1:
         overview(page, [(result.entry.name, result.report) for result in results])
     expected = [words for result in results for words in _as_expected(result)]
