@@ -217,6 +217,8 @@ def _changes(probe: Probe) -> Iterator[tuple[str, Change]]:
     for name, other in ((a, b) for a in rows for b in rows if a != b):
         if np.shape(probe.inputs[name]) == np.shape(probe.inputs[other]):
             yield f"`{other}` in the place of `{name}`", partial(_other, name, other)
+            if rows.index(name) < rows.index(other):
+                yield f"`{name}` and `{other}` exchanged", partial(_exchanged, name, other)
     for name, p in declared.items():
         for words, f in _ORDERS.items():
             if isinstance(p, Array | Labels) and (np.ndim(probe.inputs[name]) == 1 or "sorted" not in words):
@@ -248,6 +250,10 @@ _COUNTS: dict[str, Callable[[Any], Any]] = {
 
 def _other(name: str, other: str, probe: Probe) -> dict[str, Any]:
     return {name: probe.inputs[other]}
+
+
+def _exchanged(name: str, other: str, probe: Probe) -> dict[str, Any]:
+    return {name: probe.inputs[other], other: probe.inputs[name]}
 
 
 def _reordered(name: str, change: Callable[[Any], Any], probe: Probe) -> dict[str, Any]:

@@ -149,6 +149,12 @@ def positives_doubled(queries, keys, temperature):
     return np.mean(logsumexp(logits) - 2 * own + real(own))
 
 
+def negatives_of_the_keys(queries, keys, queue, temperature):
+    q, k, m = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, keys, queue))
+    logits = np.column_stack([np.sum(q * k, axis=1), k @ m.T]) / real(temperature)
+    return np.mean(logsumexp(logits, axis=1) - logits[:, 0])
+
+
 def with_rows(queries, keys, temperature, count):
     return right(queries[:count], keys[:count], temperature)
 
@@ -174,14 +180,15 @@ ONLY_COLD = "info_nce", lambda queries, keys, temperature: (
          "in the opposite order"),
         ("nt_xent", lambda z1, z2, temperature: np.mean(two_views(z1, z1, temperature)), "input-replaced",
          "with `z1` in the place of `z2`"),
+        ("moco", negatives_of_the_keys, "input-replaced", "with `queries` and `keys` exchanged"),
         ("supcon_out", without_labels, "", "the value stays the same when `labels` is replaced by others"),
         # What is said of one row is not said of the whole difference.
         ("info_nce", lambda queries, keys, temperature: 1.5 * with_rows(queries, keys, temperature, 6), "",
          "the value stays the same when rows 7 and later are replaced by others"),
         ("info_nce", lambda queries, keys, temperature: right(queries, keys, temperature) + temperature, "", ""),
     ],
-    ids=["first rows", "tail", "features", "chunks", "short chunk", "two at once", "order", "view", "labels", "factor",
-         "nothing"],
+    ids=["first rows", "tail", "features", "chunks", "short chunk", "two at once", "order", "view", "exchanged",
+         "labels", "factor", "nothing"],
 )  # fmt: skip
 def test_the_part_that_is_right_is_measured_and_predicts_other_cases(name, target, id, words):
     seen = values(target, name)
