@@ -21,9 +21,17 @@ from nceref import losses
 from nceref.engine.arguments import converted
 from nceref.engine.arrays import refuse_masked
 from nceref.engine.bound_loss import bound_loss
-from nceref.errors import InputError, UnavailableError
+from nceref.errors import UnavailableError
 from nceref.spec import Labels, Parameter, Scalar
-from nceref.training.frameworks import arguments_of, check_learned, function_of, member, members, no_derivative
+from nceref.training.frameworks import (
+    arguments_of,
+    check_learned,
+    check_numbers,
+    function_of,
+    member,
+    members,
+    no_derivative,
+)
 
 try:
     import jax
@@ -80,6 +88,7 @@ def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: d
     """The value of a loss, which JAX can differentiate."""
     given, reduction = arguments_of(loss, positional, by_name, jax.Array)
     operands = {p.name: _operand(p, given[p.name]) for p in loss.parameters if _is_operand(p, given)}
+    check_numbers(loss, operands, "an array")
     plain = {name: x for name, x in given.items() if name not in operands}
     learned = tuple(name for name in losses.differentiable(loss.declaration) if _is_float(operands.get(name)))
     call = _JaxCall(loss, reduction, plain, tuple(operands), learned)
@@ -99,9 +108,6 @@ def _is_float(x: JaxArray | None) -> bool:
 def _operand(p: Parameter, x: Any) -> JaxArray:
     refuse_masked(p.name, x)
     array = x if isinstance(x, jax.Array) else converted(p.name, x, jax.numpy.asarray, x)
-    if isinstance(p, Scalar) and array.shape:
-        msg = f"`{p.name}` must be one number, got an array of shape {array.shape}; pass an array without dimensions"
-        raise InputError(msg)
     half = array.dtype in (jax.numpy.float16, jax.numpy.bfloat16)
     # Exact; on the way back, JAX rounds the gradient to the format of the array.
     return array.astype(jax.numpy.float32) if half else array
@@ -142,7 +148,10 @@ class _JaxCall:
         return np.asarray(value, self.dtype(operands)), own
 
     def row_grads(self, slope: Any, *operands: Any) -> dict[str, Any]:
-        """The gradients of rows that have a slope each."""
+        """The gradients of rows that have a slope each; NaN where one of them is inf or NaN."""
+        if not np.isfinite(slope).all():
+            given = self._arguments(operands)
+            return {name: np.full_like(given[name], np.nan) for name in self.learned}
         return self.value_and_grads(*operands, cotangent=np.asarray(slope))[1]
 
     def _arguments(self, operands: tuple[Any, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ torch.Size([4, 4])
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,15 @@ from nceref.engine.arguments import converted
 from nceref.errors import InputError, UnavailableError
 from nceref.output.text import shown
 from nceref.spec import Array
-from nceref.training.frameworks import arguments_of, check_learned, function_of, member, members, no_derivative
+from nceref.training.frameworks import (
+    arguments_of,
+    check_learned,
+    check_numbers,
+    function_of,
+    member,
+    members,
+    no_derivative,
+)
 
 try:
     import torch
@@ -32,6 +40,7 @@ except ImportError as missing:
 
 Tensor = Any
 _INSTEAD = "leave out create_graph=True, or write the loss in operations of PyTorch"
+_DENSE = "pass a dense tensor, whose floats are float32 or float64"
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -86,6 +95,7 @@ def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: d
     given, reduction = arguments_of(loss, positional, by_name, torch.Tensor)
     tensors = {name: x for name, x in given.items() if isinstance(x, torch.Tensor)}
     arrays = {name: x for name, x in given.items() if x is not None and name in _arrays(loss)}
+    check_numbers(loss, tensors, "a tensor")
     device = _common_device(arrays, tensors)
     # Exact; on the way back, autograd rounds the gradient to the format of the tensor.
     tensors = {name: x.float() if x.dtype in _HALF else x for name, x in tensors.items()}
@@ -158,8 +168,6 @@ class _TensorCall:
         with self._current_device():
             return self._tensor(self.loss(**self._arguments(tensors)))
 
-    # A compiled backward pass calls it as it is, too.
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def value_and_grads(self, tensors: Sequence[Tensor], **cotangent: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The value, and the gradients of what is learned in the format of each."""
         inputs = dict(zip(self.names, tensors, strict=True))
@@ -167,6 +175,20 @@ class _TensorCall:
             arrays = {name: _as_array(name, x) for name, x in cotangent.items()}
             value, grads = self.loss.value_and_grad(**self._arguments(tensors), **arrays)
             return self._tensor(value), tuple(_as_tensor(grads[name], inputs[name]) for name in self.learned)
+
+    # A compiled backward pass calls it as it is, too.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def row_grads(self, tensors: Sequence[Tensor], slope: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of rows that have a slope each; NaN where one of them is inf or NaN, as a scaler expects."""
+        try:
+            slope = slope.detach()
+        except RuntimeError as error:
+            # PyTorch cannot do it with the batch of slopes that `is_grads_batched` makes.
+            raise _no_batch(self) from error
+        if not slope.isfinite().all():
+            inputs = dict(zip(self.names, tensors, strict=True))
+            return tuple(torch.full_like(inputs[name], torch.nan) for name in self.learned)
+        return self.value_and_grads(tensors, cotangent=slope)[1]
 
     def _current_device(self) -> Any:
         """Of several GPUs, the one that has the tensors; nothing on the CPU."""
@@ -182,8 +204,10 @@ class _TensorCall:
 
 def _as_array(name: str, tensor: Tensor) -> Any:
     """A tensor as an array on the same memory; one number is read."""
+    # A copy of those alone whose numbers are the negative, or the conjugate, of what is stored.
+    read = partial(converted, name, tensor, lambda convert: convert(tensor.detach().resolve_conj().resolve_neg()))
     if tensor.device.type == "cpu" or not tensor.ndim:
-        return converted(name, tensor, tensor.detach().cpu().numpy)
+        return read(lambda x: x.cpu().numpy(), remedy=_DENSE)
     if tensor.device.type != "cuda":
         msg = f"`{name}` is on {tensor.device}, and nceref computes on the CPU and on CUDA; pass {name}.cpu()"
         raise UnavailableError(msg)
@@ -192,7 +216,7 @@ def _as_array(name: str, tensor: Tensor) -> Any:
     except ImportError as error:
         msg = f"`{name}` is on {tensor.device}, where CuPy computes: pip install 'nceref[cuda12]', or pass {name}.cpu()"
         raise UnavailableError(msg) from error
-    return cupy.from_dlpack(tensor.detach())
+    return read(cupy.from_dlpack, remedy=_DENSE)
 
 
 def _as_tensor(x: Any, like: Tensor) -> Tensor:
@@ -248,7 +272,7 @@ class _Gradients(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(call: _TensorCall, slope: Tensor, *saved: Tensor) -> tuple[Tensor, ...]:
         if call.reduction == "none":
-            grads: tuple[Tensor, ...] = call.value_and_grads(saved, cotangent=slope)[1]
+            grads: tuple[Tensor, ...] = call.row_grads(saved, slope)
             return grads
         return tuple((grad * slope).to(grad.dtype) for grad in saved[len(call.learned) :])
 

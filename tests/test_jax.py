@@ -189,6 +189,15 @@ def test_a_number_may_be_a_whole_one(transform, reduction):
     assert_same_bits(grad(z1, jnp.asarray(1)), grad(z1, jnp.asarray(1.0)), reduction)
 
 
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "as it is"])
+@pytest.mark.parametrize("slope", [np.inf, np.nan])
+def test_gradients_below_a_slope_that_is_not_finite_are_not(transform, slope):
+    z1, z2 = views()
+    for reduction in ("mean", "none"):
+        step = jax.grad(lambda z, t, of=reduction: nt_xent(z, z2, t, reduction=of).reshape(-1)[0] * slope, (0, 1))
+        assert not any(np.isfinite(grad).any() for grad in transform(step)(z1, jnp.asarray(0.3)))
+
+
 def test_vmap_takes_one_batch_after_another():
     z1, z2 = views()
     both, temperatures = jnp.stack([z1, z2]), jnp.asarray([0.3, 0.5])
@@ -260,7 +269,7 @@ SEEN_BY_SHAPE = [
     (lambda z: nt_xent(z.astype(int), z), "`z1` must be an array of real floats"),
     (
         lambda z: nt_xent(z, z, temperature=jnp.ones(1)),
-        r"`temperature` must be one number, got an array of shape \(1,\)",
+        r"must be one number, got an array of shape \(1,\); pass an array without dimensions, such as temperature\[0\]",
     ),
     (lambda z: nt_xent(z, z, temperature=-1.0), "`temperature` must be > 0, got -1.0"),
     (lambda z: contrastive.nt_xent(z, temperature=1), "nt_xent needs `z2`, an array of floats"),

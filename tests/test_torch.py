@@ -370,11 +370,11 @@ def test_what_is_no_tensor_may_be_written_to_after_the_forward_pass(kind):
         (lambda z: contrastive.nt_xent(z, z[:2], temperature=1), r"`z2` must be \(N, D\) = \(4, 3\) to match `z1`"),
         (lambda z: contrastive.nt_xent(z, z * torch.nan, temperature=1), "`z2` must be finite everywhere, got nan at"),
         (lambda z: contrastive.nt_xent(z, z, temperature=torch.tensor(-1.0)), "`temperature` must be > 0, got"),
-        (lambda z: contrastive.nt_xent(z, z, temperature=torch.ones(1)), "`temperature` must be one number"),
+        (lambda z: contrastive.nt_xent(z, z, temperature=torch.ones(1)), r"shape \(1,\); pass .* temperature\[0\]"),
         (lambda z: contrastive.nt_xent(z.long(), z, temperature=1), "`z1` must be an array of real floats"),
         (lambda z: contrastive.nt_xent(z * 1j, z, temperature=1), "`z1` must be an array of real floats"),
         (lambda z: contrastive.nt_xent(z.detach().to_sparse(), z, temperature=1), "`z1` cannot be read: .*to_dense"),
-        (lambda z: contrastive.nt_xent(z.detach().to(torch.float8_e5m2), z, temperature=1), "`z1` cannot be read"),
+        (lambda z: contrastive.nt_xent(z.detach().to(torch.float8_e5m2), z, temperature=1), "pass a dense tensor"),
         (lambda z: contrastive.nt_xent(z, z.to("meta"), temperature=1), "`z2` is on meta, but `z1` is on cpu; move"),
         (lambda z: contrastive.supcon_out(z, torch.ones(4), temperature=1), "`labels` must be an array of integers"),
         (lambda z: contrastive.moco(z, z, z.detach(), temperature=1), r"`keys` gets no gradient.*keys.detach\(\)"),
@@ -384,6 +384,30 @@ def test_what_is_no_tensor_may_be_written_to_after_the_forward_pass(kind):
 def test_bad_input_is_an_error_that_says_what_to_do(call, message):
     with pytest.raises(InputError, match=message):
         call(views()[0])
+
+
+def test_what_is_stored_as_its_negative_is_read():
+    z = views()[0].detach()
+    for unusual in (torch._neg_view(-z), torch.complex(z, -z).conj().imag):
+        assert unusual.is_neg()
+        assert torch.equal(contrastive.nt_xent(unusual, z, temperature=0.3), contrastive.nt_xent(z, z, temperature=0.3))
+
+
+@sweep("slope", [torch.inf, -torch.inf, torch.nan])
+def test_gradients_below_a_slope_that_is_not_finite_are_not(slope):
+    for reduction in ("mean", "none"):
+        z, temperature = views()[0], torch.tensor(0.3, requires_grad=True)
+        rows = contrastive.nt_xent(z, z.detach(), temperature=temperature, reduction=reduction)
+        (rows.reshape(-1)[0] * slope).backward()
+        assert not z.grad.isfinite().any()
+        assert not temperature.grad.isfinite()
+
+
+def test_a_batch_of_slopes_is_refused_for_rows():
+    z1, z2 = views()
+    rows = contrastive.nt_xent(z1, z2, temperature=0.3, reduction="none")
+    with pytest.raises(InputError, match="nt_xent takes one batch a call"):
+        torch.autograd.grad(rows, z1, torch.eye(8, dtype=z1.dtype), is_grads_batched=True)
 
 
 def test_a_device_that_nothing_reads_is_named():

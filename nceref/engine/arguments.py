@@ -63,7 +63,9 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     return out
 
 
-def converted(name: str, value: Any, convert: Callable[..., T], *args: Any) -> T:
+def converted(
+    name: str, value: Any, convert: Callable[..., T], *args: Any, remedy: str = "pass plain numbers or NumPy arrays"
+) -> T:
     """The result of ``convert(*args)``; whatever an object of the caller raises on the way is an `InputError`.
 
     Parameters
@@ -76,6 +78,8 @@ def converted(name: str, value: Any, convert: Callable[..., T], *args: Any) -> T
         Reads the value.
     *args
         Its arguments.
+    remedy : str
+        What to do about it.
 
     Raises
     ------
@@ -87,7 +91,7 @@ def converted(name: str, value: Any, convert: Callable[..., T], *args: Any) -> T
     except (NcerefError, MemoryError):
         raise
     except Exception as error:
-        msg = f"`{name}` cannot be read: {reason(error)}; got {shown(value)}, pass plain numbers or NumPy arrays"
+        msg = f"`{name}` cannot be read: {reason(error)}; got {shown(value)}, {remedy}"
         raise InputError(msg) from error
 
 

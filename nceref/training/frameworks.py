@@ -1,6 +1,6 @@
 """What the doors of PyTorch and JAX share: losses as functions whose gradients a framework takes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -8,6 +8,7 @@ from nceref.engine.arguments import choose_reduction, converted, named
 from nceref.errors import DerivativeError, InputError
 from nceref.losses import FAMILY, LossFunction, differentiable
 from nceref.registry import names, unknown
+from nceref.spec import Scalar
 
 Evaluate = Callable[[LossFunction, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -63,6 +64,30 @@ def arguments_of(
     given = named(loss.declaration, arrays, {name: x for name, x in arguments.items() if name != "reduction"})
     copies = {name: x if isinstance(x, of_framework) else converted(name, x, deepcopy, x) for name, x in given.items()}
     return copies, reduction
+
+
+def check_numbers(loss: LossFunction, arrays: Mapping[str, Any], kind: str) -> None:
+    """Check that numbers, where they are arrays, have no dimensions.
+
+    Parameters
+    ----------
+    loss : LossFunction
+    arrays : mapping
+        Arrays of the framework, by name.
+    kind : str
+        What the framework calls one, with its article.
+
+    Raises
+    ------
+    InputError
+        For one that has.
+    """
+    for p in loss.parameters:
+        if isinstance(p, Scalar) and p.name in arrays and arrays[p.name].ndim:
+            shape = tuple(arrays[p.name].shape)
+            one = f"{kind} without dimensions, such as {p.name}{'[0]' * len(shape)}"
+            msg = f"`{p.name}` must be one number, got {kind} of shape {shape}; pass {one}"
+            raise InputError(msg)
 
 
 def member(name: str, get: Callable[[str], Any]) -> Any:
