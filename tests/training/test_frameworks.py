@@ -8,7 +8,7 @@ import pytest
 
 from nceref import losses
 from nceref.errors import DerivativeError, InputError
-from nceref.training.frameworks import check_learned, function_of, member, members, no_derivative
+from nceref.training.frameworks import arguments_of, check_learned, function_of, member, members, no_derivative
 
 
 def evaluated(loss, given, reduction):
@@ -49,18 +49,27 @@ def test_a_function_has_the_name_and_the_signature_of_its_loss(loss_name):
     assert loss.declaration.summary in inspect.getdoc(function)
 
 
-def test_arguments_are_handed_on_by_name():
-    function = function_of(losses.nt_xent, evaluated, "somewhere", tuple)
-    assert function(1, z2=2, temperature=3) == ("nt_xent", {"z1": 1, "z2": 2, "temperature": 3}, "mean")
-    assert function(1, 2, temperature=3, reduction="none")[2] == "none"
-    for arguments, message in (
+def test_arguments_have_names_and_what_is_no_array_of_the_framework_is_copied():
+    own, labels = (1.0, 2.0), [0, 1]
+    given, reduction = arguments_of(losses.supcon_out, (own, labels), {"temperature": 3}, tuple)
+    assert (given, reduction) == ({"embeddings": own, "labels": labels, "temperature": 3}, "mean")
+    assert given["embeddings"] is own
+    assert given["labels"] is not labels
+    assert arguments_of(losses.nt_xent, (1, 2), {"temperature": 3, "reduction": "none"}, tuple)[1] == "none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ({"reduction": "avg"}, "`reduction` must be 'mean', 'sum' or 'none', got 'avg'"),
         ({"temperatur": 1}, "nt_xent has no argument `temperatur`; did you mean `temperature`?"),
         ({"compute": True}, "nt_xent has no argument `compute`"),
         ({"z1": 1}, "nt_xent got `z1` both by position and by name"),
-    ):
-        with pytest.raises(InputError, match=message.replace("?", r"\?")):
-            function(1, 2, **arguments)
+    ],
+)
+def test_arguments_that_a_loss_does_not_have_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        arguments_of(losses.nt_xent, (1, 2), arguments, tuple)
 
 
 def test_a_door_has_every_loss_and_no_other_name():
