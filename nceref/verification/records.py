@@ -266,4 +266,5 @@ class ExpectedFailure:
     diagnosis: str = ""
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (self.diagnosis, self.reason, self.link)))
+        reason = self.reason.removesuffix(".") if self.link else self.reason
+        return ", ".join(filter(None, (self.diagnosis, reason, self.link)))

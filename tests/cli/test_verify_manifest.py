@@ -201,3 +201,21 @@ def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypa
         given = ["verify", "--manifest", str(path), "--only", "elsewhere", *filter(None, [option])]
         status, out, _ = run(*given)
         assert (status, words in out) == (5, True)
+
+
+def test_ids_of_one_expected_failure_stand_together(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("known.toml").write_text(
+        """
+[[target]]
+target = "losses.py:doubled"
+loss = "info_nce"
+suite = "quick"
+expected_failures = [{id = ["*/value", "*/identity*"], reason = "Twice.", link = "https://e.org", strict = "some"}]
+"""
+    )
+    status, out, _ = run("verify", "--manifest", "known.toml")
+    assert status == 0
+    text = " ".join(out.split())
+    assert text.count("results fail as expected, `*/value`, `*/identity*`: Twice, https://e.org") == 1
+    assert text.count("Twice") == 1

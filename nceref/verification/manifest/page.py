@@ -64,9 +64,12 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
 
 
 def _as_expected(result: ManifestResult) -> Iterator[str]:
-    for id, count in result.as_expected.items():
-        fail = counted(count, "result fails", "results fail")
-        yield f"{result.entry.place_of(id)}: {fail} as expected, {as_code(id)}: {result.entry.expected[id]}"
+    by_reason: dict[str, list[str]] = {}
+    for id in result.as_expected:
+        by_reason.setdefault(str(result.entry.expected[id]), []).append(id)
+    for reason, ids in by_reason.items():
+        fail = counted(sum(result.as_expected[id] for id in ids), "result fails", "results fail")
+        yield f"{result.entry.place_of(ids[0])}: {fail} as expected, {', '.join(map(as_code, ids))}: {reason}"
 
 
 def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> str:
