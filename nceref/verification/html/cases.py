@@ -140,11 +140,11 @@ def _clause(
 def _tally(cases: Sequence[CaseResults]) -> Markup:
     failing = len(dict.fromkeys(c.case for c in cases if c.fails))
     judged = len(dict.fromkeys(c.case for c in cases if any(r.status != "skip" for r in c.results)))
-    if failing and not (where := _in_what(cases)):
-        return element("span", f"✕ {out_of(failing, judged, 'case')}: passes, expected to fail", class_="tag fail")
     if failing:
-        words = f"✕ {out_of(failing, judged, 'case')} differ{'s' * (failing == 1)}{where}"
-        return element("span", words, class_="tag fail")
+        where = _in_what(cases)
+        # Without a place where something is wrong, what was expected to fail passes.
+        words = f" differ{'s' * (failing == 1)}{where}" if where else ": passes, expected to fail"
+        return element("span", f"✕ {out_of(failing, judged, 'case')}{words}", class_="tag fail")
     if not judged:
         return element("span", "– not judged", class_="tag skip")
     most = at_most(largest([r for c in cases for r in c.results if r.status == "pass"]))
@@ -166,7 +166,7 @@ def _in_what(cases: Sequence[CaseResults]) -> str:
 
 
 def counted_results(results: Sequence[Result]) -> tuple[str, str]:
-    """The kind of the worst results; how many fail, else how many pass, and how many are not as expected or as it."""
+    """The kind of the worst results; how many fail, or else pass, and how many do either against or as expected."""
     of = {name: [r for r in results if r.status == name] for name in ("xpass", "xfail", "pass")}
     wrong = [r for r in results if STATUS[r.status][0] == "fail" and r.status != "xpass"]
     failed, surprising, held, passed = len(wrong), *map(len, of.values())
