@@ -223,7 +223,7 @@ class Graph:
         plan = self.loss.plan
         parts = self.statistics()
         unbounded = tuple(name for fitted, bounded in self.fitted if not bounded for name in fitted)
-        work = partial(tasks.head, replace(plan, comparisons=(), near=None), self.reduction, unbounded, cotangent)
+        work = partial(tasks.head, replace(plan, comparisons=()), self.reduction, unbounded, cotangent)
         return self.add(self.key("head"), work, parts)
 
     # The second pass.

@@ -22,20 +22,20 @@ HeadRows = tuple[Array, HeadVjp]
 Head = Callable[[dict[str, Array]], HeadRows]
 
 
-def monotone(f: Callable[..., Any], signs: tuple[int, ...], *x: Array) -> Any:
+def monotone(f: Callable[..., Array], signs: tuple[int, ...], *x: Array) -> Array:
     """The function, said to rise (+1) or to fall (-1) with each argument: intervals of the error analysis rely on it.
 
     Parameters
     ----------
     f : callable
-        Of arrays, to an array or a tuple of arrays.
+        Of arrays, to an array.
     signs : tuple of int
         One for each argument.
     *x : array
 
     Returns
     -------
-    array or tuple of array
+    array
     """
     ends = getattr(x[0], "ends", None)
     return f(*x) if ends is None else ends(f, signs, x)
@@ -49,9 +49,10 @@ def cancelling(x: Array) -> Array:
 def softplus_and_sigmoid(x: Array) -> tuple[Array, Array]:
     """log(1 + e^x) and its slope 1 / (1 + e^-x) from one exponential, exact to rounding from e^-745 on.
 
-    For x < 0 the slope is e / (1 + e), which keeps its digits. Both rise with x.
+    For x < 0 the slope is e / (1 + e), which keeps its digits. Intervals of the error analysis have their own.
     """
-    values: tuple[Array, Array] = monotone(_softplus_and_sigmoid, (1,), x)
+    of_interval = getattr(x, "softplus_and_sigmoid", None)
+    values: tuple[Array, Array] = of_interval(_softplus_and_sigmoid) if of_interval else _softplus_and_sigmoid(x)
     return values
 
 

@@ -120,9 +120,6 @@ class Plan:
         Power of two that the head measures each row in; None: 1.
     constant : float
         The largest number that the head itself adds to a statistic: its rounding enters the tolerance.
-    near : callable or None
-        Unit roundoff of a program to heads whose exponents are rounded down and up; None: no constant is an exponent,
-        and rounding one matters no more than rounding the value.
     shown : int or None
         How many comparisons, from the first on, belong into a picture; None: all.
     stack : int
@@ -136,7 +133,6 @@ class Plan:
     divisor: int | None = None
     row_unit: Array | None = None
     constant: float = 0.0
-    near: Callable[[float], tuple[Head, ...]] | None = None
     shown: int | None = None
     stack: int = 1
 

@@ -29,15 +29,11 @@ def plan(x, y, *, exponent, normalize) -> Plan:
     """One column of distances; nothing is compared across pairs."""
     logits = PairedDistance(embed(normalize, x=x), embed(normalize, y=y))
     comparison = Comparison(logits, {"distance": Term(Sum(), Everyone())})
-    head = partial(_head, exponent=exponent)
-    return Plan((comparison,), head, near=lambda u: (partial(head, rounding=-u), partial(head, rounding=u)))
+    return Plan((comparison,), partial(_head, exponent=exponent))
 
 
-def _head(stats, exponent, rounding=0.0) -> HeadRows:
-    """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there.
-
-    With a rounding, a is moved by that much of it, and so is a - 1 once more.
-    """
+def _head(stats, exponent) -> HeadRows:
+    """d^a, which is 0 where x = y for every a > 0; its slope a d^(a - 1) is set to 0 there."""
     # An interval of the error analysis may lie on both sides of 0.
     distance = array_namespace(stats["distance"]).clip(stats["distance"], min=0.0)
 
@@ -52,10 +48,9 @@ def _head(stats, exponent, rounding=0.0) -> HeadRows:
 
     def vjp(c):
         # The exponent last: with a tiny one, the slope alone would lose its digits.
-        less = exponent - 1 + rounding * (exponent + abs(exponent - 1))
-        return {"distance": Factor(exponent).multiply(c * power(less), 0)}
+        return {"distance": Factor(exponent).multiply(c * power(exponent - 1), 0)}
 
-    return power(exponent * (1 + rounding)), vjp
+    return power(exponent), vjp
 
 
 def _touching(inputs):

@@ -7,7 +7,7 @@ With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
 
     logits      |ds| <= c u factor sum_k |a_ik| |b_jk|,    c counts the dot product and the normalization of both rows
     statistics  log-sum-exp: the softmax mean of |ds| + u |s - max| + u |s|, plus g of the sum; sums likewise
-    head        by interval arithmetic over the whole box of the statistics' errors (see `intervals`)
+    head        its slopes times the statistics' errors, and what it rounds itself, operation by operation (`intervals`)
     slopes      |dG| from the intervals of the head's slopes and of the exponentials
     gradients   |dG| |B| + g_m |G| |B|, then through the normalization, componentwise
     storage     one rounding to the dtype of the input
@@ -16,13 +16,13 @@ A bound grows by itself where the problem is ill-conditioned.
 
 What is derived: that an error is at most so many roundings of such a size, and how a stage passes on the errors of the
 one before. What is a safety factor: the number of roundings c is counted for any usual order of operations and rounded
-up, by 2 to 4 a stage, and the roundings of a head itself are put at 8 u of its value and 12 u of its slopes; terms of
-second order are covered by a factor exp(2 max |ds|). What is assumed: elementary functions are right to a few units in
-the last place. What is sampled: one thing, in the bounds of textbook programs, how much a row may magnify what its
-log-sum-exp loses (`implementation._sensitivity`), which is read off at two points.
+up, by 2 to 4 a stage; terms of second order are covered by a factor exp(2 max |ds|). What is assumed: elementary
+functions are right to 4 units in the last place. What is not proved: the analysis is float64 arithmetic, rounded
+outwards in the heads alone. What is sampled: one thing, in the bounds of textbook programs, how much a row may magnify
+what its log-sum-exp loses (`implementation._sensitivity`), which is read off at two points.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,13 +40,12 @@ from nceref.engine.arguments import (
 from nceref.engine.arrays import check_finite
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
-from nceref.engine.heads import Head
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import product
 from nceref.spec import Scalar
 from nceref.tolerance.backward import block_slopes, by_factor, row_gradients, to_input
 from nceref.tolerance.forward import RoundingFormat, finite, logits_error, statistic
-from nceref.tolerance.intervals import Interval
+from nceref.tolerance.intervals import Interval, statistics
 
 Array = Any
 _VACUOUS = 1e100
@@ -237,42 +236,35 @@ class Analysis:
         self.spread = {
             name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
         }
-        change, by_slope = self.moved_by(self.spread)
-        rounded, by_rounded = self.moved_by_exponents()
-        self.row_errors = 8 * u * np.abs(self.rows) + change + rounded
-        self.slope_errors = {
-            name: 12 * u * np.abs(np.asarray(slope)) + by_slope[name] + by_rounded[name]
-            for name, slope in self.slopes.items()
-        }
+        self.row_errors, self.slope_errors = self.moved_by(self.spread)
 
     def moved_by(self, spread: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """How far rows and slopes can be from those of the statistics: over the whole box, by interval arithmetic.
+        """How far rows and slopes can be off where statistics are, by the head's own roundings as well.
 
         Parameters
         ----------
         spread : mapping
-            Half the width of the box, by statistic.
+            How far each statistic may be off.
 
         Returns
         -------
         rows : array
         slopes : dict of array
         """
-        rows, vjp = self.plan.head({name: _box(stat, spread[name]) for name, stat in self.stats.items()})
-        # Which rows count is in the masses of the positives, which are exact.
-        slopes = vjp(self._in_units(self.weights))
-        return _apart(rows, self.rows), {name: _apart(slopes[name], slope) for name, slope in self.slopes.items()}
+        with np.errstate(all="ignore"):
+            rows, vjp = self.plan.head(statistics(self.stats, spread, self.fmt))
+            # Which rows count is in the masses of the positives, which are exact; the weight of each is rounded.
+            slopes = vjp(self._in_units(self.weights))
+            own = {name: 2 * self.fmt.u * np.abs(np.asarray(slope)) for name, slope in self.slopes.items()}
+            return _error(rows), {name: _error(slopes[name]) + own[name] for name in self.slopes}
 
-    def moved_by_exponents(self) -> tuple[Array, dict[str, Array]]:
-        """How far rows and slopes are from those of a program that rounds its exponents: by ``a u |log d|`` for d^a."""
-        near = self.plan.near(self.fmt.u) if self.plan.near else ()
-        moved = [self.head_at(self.stats, head) for head in near]
-        slopes = {name: _farthest([other[name] for _, other in moved], slope) for name, slope in self.slopes.items()}
-        return _farthest([rows for rows, _ in moved], self.rows), slopes
+    def own_rounding(self) -> Array:
+        """How far rows are off where all statistics are exact."""
+        return self.moved_by({name: np.zeros_like(x) for name, x in self.stats.items()})[0]
 
-    def head_at(self, stats: Mapping[str, Array], head: Head | None = None) -> tuple[Array, dict[str, Array]]:
-        """Rows, and slopes of the reduced value, for given statistics, by the plan's head or one that is near it."""
-        rows, vjp = (head or self.plan.head)(dict(stats))
+    def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Rows, and slopes of the reduced value, for given statistics."""
+        rows, vjp = self.plan.head(dict(stats))
         return rows, vjp(self._in_units(self.row_weights(stats, rows)))
 
     def weighted(self, x: Array) -> Array:
@@ -341,18 +333,6 @@ class Analysis:
             )
 
 
-def _farthest(xs: Sequence[Array], center: Array) -> Array:
-    """The largest distance of some arrays from another; 0 if there is none."""
-    return np.maximum.reduce([np.zeros_like(center), *(_apart(x, center) for x in xs)])
-
-
-def _box(stat: Array, spread: Array) -> Interval:
-    """The statistic give or take its error; of a `PositiveSet` the mass is a sum of weights that are given."""
-    spread = spread if stat.ndim == 1 else spread * (np.arange(stat.shape[1]) < 2)
-    return Interval(stat - spread, stat + spread)
-
-
-def _apart(x: Any, center: Array) -> Array:
-    """The largest distance of an interval's numbers from one of them."""
-    ends = x if isinstance(x, Interval) else Interval(x, x)
-    return np.nan_to_num(np.maximum(ends.high - center, center - ends.low), nan=_VACUOUS, posinf=_VACUOUS)
+def _error(x: Any) -> Array:
+    """The errors of intervals, 0 of what is none; in place of infinite ones a number that 0 makes 0."""
+    return np.nan_to_num(x.error, nan=_VACUOUS, posinf=_VACUOUS) if isinstance(x, Interval) else np.zeros_like(x)

@@ -14,7 +14,8 @@ A format stores every intermediate; sums and dot products are accumulated in the
         take a sigmoid before its logarithm                 c u (1 + |logit|) an entry
         compute distances and angles from inner products    c u (|x| + |y|)^2 / 2 a squared distance
 
-The reference that the program is compared with is a float64 program without cancellation: its own bound is added.
+What the program is compared with is the float64 program without cancellation, whose own bound is added, or a number
+that is proven: then only the radius of that is to be added, by whoever has it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -82,8 +83,10 @@ FORMATS = {
 """Precisions by the name of their dtype."""
 
 
-def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook") -> Bounds:
-    """Bounds on the errors of a right program in `dtype`, against the float64 reference.
+def implementation_bounds(
+    bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook", against: str = "program"
+) -> Bounds:
+    """Bounds on the errors of a right program in `dtype`.
 
     Parameters
     ----------
@@ -95,6 +98,8 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
         With "none" the bound of the value is an array over rows, and gradients are those of the sum of the rows.
     algorithm : {"textbook", "log1p"}
         Which programs are admitted.
+    against : {"program", "number"}
+        Whether errors are taken against the float64 reference, or against the exact loss.
 
     Returns
     -------
@@ -111,11 +116,13 @@ def implementation_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean",
     plan = bound.plan
     fmt = run.arithmetic(algorithm == "textbook")
     with np.errstate(all="ignore"):
-        reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
+        reference = None
+        if against == "program":
+            reference = Analysis(plan, FORMATS["float64"].arithmetic(False), reduction).run()
         analysis = Analysis(plan, fmt, reduction, reference)
         shift = walk(analysis, bound.arguments)
         parts = _parts(analysis, shift, reference)
-        grads = {name: grad + reference.grads[name] for name, grad in analysis.grads.items()}
+        grads = {name: g + (reference.grads[name] if reference else 0.0) for name, g in analysis.grads.items()}
         beyond = _beyond(analysis, run.storage.largest)
     value = np.inf if "" in beyond else sum(parts.values())
     grads = {name: np.full_like(g, np.inf) if {"", name} & beyond else g for name, g in grads.items()}
@@ -253,21 +260,22 @@ def _like_rows(x: Array, rows: Array) -> Array:
     return np.full_like(rows, np.max(x)) if rows.shape[-1:] != x.shape else np.broadcast_to(x, rows.shape)
 
 
-def _parts(analysis: Analysis, shift: Array, reference: Analysis) -> dict[str, Any]:
+def _parts(analysis: Analysis, shift: Array, reference: Analysis | None) -> dict[str, Any]:
     """What the bound of the value is made of; by row where there is no reduction."""
     whole = analysis.reduction != "none"
     weighted, size = analysis.weighted, analysis.weighted(np.abs(analysis.rows))
     weights = weighted(np.ones_like(analysis.rows))
-    # What `Analysis.apply_head` counts for the head itself; the rest of the row errors came with the statistics.
-    head = 8 * analysis.fmt.u * np.abs(analysis.rows)
+    # The rest of the row errors came with the statistics.
+    head = np.minimum(analysis.own_rounding(), analysis.row_errors)
     by_row = {
         "rows": weighted(analysis.row_errors - head),
         "shift": weighted(shift),
         "head": weighted(head),
         "reduction": (analysis.summing(analysis.rows.size) if whole else analysis.summing(0)) * size,
         "underflow": 4 * analysis.fmt.tiny * np.maximum(weights, 0 * weights + 1 / max(weights.size, 1)),
-        "reference": reference.weighted(reference.row_errors) + reference.summing(size.size) * size,
     }
+    if reference:
+        by_row["reference"] = reference.weighted(reference.row_errors) + reference.summing(size.size) * size
     return {name: float(np.sum(x)) for name, x in by_row.items()} if whole else by_row
 
 

@@ -140,10 +140,7 @@ class RandomWalk(Analysis):
         self.rows, self.slopes = self.head_at(self.stats)
         self.weights = self.row_weights(self.stats, self.rows)
         self.spread = dict(self.errors)
-        self.row_errors = self.fmt.count(8) * u * np.abs(self.rows)
-        self.slope_errors = {
-            name: self.fmt.count(12) * u * np.abs(np.asarray(slope)) for name, slope in self.slopes.items()
-        }
+        self.row_errors, self.slope_errors = self.moved_by(self.errors)
 
     def vjp(self) -> None:
         """Slopes of the logits."""

@@ -107,6 +107,26 @@ def probe_of(name, id, dtype="float64", **more):
     return next(p for p in corpus(get_loss(name).declaration, {}, suite="quick", dtype=dtype, **more) if p.id == id)
 
 
+@sweep("smoothing", [1 - 2.0**-k for k in (7, 10, 13, 15)])
+def test_a_head_that_subtracts_has_room_for_what_it_subtracts(smoothing):
+    """The slope of a target without a share is that of 1 - e, the small difference of numbers near 1.
+
+    A bound of 12 u of the difference is exceeded.
+    """
+    loss, worst = get_loss("cross_entropy"), 0.0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = (10.0 ** rng.integers(-1, 2) * rng.standard_normal((1, 50))).astype(np.float32)
+        x[0, 0] = 20
+        exact = {"logits": x.astype(float), "target": np.array([7]), "label_smoothing": smoothing}
+        allowed = implementation_bounds(bound_loss(loss.declaration, (), exact), "float32", algorithm="log1p")
+        value, grads = loss.value_and_grad(**{**exact, "logits": x})
+        right, slopes = loss.value_and_grad(**exact)
+        worst = max(worst, abs(value - right) / allowed.value)
+        worst = max(worst, np.max(np.abs(grads["logits"] - slopes["logits"]) / allowed.grads["logits"]))
+    assert 0.01 < worst <= 1, worst
+
+
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_terms_add_up_to_the_bound_and_can_be_printed(reduction):
     bounds = probe_of("nt_xent", "designed-0.07", reduction=reduction).bounds
