@@ -81,7 +81,7 @@ def page_of(case: VectorCase, ranks: RanksCase | None = None) -> Page:
     for name, output in case.outputs.items():
         page.print(f"\n{name}", style="bold")
         radii = ", ".join(f"{engine} {radius:.2g}" for engine, radius in output.engines.items())
-        allowed = ", ".join(f"{dtype} {size:.3g}" for dtype, size in output.allowed.items())
+        allowed = ", ".join(f"{dtype} {np.max(room):.3g}" for dtype, room in output.allowed.items())
         nearest = "the true numbers" if output.exact else f"within {output.radius:.2g} of the true ones"
         page.grid(
             [

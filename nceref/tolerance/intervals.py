@@ -30,7 +30,7 @@ FUNCTION = 8
 """Roundings that one value of an elementary function stands for: 4 units in the last place."""
 _HALF_ULP = 2.0**-53
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
-_WIDE = 2.0**-26
+WIDE = 2.0**-26
 """Of a number: the smallest error whose ends have digits enough to be subtracted."""
 
 
@@ -120,7 +120,7 @@ class Interval:
         return np.nan_to_num(np.maximum(self.high - self.middle, self.middle - self.low), nan=0.0, posinf=np.inf)
 
     def _ends_count(self, linear: Array) -> Array:
-        return ~(linear <= _WIDE * np.abs(self.middle))
+        return ~(linear <= WIDE * np.abs(self.middle))
 
     def without_slopes(self) -> "Interval":
         """The same intervals with the magnitude of all errors as their rest."""

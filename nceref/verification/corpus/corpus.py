@@ -305,6 +305,7 @@ def evaluate(
     id: str = "given",
     cotangent: Any = None,
     forms: Mapping[str, str] | None = None,
+    against: str = "program",
 ) -> Probe:
     """One probe for given inputs: the reference, and how far a right program may be from it.
 
@@ -322,6 +323,8 @@ def evaluate(
         With the reduction "none", what each row counts in the gradients, at most 1 in size; default: ones.
     forms : mapping, optional
         Parametrizations by scalar, of a target that holds it: the bounds are wider by what rounds there.
+    against : {"program", "number"}
+        What a program is compared with, see `implementation_bounds`.
 
     Returns
     -------
@@ -338,7 +341,7 @@ def evaluate(
     try:
         bound = refused.bound
         value, grads = _reference(bound, reduction, cotangent)
-        bounds = implementation_bounds(bound, dtype, reduction, algorithm)
+        bounds = implementation_bounds(bound, dtype, reduction, algorithm, against)
     except InputError as error:
         return replace(refused, skip=str(error))
     if not np.all(np.isfinite(bounds.value)):

@@ -1,9 +1,10 @@
 """Makes reference vectors: chooses cases, encloses their outputs with two engines, and looks which bugs they see."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,17 @@ from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Probe
 from nceref.verification.vectors.packed import MOST_ENTRIES
 from nceref.verification.vectors.records import (
+    DIGITS_ALLOWED,
     ERROR,
     FEW_BITS,
     VALUE,
     VectorCase,
     VectorOutput,
     content_id,
-    largest_bound,
+    probe_of,
 )
 
+NO_ROWS: Mapping[str, Sequence[int]] = MappingProxyType({})
 _LEFT_OUT = ("many", "random", "zero")
 """Geometries of the suite without vectors: two that others make up for, and rows that have no direction."""
 _OF_VARIANTS = ("designed", "seven", "lonely"), (None, 0.3, 0.07, 0.5)
@@ -127,7 +130,10 @@ def enclosed_by_decimals(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def vector_outputs(
-    loss: Loss, arguments: Mapping[str, Any], engines: Mapping[str, Mapping[str, Any]]
+    loss: Loss,
+    arguments: Mapping[str, Any],
+    engines: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, Sequence[int]] = NO_ROWS,
 ) -> dict[str, VectorOutput]:
     """The outputs of a case from the enclosures of each engine, the first of which is the finest.
 
@@ -137,6 +143,8 @@ def vector_outputs(
     arguments : mapping
     engines : mapping
         Name of the engine to name of the output to an object array of `Enclosure`.
+    rows : mapping
+        Of outputs whose enclosures are those of some rows: which.
 
     Raises
     ------
@@ -149,52 +157,73 @@ def vector_outputs(
             if not one.overlaps(other):
                 msg = f"{loss.name}, {output}: {name} has {other}, which does not overlap {one}"
                 raise ArithmeticError(msg)
-    probes = {dtype: probe for dtype in FORMATS if (probe := _judged(loss, arguments, dtype))}
-    return {name: proven_output(name, {engine: out[name] for engine, out in engines.items()}, probes) for name in first}
+    probes = bounded(loss, arguments)
+    return {
+        name: proven_output(name, {engine: out[name] for engine, out in engines.items()}, probes, rows.get(name))
+        for name in first
+    }
 
 
-def _judged(loss: Loss, arguments: Mapping[str, Any], dtype: str) -> Probe | None:
-    """The probe of a format; None where it cannot hold the inputs or the loss."""
-    if any(not np.array_equal(rounded(x, dtype), x) for x in arguments.values() if not isinstance(x, str)):
-        return None
-    probe = evaluate(loss, arguments, dtype)
-    return None if probe.skip or not probe.grads else probe
+def bounded(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Probe]:
+    """Probes with bounds against the exact loss, by format; without formats that cannot hold the inputs or the loss."""
+    given = [x for x in arguments.values() if not isinstance(x, str)]
+    formats = [dtype for dtype in FORMATS if all(np.array_equal(rounded(x, dtype), x) for x in given)]
+    probes = {dtype: evaluate(loss, arguments, dtype, against="number") for dtype in formats}
+    return {dtype: probe for dtype, probe in probes.items() if probe.grads and not probe.skip}
 
 
-def proven_output(name: str, engines: Mapping[str, Any], probes: Mapping[str, Probe]) -> VectorOutput:
-    """One output from its enclosures by each engine, with what the probe of each format allows."""
+def proven_output(
+    name: str, engines: Mapping[str, Any], probes: Mapping[str, Probe], rows: Sequence[int] | None = None
+) -> VectorOutput:
+    """One output, or listed rows of it, from its enclosures by each engine and the bounds of each format."""
     enclosures = next(iter(engines.values()))
     nearest = np.vectorize(float, otypes=[np.float64])
     held = nearest(enclosures)
     off = [abs(one.middle - Fraction(x)) + one.radius for one, x in zip(enclosures.flat, held.flat, strict=True)]
-    known = {dtype: p for dtype, p in probes.items() if name == "value" or name.removeprefix("grad.") in p.grads}
-    terms = {dtype: _terms(p) for dtype, p in known.items()} if name == "value" else {}
+    # Rows of which a record has some are the first index of a bound as well.
+    rooms = {dtype: room for dtype, p in probes.items() if (room := bound_of(p, name)) is not None}
+    radius = upward(max(off))
     return VectorOutput(
         held,
         held.shape,
-        upward(max(off)),
+        radius,
         {engine: upward(max(one.radius for one in out.flat)) for engine, out in engines.items()},
         max(off) == 0,
         tuple(dtype for dtype in FORMATS if all(is_unique(one, dtype) for one in enclosures.flat)),
-        {dtype: upward(largest_bound(p, name)) for dtype, p in known.items()},
-        terms,
+        {dtype: allowed_of(room if rows is None else room[list(rows)], radius) for dtype, room in rooms.items()},
+        {dtype: _terms(probes[dtype], radius) for dtype in rooms} if name == VALUE else {},
     )
 
 
-def _terms(probe: Probe) -> dict[str, float]:
+def bound_of(probe: Probe, name: str) -> Any:
+    """The bound of an output, an array in its shape; None where the format has none of it."""
     assert probe.bounds is not None
-    return {stage: upward(float(np.max(size))) for stage, size in probe.bounds.terms.items()}
+    if name == VALUE:
+        return np.asarray(probe.bounds.value)
+    input = name.removeprefix("grad.")
+    return np.asarray(probe.bounds.grads[input]) if input in probe.grads else None
 
 
-def upward(x: Fraction | float) -> float:
-    """A number of three digits that is no smaller, by less than 1 %; 0 for 0.
+def allowed_of(room: Any, radius: float) -> Any:
+    """What is stored for each entry: its bound and the radius of the number, rounded upward."""
+    return np.vectorize(lambda x: upward(Fraction(x) + Fraction(radius), DIGITS_ALLOWED), otypes=[np.float64])(room)
+
+
+def _terms(probe: Probe, radius: float) -> dict[str, float]:
+    assert probe.bounds is not None
+    stages = {stage: upward(float(np.max(size))) for stage, size in probe.bounds.terms.items()}
+    return {**stages, "proven number": radius}
+
+
+def upward(x: Fraction | float, digits: int = 3) -> float:
+    """A number of few digits that is no smaller, with three of them by less than 1 %; 0 for 0.
 
     >>> upward(0.00123401), upward(Fraction(1, 3)), upward(0.5)
     (0.00124, 0.334, 0.5)
     """
     exact = Fraction(x)
-    digits = Context(prec=3, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    near = float(digits)
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    near = float(context.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
     return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
@@ -242,7 +271,7 @@ def with_bugs(loss: Loss, cases: Iterable[VectorCase]) -> Iterator[VectorCase]:
     for case in cases:
         seen: dict[str, list[str]] = {"fail": [], "pass": []}
         if case.expect == VALUE:
-            probe = evaluate(loss, case.arguments)
+            probe = probe_of(case, "float64")
             for bug, settings, run in runners:
                 if _applies(loss, case, settings) and not (outcome := run(probe)).trouble:
                     fails = any(result.status == "fail" for result in judge(Observation(probe, outcome)))

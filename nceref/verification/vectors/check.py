@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from nceref.errors import InputError
+from nceref.engine.distances import PairedDistance
 from nceref.exact.certified import Enclosure, NotProvenError, certified
 from nceref.losses import get_loss
 from nceref.spec import Loss
+from nceref.tolerance.forward import finite, logits_error
+from nceref.tolerance.implementation import FORMATS
+from nceref.tolerance.intervals import WIDE
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Outcome
-from nceref.verification.vectors.build import enclosed_by_decimals
+from nceref.verification.records import Observation, Outcome, Probe
+from nceref.verification.vectors.build import bound_of, bounded, enclosed_by_decimals
 from nceref.verification.vectors.packed import is_large
-from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
+from nceref.verification.vectors.records import DIGITS_ALLOWED, ERROR, VectorCase, VectorOutput, probe_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> C
     name = chosen or engine()
     small, large = ([case for case in cases if is_large(case) == wanted] for wanted in (False, True))
     wrong = [sentence for case in small for sentence in (*_contradictions(case, name), *_bounds(case))]
-    wrong += [sentence for case in large if "float64" in case.formats for sentence in _by_program(case)]
+    wrong += [
+        sentence for case in large if "float64" in case.formats for sentence in (*_by_program(case), *_bounds(case))
+    ]
     count = sum(output.numbers.size for case in small for output in case.outputs.values())
     return CheckedVectors(loss, len(cases), count, name, tuple(wrong))
 
@@ -105,7 +110,7 @@ def check_all(
 def _contradictions(case: VectorCase, name: str) -> Iterator[str]:
     """Where fresh enclosures are not those of the stored numbers."""
     if case.expect == ERROR:
-        if not probe_of(case, "float64").skip:
+        if not evaluate(get_loss(case.loss).declaration, case.arguments).skip:
             yield f"{case.id}: the loss accepts what it should refuse"
         return
     try:
@@ -137,12 +142,43 @@ def _by_program(case: VectorCase) -> Iterator[str]:
 
 
 def _bounds(case: VectorCase) -> Iterator[str]:
-    """Where the allowed errors are not those of this version."""
-    for dtype in case.formats if case.outputs else ():
-        try:
-            probe_of(case, dtype)
-        except InputError as error:
-            yield str(error)
+    """Where the allowed errors are not those that this version derives."""
+    probes = bounded(get_loss(case.loss).declaration, case.arguments) if case.outputs else {}
+    for dtype in FORMATS:
+        probe = probes.get(dtype)
+        for name, output in case.outputs.items():
+            room = None if probe is None else bound_of(probe, name)
+            if not _as_stored(probe, room, output, output.allowed.get(dtype)):
+                yield f"{case.id}, {name}: the errors that the record allows in {dtype} are not those of this version"
+
+
+def _as_stored(probe: Probe | None, room: Any, output: VectorOutput, stored: Any) -> bool:
+    """Whether allowed errors are the bounds and the radius, rounded upward, within the slack."""
+    if probe is None or room is None or stored is None:
+        return room is None and stored is None
+    least, slack = (room if output.rows is None else room[list(output.rows)]) + output.radius, bound_slack(probe)
+    return bool(np.all((least * (1 - slack) <= stored) & (stored <= least * (1 + slack + ROUNDED))))
+
+
+ROUNDED = 1.01 * 10.0 ** (1 - DIGITS_ALLOWED)
+"""By how much of itself an error is larger that was rounded upward, and a hundredth of that."""
+
+
+def bound_slack(probe: Probe) -> float:
+    """By how much of itself a bound may differ between machines.
+
+    A bound is made of sums of products of numbers that are not negative. Each of these is off, relatively, by the
+    roundings on the way, by e^(2 ds) where it is a share, ds being the error of a logit in float64, and by ds / s where
+    it is a distance s. Ends of an interval are subtracted where its error is at least `WIDE` of the number.
+    """
+    fmt, spread = FORMATS["float64"].arithmetic(True), 0.0
+    for comparison in probe.bound.plan.comparisons:
+        s, ds = logits_error(comparison.logits, fmt)
+        if isinstance(comparison.logits, PairedDistance):
+            ds = ds / np.where(s > 0, s, np.inf)
+        spread = max(spread, float(np.max(finite(ds))))
+    most = max(np.size(x) for x in probe.inputs.values() if not isinstance(x, str))
+    return float(np.expm1(min(4 * spread, 1.0)) + (64 * most + 4 / WIDE) * fmt.u)
 
 
 def summary(results: Sequence[CheckedVectors]) -> Mapping[str, Any]:

@@ -17,7 +17,8 @@ from nceref.verification.vectors.records import VectorCase, VectorOutput
 
 MOST_DIMENSIONS = 3
 """Of an array in C."""
-_NAMES = {"f": "F64", "i": "I64"}
+_NAMES = {"<f8": "F64", "<f4": "F32", "<i8": "I64"}
+"""Formats of arrays, and their names in safetensors."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
@@ -68,7 +69,7 @@ def safetensors(loss: str, cases: Sequence[VectorCase], manifest: str) -> bytes:
 
 
 def tensors(arrays: Mapping[str, Any], metadata: Mapping[str, str] = NO_METADATA) -> bytes:
-    """Arrays of float64 or int64 by name as a file of safetensors.
+    """Arrays of float64, float32 or int64 by name as a file of safetensors.
 
     Eight bytes have the length of the header, which is JSON and ends in spaces up to a multiple of eight; then come the
     arrays, little-endian, in row-major order.
@@ -76,9 +77,10 @@ def tensors(arrays: Mapping[str, Any], metadata: Mapping[str, str] = NO_METADATA
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts, end = [], 0
     for name, x in arrays.items():
-        parts.append(x.astype(x.dtype.newbyteorder("<")).tobytes())
+        little = x.astype(x.dtype.newbyteorder("<"))
+        parts.append(little.tobytes())
         start, end = end, end + x.nbytes
-        header[name] = {"dtype": _NAMES[x.dtype.kind], "shape": list(x.shape), "data_offsets": [start, end]}
+        header[name] = {"dtype": _NAMES[little.dtype.str], "shape": list(x.shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
@@ -91,7 +93,7 @@ def arrays_of_tensors(content: bytes) -> dict[str, Any]:
     for name, about in json.loads(content[8:start]).items():
         if name != "__metadata__":
             first, last = (start + end for end in about["data_offsets"])
-            out[name] = np.frombuffer(content[first:last], f"<{kinds[about['dtype']]}8").reshape(about["shape"])
+            out[name] = np.frombuffer(content[first:last], kinds[about["dtype"]]).reshape(about["shape"])
     return out
 
 
@@ -106,7 +108,8 @@ typedef struct {{
     const double *numbers;     /* NULL for labels */
     const long long *integers; /* of labels, else NULL */
     const long *rows;          /* of a large output: which rows the numbers are; NULL: all */
-    double allowed[{len(FORMATS)}];         /* largest absolute error in {", ".join(FORMATS)}; below 0: not judged */
+    /* absolute errors that are allowed in {", ".join(FORMATS)}, one for each number; NULL: not judged */
+    const double *allowed[{len(FORMATS)}];
 }} nceref_array;
 typedef struct {{
     const char *name, *value;
@@ -157,6 +160,9 @@ def _tables(stem: str, case: VectorCase) -> Iterator[str]:
             yield _definition("long long" if array.dtype.kind == "i" else "double", own, array)
             if rows is not None:
                 yield _definition("long", f"{own}_rows", np.array(rows))
+            if isinstance(x, VectorOutput):
+                for dtype, room in x.allowed.items():
+                    yield _definition("double", f"{own}_allowed_{dtype}", room)
             entries.append(_entry(name, own, array, x if isinstance(x, VectorOutput) else None))
         yield from _table("nceref_array", f"{stem}_{part}", entries)
     settings = [f'    {{"{name}", "{_word(x)}"}},' for name, x in case.settings.items()]
@@ -168,8 +174,8 @@ def _entry(name: str, own: str, array: Any, output: VectorOutput | None) -> str:
     sizes = ", ".join(str(n) for n in (*shape, *[1] * (MOST_DIMENSIONS - len(shape))))
     pointers = (f"0, {own}" if array.dtype.kind == "i" else f"{own}, 0") + ", "
     pointers += "0" if output is None or output.rows is None else f"{own}_rows"
-    rooms: Mapping[str, float] = {} if output is None else output.allowed
-    allowed = ", ".join(repr(rooms.get(dtype, -1)) for dtype in FORMATS)
+    judged = () if output is None else output.allowed
+    allowed = ", ".join(f"{own}_allowed_{dtype}" if dtype in judged else "0" for dtype in FORMATS)
     return f'    {{"{name}", {len(shape)}, {{{sizes}}}, {array.size}, {pointers}, {{{allowed}}}}},'
 
 

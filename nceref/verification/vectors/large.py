@@ -43,7 +43,7 @@ def large_case(loss: Loss, full: bool = False) -> VectorCase:
     held = {name: x[list(rows[name])] if name in rows else x for name, x in proven.items()}
     outputs = {
         name: replace(output, shape=proven[name].shape, rows=rows.get(name))
-        for name, output in vector_outputs(loss, arguments, {"arb": held}).items()
+        for name, output in vector_outputs(loss, arguments, {"arb": held}, rows).items()
     }
     id = content_id(f"large-{TEMPERATURE}", loss.name, settings, inputs)
     return VectorCase(id, loss.name, settings, inputs, VALUE, outputs, ("sizes",))

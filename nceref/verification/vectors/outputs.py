@@ -6,7 +6,6 @@ answer to one case, in any order: ``{"id": ID, "value": x, "grad": {NAME: [...]}
 """
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,13 @@ from typing import Any, NamedTuple
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.json_text import json_object
+from nceref.output.schema import check
 from nceref.output.text import printable, shown
 from nceref.output.words import as_code
-from nceref.tolerance.implementation import FORMATS
 
 ANSWERS = ("value", "error", "unsupported", "ranks")
 """What a line has one of, beside its id."""
-_ABOUT = ("manifest", "implementation", "dtype")
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
+SCHEMA = Path(__file__).parent / "data" / "outputs.schema.json"
 _LONGEST = 80
 """Characters of the name of an implementation that are shown."""
 
@@ -112,21 +110,9 @@ def _about(where: str, record: Mapping[str, Any]) -> tuple[str, str, str]:
             f" {shown(dict(record))}"
         )
         raise InputError(msg)
-    if unknown := sorted(record.keys() - set(_ABOUT)):
-        msg = f"{where}: the first line has `manifest`, `implementation` and `dtype`, got {shown(unknown[0])}"
-        raise InputError(msg)
-    manifest, dtype = record["manifest"], record.get("dtype", "float64")
-    if not isinstance(manifest, str) or not _SHA256.fullmatch(manifest):
-        msg = f"{where}: `manifest` must be the SHA-256 of MANIFEST.json, 64 hexadecimal digits, got {shown(manifest)}"
-        raise InputError(msg)
-    if dtype not in FORMATS:
-        msg = f"{where}: `dtype` must be one of {', '.join(map(repr, FORMATS))}, got {shown(dtype)}"
-        raise InputError(msg)
-    implementation = record.get("implementation", "")
-    if not isinstance(implementation, str):
-        msg = f"{where}: `implementation` must be text, got {shown(implementation)}"
-        raise InputError(msg)
-    return manifest.lower(), printable(implementation, _LONGEST), dtype
+    check(record, SCHEMA, where, "first")
+    implementation = printable(record.get("implementation", ""), _LONGEST)
+    return record["manifest"].lower(), implementation, record.get("dtype", "float64")
 
 
 def _id(where: str, record: Mapping[str, Any]) -> str:

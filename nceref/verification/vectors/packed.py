@@ -13,7 +13,7 @@ from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.verification.targets.protocol import hex_of
 from nceref.verification.vectors.formats import arrays_of_tensors, tensors
-from nceref.verification.vectors.records import VectorCase, record_of
+from nceref.verification.vectors.records import DIGITS_ALLOWED, VectorCase, record_of
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
 
 RECORDS, ARRAYS = "large.json", "large.safetensors"
@@ -49,11 +49,25 @@ def packed(cases: Sequence[VectorCase], format: str) -> dict[str, bytes]:
             record["inputs"][name] = _without_numbers(record["inputs"][name], array=array, column=column)
         for name, output in case.outputs.items():
             if output.rows is not None:
-                arrays[f"{case.loss}.{name}"] = output.numbers
-                record["outputs"][name] = _without_numbers(record["outputs"][name], array=f"{case.loss}.{name}")
+                own = f"{case.loss}.{name}"
+                arrays[own] = output.numbers
+                arrays |= {f"{own}.{dtype}": _narrow(room) for dtype, room in output.allowed.items()}
+                kept = _without_numbers(record["outputs"][name], array=own)
+                record["outputs"][name] = {**kept, "allowed": list(output.allowed)}
         lines.append(json.dumps({"loss": case.loss, **record}, allow_nan=False))
     body = ",\n".join(lines)
     return {RECORDS: f'{{"format": "{format}", "cases": [\n{body}\n]}}\n'.encode(), ARRAYS: tensors(arrays)}
+
+
+def _narrow(room: Any) -> Any:
+    """Allowed errors in float32, where that holds the few digits that they have."""
+    with np.errstate(over="ignore"):
+        narrow = np.asarray(room, dtype=np.float32)
+    return narrow if np.array_equal(_digits(narrow), room) else room
+
+
+def _digits(narrow: Any) -> Any:
+    return np.array([float(f"{x:.{DIGITS_ALLOWED}g}") for x in narrow.flat]).reshape(narrow.shape)
 
 
 def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
@@ -101,5 +115,7 @@ def _with_numbers(record: dict[str, Any], arrays: Mapping[str, Any], with_decima
         msg = f"{where}: there is no array {name!r} in {ARRAYS}; install the package anew"
         raise InputError(msg)
     numbers = np.asarray(taken(arrays, name, column), dtype=np.float64)
-    decimals = {"decimal": list(map(repr, numbers.ravel().tolist()))} if with_decimals else {}
-    return {**record, "hex": hex_of(numbers), **decimals}
+    if not with_decimals:
+        return {**record, "hex": hex_of(numbers)}
+    allowed = {dtype: _digits(arrays[f"{name}.{dtype}"]).ravel().tolist() for dtype in record["allowed"]}
+    return {**record, "hex": hex_of(numbers), "decimal": list(map(repr, numbers.ravel().tolist())), "allowed": allowed}

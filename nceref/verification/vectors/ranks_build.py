@@ -9,12 +9,11 @@ import numpy as np
 from nceref.exact.certified import Enclosure, certified
 from nceref.losses import default_of
 from nceref.spec import Choice, Loss
-from nceref.tolerance.implementation import FORMATS
-from nceref.verification.corpus.corpus import designed_inputs, evaluate
+from nceref.verification.corpus.corpus import designed_inputs
 from nceref.verification.corpus.resizing import Resizing
 from nceref.verification.ranks.contract import Contract, rows_of, split_inputs
 from nceref.verification.records import Probe
-from nceref.verification.vectors.build import enclosed_by_decimals, proven_output, vector_outputs
+from nceref.verification.vectors.build import bounded, enclosed_by_decimals, proven_output, vector_outputs
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, VectorOutput, content_id
 
@@ -72,7 +71,7 @@ def _of_ranks(
     loss: Loss, arguments: Mapping[str, Any], formulation: str, contract: Contract
 ) -> Iterator[tuple[VectorOutput, dict[str, VectorOutput]]]:
     """Value and gradients of each rank."""
-    probes = {dtype: evaluate(loss, arguments, dtype) for dtype in FORMATS}
+    probes = bounded(loss, arguments)
     count, split = rows_of(probes["float64"]), split_inputs(loss, arguments)
     total = certified(loss, **arguments)["rows"].size
     joined, seen = _outputs(loss, arguments), set()

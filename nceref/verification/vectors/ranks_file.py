@@ -10,12 +10,23 @@ import numpy as np
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.json_text import json_object
-from nceref.output.text import shown
+from nceref.output.schema import check
 from nceref.verification.ranks.contract import rows_of
 from nceref.verification.records import Probe
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
-from nceref.verification.vectors.records import VectorCase, case_of, fields, output_of, output_record, record_of
-from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, checked_content
+from nceref.verification.vectors.records import VectorCase, case_of, output_of, output_record, record_of
+from nceref.verification.vectors.store import (
+    DATA,
+    FORMAT,
+    RANKS,
+    PathLike,
+    checked_content,
+    ids_of,
+    is_former,
+    present,
+    read_vectors,
+    text_of,
+)
 
 
 def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:
@@ -76,29 +87,27 @@ def read_ranks(
     path = (DATA if folder is None else Path(folder)) / RANKS
     if RANKS not in manifest["files"]:
         return ()
-    content = json_object(path, checked_content(path, manifest).decode())
-    taken = fields(content, str(path), format=str, cases=list)
-    cases = tuple(ranks_case_of(each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1))
+    content = json_object(path, text_of(path, checked_content(path, manifest)))
+    if is_former(manifest):
+        own = {case.id: case for case in read_ranks(read_vectors().manifest)}
+        cases = tuple(present(own, ids_of(content), path))
+    else:
+        if folder is not None:
+            check(content, DATA / "ranks.schema.json", str(path))
+        cases = tuple(ranks_case_of(each, f"{path}, entry {i}") for i, each in enumerate(content["cases"], 1))
     if len({case.id for case in cases}) < len(cases):
         msg = f"{path}: two cases have one id; export the vectors anew"
         raise InputError(msg)
     return tuple(case for case in cases if not losses or case.joined.loss in losses)
 
 
-def ranks_case_of(record: Any, where: str) -> RanksCase:
+def ranks_case_of(record: Mapping[str, Any], where: str) -> RanksCase:
     """The case of plain data; raises `InputError` as `case_of` does, and where shards and numbers do not fit."""
-    parts = dict(record) if isinstance(record, dict) else {}
-    loss, ranks = parts.pop("loss", None), parts.pop("ranks", None)
-    if not isinstance(loss, str):
-        msg = f"{where}: `loss` must be the name of a loss, got {shown(loss)}"
-        raise InputError(msg)
-    joined = case_of(loss, parts, where)
+    joined, taken = case_of(record["loss"], record, where), record["ranks"]
     here = f"{where}, case {joined.id}, ranks"
-    taken = fields(ranks, here, world_size=int, shards=list, formulation=str, value=str, sync=str,
-                   values=list, grads=list)  # fmt: skip
     contract = contract_of(taken["formulation"], taken["shards"])
     values = tuple(output_of(x, f"{here}, values") for x in taken["values"])
-    grads = tuple(_gradients(each, f"{here}, grads") for each in taken["grads"])
+    grads = tuple({n: output_of(x, f"{here}, grads, {n}") for n, x in each.items()} for each in taken["grads"])
     case = RanksCase(joined, contract, taken["formulation"], values, grads)
     again = ranks_record(case)["ranks"]
     if wrong := [name for name in taken if taken[name] != again[name]]:
@@ -106,13 +115,6 @@ def ranks_case_of(record: Any, where: str) -> RanksCase:
         raise InputError(msg)
     _check_shapes(case, here)
     return case
-
-
-def _gradients(record: Any, where: str) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        msg = f"{where}: expected a JSON object, got {shown(record)}"
-        raise InputError(msg)
-    return {name: output_of(x, f"{where}, {name}") for name, x in record.items()}
 
 
 def _check_shapes(case: RanksCase, where: str) -> None:

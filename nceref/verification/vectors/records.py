@@ -3,27 +3,27 @@
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nceref.engine.arguments import bind
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import shown
+from nceref.tolerance.analysis import Bounds
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.records import Probe
 from nceref.verification.targets.protocol import INTEGER, encoded, hex_of
-from nceref.verification.vectors.rows import placed
 
 VALUE, ERROR = "value", "error"
 """What is expected of a case: a number, or that an implementation refuses the inputs."""
+DIGITS_ALLOWED = 4
+"""Of an allowed error: rounded upward, it is larger by less than a thousandth."""
 FEW_BITS = "bfloat16"
 """Numbers of this format, within the range of float16, are numbers of all four formats: inputs are such."""
-_BITS = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,8 @@ class VectorOutput:
     unique : tuple of str
         Formats in which every true number has one nearest number, with 10 bits of the enclosure to spare.
     allowed : mapping
-        Format to the largest absolute error that the derived bounds admit for an entry.
+        Format to the absolute error that is admitted for each entry, an array as `numbers`: the derived bound of a
+        right program, and `radius`.
     terms : mapping
         Of a value: format to what `allowed` is made of, by stage.
     """
@@ -58,7 +59,7 @@ class VectorOutput:
     engines: Mapping[str, float]
     exact: bool
     unique: tuple[str, ...]
-    allowed: Mapping[str, float]
+    allowed: Mapping[str, Any]
     terms: Mapping[str, Mapping[str, float]]
     rows: tuple[int, ...] | None = None
 
@@ -116,7 +117,7 @@ def content_id(name: str, loss: str, settings: Mapping[str, Any], inputs: Mappin
 
 
 def probe_of(case: VectorCase, dtype: str) -> Probe:
-    """A case as a probe of the verifier, with the proven numbers for a reference.
+    """A case as a probe of the verifier: the proven numbers for a reference, and the stored errors for bounds.
 
     Parameters
     ----------
@@ -127,41 +128,28 @@ def probe_of(case: VectorCase, dtype: str) -> Probe:
     Returns
     -------
     Probe
-        With `skip` where the loss refuses the inputs, or where the format cannot hold the numbers.
-
-    Raises
-    ------
-    InputError
-        Where an allowed error of the record is not that of this version.
+        With `skip` where the settings demand that the inputs are refused.
     """
-    probe = evaluate(get_loss(case.loss).declaration, case.arguments, dtype, id=case.id)
-    if probe.skip or case.expect == ERROR:
-        return probe
-    for name, output in case.outputs.items():
-        _check_allowed(case.id, name, dtype, output.allowed.get(dtype), largest_bound(probe, name))
-    assert probe.bounds is not None
-    grads, rooms = dict(probe.grads), dict(probe.bounds.grads)
-    for name in grads:
-        output = case.outputs[f"grad.{name}"]
-        grads[name], rooms[name] = placed(grads[name], rooms[name], output.numbers, output.rows)
-    value = float(case.outputs["value"].numbers)
-    return replace(probe, value=value, grads=grads, bounds=replace(probe.bounds, grads=rooms))
+    loss = get_loss(case.loss).declaration
+    if case.expect == ERROR:
+        return Probe(case.id, loss, case.arguments, dtype, skip="its settings demand that these inputs are refused")
+    judged = {name: x for name, x in case.outputs.items() if dtype in x.allowed}
+    value = judged.pop(VALUE)
+    grads = {name.removeprefix("grad."): placed(x.numbers, x.allowed[dtype], x) for name, x in judged.items()}
+    bounds = Bounds(
+        float(value.allowed[dtype]), {name: room for name, (_, room) in grads.items()}, value.terms.get(dtype, {})
+    )
+    numbers = {name: grad for name, (grad, _) in grads.items()}
+    return Probe(case.id, loss, case.arguments, dtype, value=float(value.numbers), grads=numbers, bounds=bounds)
 
 
-def largest_bound(probe: Probe, output: str) -> float:
-    """The largest absolute error that a probe admits for an entry of an output."""
-    assert probe.bounds is not None
-    return float(np.max(probe.bounds.value if output == "value" else probe.bounds.grads[output.removeprefix("grad.")]))
-
-
-def _check_allowed(id: str, name: str, dtype: str, stored: float | None, computed: float) -> None:
-    # Three digits are stored, rounded upward.
-    if stored is None or not computed * (1 - 1e-6) <= stored <= computed * 1.011:
-        msg = (
-            f"case {id}, {name}: the record allows an error of {stored!r} in {dtype}, this version {computed!r}; "
-            "use the vectors of this version: nceref vectors export"
-        )
-        raise InputError(msg)
+def placed(numbers: Any, rooms: Any, output: VectorOutput) -> tuple[Any, Any]:
+    """A gradient and its bounds with the rows that a record lists; no other row is judged."""
+    if output.rows is None:
+        return numbers, rooms
+    out, room = np.zeros(output.shape), np.full(output.shape, np.inf)
+    out[list(output.rows)], room[list(output.rows)] = numbers, rooms
+    return out, room
 
 
 # To and from JSON.
@@ -193,13 +181,13 @@ def output_record(output: VectorOutput) -> dict[str, Any]:
         "exact": output.exact,
         "engines": dict(output.engines),
         "unique": list(output.unique),
-        "allowed": dict(output.allowed),
+        "allowed": {dtype: np.ravel(room).tolist() for dtype, room in output.allowed.items()},
         "terms": {dtype: dict(terms) for dtype, terms in output.terms.items()},
     }
 
 
-def case_of(loss: str, record: Any, where: str) -> VectorCase:
-    """The case of plain data; nothing in it is ignored.
+def case_of(loss: str, record: Mapping[str, Any], where: str) -> VectorCase:
+    """The case of plain data that is as the schema has it.
 
     Parameters
     ----------
@@ -211,87 +199,83 @@ def case_of(loss: str, record: Any, where: str) -> VectorCase:
     Raises
     ------
     InputError
-        For a key that is missing, unknown or of the wrong kind, and where an id, bits and decimals contradict another.
+        Where an id, bits, decimals, shapes and the arguments of the loss contradict one another.
     """
-    taken = fields(record, where, id=str, settings=dict, inputs=dict, expect=str, outputs=dict,
-                   clauses=list, kills=list, blind=list)  # fmt: skip
-    id = taken["id"]
-    here = f"{where}, case {id}"
-    inputs = {name: _given(x, f"{here}, input {name}") for name, x in taken["inputs"].items()}
-    outputs = {name: output_of(x, f"{here}, output {name}") for name, x in taken["outputs"].items()}
-    if taken["expect"] not in (VALUE, ERROR) or (taken["expect"] == VALUE) != bool(outputs):
-        msg = f"{here}: `expect` must be {VALUE!r} with outputs or {ERROR!r} without, got {taken['expect']!r}"
+    here = f"{where}, case {record['id']}"
+    inputs = {name: _given(x, f"{here}, input {name}") for name, x in record["inputs"].items()}
+    outputs = {name: output_of(x, f"{here}, output {name}") for name, x in record["outputs"].items()}
+    if (record["expect"] == VALUE) != bool(outputs):
+        msg = f"{here}: `expect` must be {VALUE!r} with outputs or {ERROR!r} without, got {record['expect']!r}"
         raise InputError(msg)
-    if id != (right := content_id(id.rpartition("-")[0], loss, taken["settings"], inputs)):
+    if record["id"] != (right := content_id(record["id"].rpartition("-")[0], loss, record["settings"], inputs)):
         msg = f"{here}: its contents have the id {right}; a changed case needs a new id"
         raise InputError(msg)
-    lists = {name: tuple(taken[name]) for name in ("clauses", "kills", "blind")}
-    return VectorCase(id, loss, taken["settings"], inputs, taken["expect"], outputs, **lists)
+    _check_outputs(loss, {**inputs, **record["settings"]}, outputs, here)
+    lists = {name: tuple(record[name]) for name in ("clauses", "kills", "blind")}
+    return VectorCase(record["id"], loss, record["settings"], inputs, record["expect"], outputs, **lists)
 
 
-def fields(record: Any, where: str, optional: Sequence[str] = (), **kinds: Any) -> dict[str, Any]:
-    """The entries of an object, each of its kind, and no others."""
-    if not isinstance(record, dict):
-        msg = f"{where}: expected a JSON object, got {shown(record)}"
-        raise InputError(msg)
-    if unknown := sorted(set(record) - set(kinds)):
-        msg = f"{where}: unknown key {unknown[0]!r}; it may have {', '.join(kinds)}"
-        raise InputError(msg)
-    for name, kind in kinds.items():
-        if name not in record and name in optional:
-            continue
-        # To Python, True is a number.
-        if name not in record or not isinstance(record[name], kind) or (record[name] is True and kind is not bool):
-            what = getattr(kind, "__name__", "number")
-            msg = f"{where}: `{name}` must be a {what}, got {shown(record.get(name, 'nothing'))}"
+def _check_outputs(loss: str, arguments: Mapping[str, Any], outputs: Mapping[str, VectorOutput], where: str) -> None:
+    """Refuse outputs that are none of the loss, or not in the shape of the input."""
+    if not outputs:
+        return
+    try:
+        inputs = bind(get_loss(loss).declaration, (), arguments)
+    except InputError as error:
+        msg = f"{where}: the loss refuses its arguments: {error}"
+        raise InputError(msg) from None
+    known = {VALUE: (), **{f"grad.{name}": np.shape(x) for name, x in inputs.items()}}
+    for name, output in outputs.items():
+        if known.get(name) != output.shape:
+            wanted = f"the shape {list(known[name])}" if name in known else f"a name among {', '.join(known)}"
+            msg = f"{where}, output {name}: it must have {wanted}, got the shape {list(output.shape)}"
             raise InputError(msg)
-    return record
-
-
-def numbers_of(hexes: Sequence[Any], shape: Sequence[Any], where: str) -> Any:
-    """The float64 array of bits and a shape."""
-    size = math.prod(shape) if all(type(n) is int and n >= 0 for n in shape) else -1
-    if size != len(hexes):
-        msg = f"{where}: `shape` {shown(list(shape))} does not hold the {len(hexes)} numbers of `hex`"
+    if VALUE not in outputs:
+        msg = f"{where}: `outputs` must have a {VALUE!r}, got {', '.join(outputs)}"
         raise InputError(msg)
-    if wrong := [x for x in hexes if not (isinstance(x, str) and _BITS.fullmatch(x))]:
-        msg = f"{where}: `hex` must have 16 digits of 0-9 and a-f a number, got {shown(wrong[0])}"
+
+
+def numbers_of(hexes: Sequence[str], shape: Sequence[int], where: str) -> Any:
+    """The float64 array of bits and a shape."""
+    if math.prod(shape) != len(hexes):
+        msg = f"{where}: `shape` {shown(list(shape))} does not hold the {len(hexes)} numbers of `hex`"
         raise InputError(msg)
     return np.frombuffer(bytes.fromhex("".join(hexes)), dtype=">f8").astype(np.float64).reshape(tuple(shape))
 
 
-def _given(record: Any, where: str) -> Any:
-    taken = fields(record, where, optional=("kind",), shape=list, hex=list, kind=str)
-    x = numbers_of(taken["hex"], taken["shape"], where)
-    if taken.get("kind", INTEGER) != INTEGER:
-        msg = f"{where}: `kind` must be {INTEGER!r} or be left out, got {taken['kind']!r}"
-        raise InputError(msg)
-    if "kind" in taken:
+def _given(record: Mapping[str, Any], where: str) -> Any:
+    x = numbers_of(record["hex"], record["shape"], where)
+    if "kind" in record:
+        if not np.all(np.isfinite(x) & (x == np.round(x))):
+            msg = f"{where}: `hex` must have integers where `kind` is {INTEGER!r}"
+            raise InputError(msg)
         x = x.astype(np.int64)
     return x if x.ndim else x.item()
 
 
-def output_of(record: Any, where: str) -> VectorOutput:
+def output_of(record: Mapping[str, Any], where: str) -> VectorOutput:
     """The output of plain data; raises `InputError` as `case_of` does."""
-    number = (int, float)
-    taken = fields(record, where, optional=("rows",), shape=list, rows=list, hex=list, decimal=list, radius=number,
-                   exact=bool, engines=dict, unique=list, allowed=dict, terms=dict)  # fmt: skip
-    rows, shape = taken.get("rows"), taken["shape"]
+    rows, shape = record.get("rows"), record["shape"]
     held = shape if rows is None else [len(rows), *shape[1:]]
-    if rows is not None and not (shape and all(type(i) is int and 0 <= i < shape[0] for i in rows)):
-        msg = f"{where}: `rows` must be indices below the first number of `shape`, got {shown(rows)}"
+    if rows is not None and not (shape and len({*rows}) == len(rows) and all(i < shape[0] for i in rows)):
+        msg = f"{where}: `rows` must be different indices below the first number of `shape`, got {shown(rows)}"
         raise InputError(msg)
-    numbers = numbers_of(taken["hex"], held, where)
-    if taken["decimal"] != [repr(float(x)) for x in numbers.flat]:
+    numbers = numbers_of(record["hex"], held, where)
+    if not np.all(np.isfinite(numbers)):
+        msg = f"{where}: `hex` must have finite numbers; an output is proven"
+        raise InputError(msg)
+    if record["decimal"] != [repr(float(x)) for x in numbers.flat]:
         msg = f"{where}: `decimal` and `hex` are not the same numbers"
         raise InputError(msg)
-    if unknown := sorted({*taken["unique"], *taken["allowed"], *taken["terms"]} - set(FORMATS)):
-        msg = f"{where}: unknown format {unknown[0]!r}; there are {', '.join(FORMATS)}"
+    allowed = {dtype: np.array(room, dtype=np.float64) for dtype, room in record["allowed"].items()}
+    if wrong := [dtype for dtype, room in allowed.items() if room.size != numbers.size]:
+        msg = f"{where}: `allowed` must have a number for each of `hex` in {wrong[0]}, got {allowed[wrong[0]].size}"
         raise InputError(msg)
     return VectorOutput(
         numbers,
         shape=tuple(shape),
         rows=None if rows is None else tuple(rows),
-        unique=tuple(taken["unique"]),
-        **{name: taken[name] for name in ("radius", "exact", "engines", "allowed", "terms")},
+        unique=tuple(record["unique"]),
+        allowed={dtype: room.reshape(numbers.shape) for dtype, room in allowed.items()},
+        **{name: record[name] for name in ("radius", "exact", "engines", "terms")},
     )

@@ -44,31 +44,6 @@ def _halving(count: int) -> Any:
     return np.array([int(f"{i:0{bits}b}"[::-1], 2) for i in range(count)])
 
 
-def placed(grad: Any, bound: Any, numbers: Any, rows: Sequence[int] | None) -> tuple[Any, Any]:
-    """A gradient and its bounds with the numbers of a record at its rows; no other row is judged.
-
-    Parameters
-    ----------
-    grad, bound : array
-        Of the program and the derived bounds, in the shape of the input.
-    numbers : array
-        Of the record.
-    rows : sequence of int or None
-        Which rows these are; None for all.
-
-    Returns
-    -------
-    (array, array)
-        The bounds of rows that the record does not list are infinite.
-    """
-    if rows is None:
-        return numbers, bound
-    listed = list(rows)
-    out, room = np.array(grad, dtype=np.float64), np.full(np.shape(grad), np.inf)
-    out[listed], room[listed] = numbers, np.broadcast_to(bound, room.shape)[listed]
-    return out, room
-
-
 def whole(given: Any, grad: Any, rows: Sequence[int] | None) -> Any:
     """A gradient of which an implementation gave the listed rows alone, with the reference in all others.
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -15,22 +15,24 @@ from nceref.errors import FileError, InputError
 from nceref.losses import default_of, get_loss
 from nceref.output.files import read
 from nceref.output.json_text import json_object
+from nceref.output.schema import check
 from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.registry import choose
 from nceref.spec import Array, Labels, Scalar
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.vectors import packed
-from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, case_of, fields, record_of
+from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, case_of, record_of
 
 DATA = Path(__file__).parent / "data"
 """The vectors of the package."""
 MANIFEST, RANKS = "MANIFEST.json", "ranks.json"
 CHANGES = "CHANGES.jsonl"
 """A line for each version of the corpus: what changed, and the hash of its ids."""
-FORMAT = "1.0"
-"""Of the files. The first number changes where a reader of before would misread them."""
-CORPUS = "2026.11"
+FORMAT, FORMER = "2.0", "1"
+"""Of the files. The first number changes where a reader of before would misread them: format 1 had one allowed error
+for a whole output."""
+CORPUS = "2026.11.1"
 """Version of the cases, by year and month."""
 PathLike = str | os.PathLike[str]
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]+)"')
@@ -84,10 +86,53 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     manifest = _manifest(place / MANIFEST, content)
     files = {loss: f"{loss}.json" for loss in manifest["counts"]}
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
-    small = {name.removesuffix(".json"): _small_cases(place / name, manifest) for name in chosen}
-    large = _large_cases(place, list(small), manifest)
-    cases = {loss: _counted(place / f"{loss}.json", (*small[loss], *large[loss]), manifest) for loss in small}
+    names = [name.removesuffix(".json") for name in chosen]
+    read_cases = _former_cases if is_former(manifest) else _cases
+    held = read_cases(place, names, manifest, folder is not None)
+    cases = {loss: _counted(place / f"{loss}.json", each, manifest) for loss, each in held.items()}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
+
+
+def _cases(
+    place: Path, losses: Sequence[str], manifest: Mapping[str, Any], foreign: bool
+) -> dict[str, tuple[VectorCase, ...]]:
+    """The cases of some losses; files of somebody else are checked first."""
+    small = {loss: _small_cases(place / f"{loss}.json", manifest, foreign) for loss in losses}
+    large = _large_cases(place, losses, manifest)
+    return {loss: (*small[loss], *large[loss]) for loss in losses}
+
+
+def _former_cases(
+    place: Path, losses: Sequence[str], manifest: Mapping[str, Any], foreign: bool
+) -> dict[str, tuple[VectorCase, ...]]:
+    """The cases of a folder of format 1: those of the package with the same ids, and so with the same contents."""
+    own = read_vectors(losses=tuple(losses)).cases
+    out = {}
+    for loss in losses:
+        path = place / f"{loss}.json"
+        content = json_object(path, text_of(path, checked_content(path, manifest)))
+        out[loss] = tuple(present({case.id: case for case in own[loss]}, ids_of(content), path))
+    return out
+
+
+def is_former(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest is of the format before."""
+    return str(manifest["format"]).partition(".")[0] == FORMER
+
+
+def ids_of(content: Mapping[str, Any]) -> list[str]:
+    """The ids of the cases of a file, as far as it has any."""
+    cases = content.get("cases")
+    return [str(case.get("id")) for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
+
+
+def present(own: Mapping[str, Any], ids: Iterable[str], path: Path) -> Iterator[Any]:
+    """The cases of the package that have these ids; raises `InputError` for one that has none."""
+    for id in ids:
+        if id not in own:
+            msg = f"{path}: this version has no case {shown(id)}; export the vectors anew"
+            raise InputError(msg)
+        yield own[id]
 
 
 def losses_of(ids: Collection[str], folder: PathLike | None = None) -> dict[str, str]:
@@ -136,32 +181,39 @@ def checked_content(path: Path, manifest: Mapping[str, Any]) -> bytes:
 
 
 def _manifest(path: Path, content: bytes) -> dict[str, Any]:
-    manifest = json_object(path, _text(path, content))
+    manifest = json_object(path, text_of(path, content))
     version = manifest.get("format")
-    if not isinstance(version, str) or version.partition(".")[0] != FORMAT.partition(".")[0]:
+    known = FORMAT.partition(".")[0]
+    if not isinstance(version, str) or version.partition(".")[0] not in (FORMER, known):
         msg = (
-            f"{path}: `format` must be {FORMAT.partition('.')[0]}.x, which this version reads, got {shown(version)}; "
+            f"{path}: `format` must be {known}.x or {FORMER}.x, which this version reads, got {shown(version)}; "
             "use the version that wrote it"
         )
         raise InputError(msg)
-    return fields(manifest, str(path), format=str, corpus=str, specification=dict, generator=str, license=str,
-                  reduction=str, counts=dict, min_cases=dict, files=dict)  # fmt: skip
+    check({**manifest, "format": FORMAT}, DATA / "manifest.schema.json", str(path))
+    return manifest
 
 
-def _small_cases(path: Path, manifest: Mapping[str, Any]) -> Sequence[VectorCase]:
-    content = json_object(path, _text(path, checked_content(path, manifest)))
-    taken = fields(content, str(path), format=str, loss=str, cases=list)
-    return [case_of(taken["loss"], each, f"{path}, entry {i}") for i, each in enumerate(taken["cases"], 1)]
+def _small_cases(path: Path, manifest: Mapping[str, Any], foreign: bool) -> Sequence[VectorCase]:
+    content = json_object(path, text_of(path, checked_content(path, manifest)))
+    if foreign:
+        check(content, DATA / "cases.schema.json", str(path))
+    return [case_of(content["loss"], each, f"{path}, entry {i}") for i, each in enumerate(content["cases"], 1)]
 
 
 def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
-    """The cases, if these are all that the manifest has of the loss."""
+    """The cases, if these are all that the manifest has of the loss, and as many of them required."""
     ids, count = [case.id for case in cases if case.loss == path.stem], manifest["counts"][path.stem]
     if not len(cases) == count == len(set(ids)):
         msg = (
             f"{path}: the manifest counts {counted(count, 'case')} of {path.stem}, with different ids; "
             f"got {len(set(ids))}"
         )
+        raise InputError(msg)
+    required, given = sum(map(is_required, cases)), manifest["min_cases"].get(path.stem)
+    if given != required:
+        where = f"{path.with_name(MANIFEST)}: `min_cases` of {path.stem}"
+        msg = f"{where} must be {required}, got {shown(given)}; export the vectors anew"
         raise InputError(msg)
     return cases
 
@@ -175,12 +227,18 @@ def _large_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]
 
 def _unpacked(losses: Collection[str], records: bytes, arrays: bytes) -> dict[str, tuple[VectorCase, ...]]:
     cases: dict[str, tuple[VectorCase, ...]] = dict.fromkeys(losses, ())
-    for loss, record in packed.unpacked(records, arrays, losses):
-        cases[loss] += (case_of(loss, record, packed.RECORDS),)
+    try:
+        for loss, record in packed.unpacked(records, arrays, losses):
+            cases[loss] += (case_of(loss, record, packed.RECORDS),)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        # No schema describes these two files, which are the package's own; another folder seldom has them.
+        msg = f"{packed.RECORDS} and {packed.ARRAYS} are not as this version writes them; export the vectors anew"
+        raise InputError(msg) from error
     return cases
 
 
-def _text(path: Path, content: bytes) -> str:
+def text_of(path: Path, content: bytes) -> str:
+    """The text of a file; raises `FileError` for what is none."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:

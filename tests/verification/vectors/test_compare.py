@@ -284,8 +284,8 @@ def changed(path, old, new):
     ("file", "old", "new", "status", "words"),
     [
         ("nt_xent.json", "3f", "4f", 7, "nt_xent.json was changed"),
-        ("MANIFEST.json", "CC0", "cc0", 7, "has answers to other vectors"),
-        ("MANIFEST.json", '"1.0"', '"2.0"', 2, "`format`"),
+        ("MANIFEST.json", "nceref 0", "nceref 9", 7, "has answers to other vectors"),
+        ("MANIFEST.json", '"2.0"', '"3.0"', 2, "`format`"),
     ],
 )
 def test_the_command_exits_7_for_a_broken_checksum(run, folder, vectors, tmp_path, file, old, new, status, words):

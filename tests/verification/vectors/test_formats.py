@@ -12,13 +12,14 @@ from nceref.verification.vectors.formats import WRITERS, arrays_of
 from nceref.verification.vectors.records import VectorCase, VectorOutput
 
 NUMBERS = np.array([[0.1, -0.0, 5e-324], [1.0, -256.0, 1.7e308]])
-ROOMS = {"float64": 1e-15, "float16": 0.25}
+ROOMS = {"float64": np.array(1e-15), "float16": np.array(0.25)}
+OF_ENTRIES = np.array([[1e-6, 2e-6, 3e-6], [4e-6, 5e-6, 6e-6]])
 CASES = (
     VectorCase(
         "plain-0.5-00000001", "moco", {"normalize": "l2", "fast": True},
         {"queries": NUMBERS, "labels": np.array([2, 0]), "temperature": 0.07}, "value",
         {"value": VectorOutput(np.array(1 / 3), (), 0.0, {}, False, (), ROOMS, {}),
-         "grad.queries": VectorOutput(NUMBERS, (200, 3), 0.0, {}, True, (), {"float32": 1e-6}, {}, (0, 199))},
+         "grad.queries": VectorOutput(NUMBERS, (200, 3), 0.0, {}, True, (), {"float32": OF_ENTRIES}, {}, (0, 199))},
     ),
     VectorCase("refused-0.5-00000002", "moco", {}, {"temperature": -1.0}, "error", {}),
 )  # fmt: skip
@@ -32,7 +33,7 @@ EXPECTED = {
     "plain-0.5-00000001/rows/grad.queries": np.array([0, 199]),
     "plain-0.5-00000001/allowed/float64/value": np.array(1e-15),
     "plain-0.5-00000001/allowed/float16/value": np.array(0.25),
-    "plain-0.5-00000001/allowed/float32/grad.queries": np.array(1e-6),
+    "plain-0.5-00000001/allowed/float32/grad.queries": OF_ENTRIES,
     "refused-0.5-00000002/inputs/temperature": np.array(-1.0),
 }
 ABOUT = {
@@ -99,7 +100,10 @@ int main(void) {
         for (int k = 0; k < one->input_count + one->output_count; k++) {
             const nceref_array *x = k < one->input_count ? &one->inputs[k] : &one->outputs[k - one->input_count];
             printf("%s %d %ld %ld", x->name, x->dimensions, x->shape[0], x->shape[1]);
-            printf(" %g %g", x->allowed[0], x->allowed[3]);
+            for (int format = 0; format < 4; format++) {
+                if (x->allowed[format]) printf(" %g", x->allowed[format][x->size - 1]);
+                else printf(" -");
+            }
             for (long n = 0; n < x->size; n++) {
                 if (x->numbers) printf(" %a", x->numbers[n]);
                 else printf(" %lld", x->integers[n]);
@@ -115,13 +119,13 @@ PRINTED = f"""{MANIFEST} 2
 plain-0.5-00000001 value
 normalize=l2
 fast=true
-queries 2 2 3 -1 -1 {{numbers}}
-labels 1 2 1 -1 -1 2 0
-temperature 0 1 1 -1 -1 0x1.1eb851eb851ecp-4
-value 0 1 1 1e-15 0.25 0x1.5555555555555p-2
-grad.queries 2 200 3 -1 -1 {{numbers}} rows 0 199
+queries 2 2 3 - - - - {{numbers}}
+labels 1 2 1 - - - - 2 0
+temperature 0 1 1 - - - - 0x1.1eb851eb851ecp-4
+value 0 1 1 1e-15 - - 0.25 0x1.5555555555555p-2
+grad.queries 2 200 3 - 6e-06 - - {{numbers}} rows 0 199
 refused-0.5-00000002 error
-temperature 0 1 1 -1 -1 -0x1p+0
+temperature 0 1 1 - - - - -0x1p+0
 """
 
 

@@ -13,16 +13,22 @@ import jsonschema
 import numpy as np
 import pytest
 from sweep import sweep
+from verification.vectors import answers
+from verification.vectors.answers import proven
 
 from nceref import InputError
 from nceref.exact.certified import Enclosure
-from nceref.losses import all_losses
+from nceref.losses import all_losses, get_loss
+from nceref.output.schema import check
+from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
-from nceref.verification.vectors.build import is_unique, nearest_number, small_cases, upward
-from nceref.verification.vectors.check import check_vectors
+from nceref.verification.vectors.build import bound_of, bounded, is_unique, nearest_number, small_cases, upward
+from nceref.verification.vectors.check import bound_slack, check_vectors
+from nceref.verification.vectors.compare import compare
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.packed import is_large
+from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.records import ERROR, case_of, probe_of, record_of
 from nceref.verification.vectors.store import (
     CHANGES,
@@ -99,9 +105,9 @@ def test_the_schemas_hold_and_are_strict(vectors):
     content = json.loads((DATA / "uniformity.json").read_text())
     for changed in broken(content["cases"][0]):
         assert list(validators["cases"].iter_errors({**content, "cases": [changed]})), changed
-        with pytest.raises(InputError, match=r"here|case"):
-            case_of("uniformity", changed, "here")
-    case_of("uniformity", content["cases"][0], "here")
+        with pytest.raises(InputError, match=r"^here: `cases"):
+            check({**content, "cases": [changed]}, DATA / "cases.schema.json", "here")
+    check(content, DATA / "cases.schema.json", "here")
 
 
 def broken(record):
@@ -173,11 +179,48 @@ def test_the_formulas_agree_and_a_changed_number_is_seen(vectors, engine):
 
 def test_a_bound_of_another_version_is_seen(vectors):
     case = vectors.cases["siglip"][0]
-    value = case.outputs["value"]
-    for factor in (0.5, 2.0):
-        allowed = {dtype: size * factor for dtype, size in value.allowed.items()}
-        wrong = replace(case, outputs={**case.outputs, "value": replace(value, allowed=allowed)})
-        assert len(check_vectors("siglip", [wrong], "decimal").wrong) == len(case.formats)
+    for name in ("value", "grad.image"):
+        output = case.outputs[name]
+        for factor in (0.999, 1.002):
+            allowed = {dtype: np.array(room) for dtype, room in output.allowed.items()}
+            for room in allowed.values():
+                # Of one entry alone.
+                room[(-1,) * room.ndim] *= factor
+            wrong = replace(case, outputs={**case.outputs, name: replace(output, allowed=allowed)})
+            assert len(check_vectors("siglip", [wrong], "decimal").wrong) == len(case.formats)
+
+
+def test_what_differs_between_machines_is_less_than_the_slack_of_a_bound(vectors):
+    """A bound that is computed from logits of other last bits is the same bound."""
+    rng = np.random.default_rng(5)
+    for loss, cases in vectors.cases.items():
+        case = cases[3]
+        for dtype, probe in bounded(get_loss(loss).declaration, case.arguments).items():
+            moved = {
+                name: np.nextafter(x, rng.choice([-np.inf, np.inf], np.shape(x)))
+                for name, x in case.inputs.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim == 2
+            }  # fmt: skip
+            near = evaluate(probe.loss, {**case.arguments, **moved}, dtype, against="number")
+            for name in case.outputs:
+                one, other = bound_of(probe, name), bound_of(near, name)
+                if one is not None:
+                    assert np.all(np.abs(one - other) <= bound_slack(probe) * one), (case.id, dtype, name)
+
+
+def test_a_reader_computes_no_bound(vectors, monkeypatch):
+    """What a consumer needs is stored: neither the loss is run, nor its errors are analyzed."""
+
+    def refuse(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("nceref.tolerance.analysis.Analysis.run", refuse)
+    monkeypatch.setattr("nceref.tolerance.implementation.walk", refuse)
+    for cases in vectors.cases.values():
+        for case in cases:
+            for dtype in case.formats if case.expect != ERROR else ():
+                probe = probe_of(case, dtype)
+                assert probe.bounds.value == case.outputs["value"].allowed[dtype]
+                judge(Observation(probe, Outcome(probe.value, dict(probe.grads))))
 
 
 def test_the_program_is_judged_by_the_proven_numbers(vectors):
@@ -197,7 +240,7 @@ def test_making_a_case_again_gives_the_same_record(vectors):
     pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
     fresh = next(small_cases(all_losses()["supcon_in"].declaration))
     stored = vectors.cases["supcon_in"][0]
-    assert record_of(fresh) == record_of(replace(stored, kills=(), blind=()))
+    assert proven(record_of(fresh)) == proven(record_of(replace(stored, kills=(), blind=())))
 
 
 # Numbers.
@@ -266,6 +309,46 @@ def test_a_folder_with_other_losses_is_left_as_it_is(tmp_path):
     assert (tmp_path / MANIFEST).read_bytes() == before
 
 
+def former(folder):
+    """Make of a folder one of format 1, which had the largest allowed error of an output in place of all."""
+    files = {}
+    for path in folder.glob("*.json"):
+        if path.name in (MANIFEST, *(path.name for path in DATA.glob("*.schema.json"))):
+            continue
+        content = json.loads(path.read_text())
+        content["format"] = "1.0"
+        for output in outputs_in(content):
+            output["allowed"] = {dtype: max(room) for dtype, room in output["allowed"].items()}
+        path.write_text(json.dumps(content))
+        files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    changed_manifest(folder, format="1.0", corpus="2026.11", files=files)
+
+
+def outputs_in(content):
+    """All outputs of a file, wherever they stand."""
+    if isinstance(content, dict) and "allowed" in content:
+        yield content
+    for inner in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+        yield from outputs_in(inner)
+
+
+def test_a_folder_of_the_former_format_is_judged_by_the_numbers_of_the_package(tmp_path, vectors):
+    list(export(tmp_path, ("nce", "clip")))
+    former(tmp_path)
+    read = read_vectors(tmp_path)
+    assert read.manifest["format"] == "1.0"
+    assert {loss: list(map(record_of, cases)) for loss, cases in read.cases.items()} == {
+        loss: list(map(record_of, vectors.cases[loss])) for loss in ("nce", "clip")
+    }
+    assert len(read_ranks(read.manifest, tmp_path)) == 12
+    lines = answers.right_answers([*read.cases["nce"], *read.cases["clip"]])
+    reports = compare(tmp_path, answers.written(tmp_path / "run.jsonl", read.sha256, lines))
+    assert [report.exit_code for report in reports] == [0, 0]
+    changed_file(tmp_path, read.cases["nce"][0].id, "designed-0.3-00000000", "nce.json")
+    with pytest.raises(InputError, match=r"this version has no case 'designed-0.3-00000000'; export the vectors anew"):
+        read_vectors(tmp_path)
+
+
 # Folders that are not as they should be.
 
 
@@ -283,8 +366,18 @@ def changed_file(folder, old, new, name="uniformity.json"):
 
 
 BROKEN = {
-    "format": (lambda f: changed_manifest(f, format="2.0"), InputError, r"`format` must be 1\.x.*'2\.0'"),
-    "unknown key": (lambda f: changed_manifest(f, more=1), InputError, "unknown key 'more'"),
+    "format": (lambda f: changed_manifest(f, format="3.0"), InputError, r"`format` must be 2\.x or 1\.x.*'3\.0'"),
+    "unknown key": (lambda f: changed_manifest(f, more=1), InputError, "has the unknown entry 'more'"),
+    "a list": (lambda f: changed_manifest(f, counts=[1]), InputError, r"`counts` must be a JSON object, got \[1\]"),
+    "text": (lambda f: changed_manifest(f, counts={"uniformity": "1"}), InputError, r"`counts\.uniformity` must be a"),
+    "no limit": (lambda f: changed_manifest(f, min_cases={"uniformity": 0}), InputError, "`min_cases` of uniformity"),
+    "no number": (
+        lambda f: changed_file(f, '"radius": ', '"radius": [0], "x": '),
+        InputError,
+        "has the unknown entry 'x'",
+    ),
+    "too many": (lambda f: changed_file(f, '"float64": [', '"float64": [1.0, '), InputError, "`allowed` must have a"),
+    "other output": (lambda f: changed_file(f, '"grad.x"', '"grad.y"'), InputError, "a name among value, grad.x"),
     "not JSON": (lambda f: (f / MANIFEST).write_text("{"), InputError, "is not JSON"),
     "no manifest": (lambda f: (f / MANIFEST).unlink(), InputError, MANIFEST),
     "changed": (lambda f: (f / "uniformity.json").write_text("{}"), ChecksumError, "was changed: its sha256 is 44136"),
@@ -298,7 +391,7 @@ BROKEN = {
 @sweep(("change", "error", "message"), BROKEN.values(), ids=list(BROKEN))
 def test_a_broken_folder_is_refused(tmp_path_factory, change, error, message):
     folder = tmp_path_factory.mktemp("vectors")
-    for name in (MANIFEST, "uniformity.json"):
+    for name in (MANIFEST, "uniformity.json", "large.json", "large.safetensors"):
         shutil.copy(DATA / name, folder)
     change(folder)
     with pytest.raises(error, match=message):
