@@ -48,17 +48,25 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
     printed = _Printed()
     remarks: dict[str, str] = {}
     result: Answer | BaseException
+    again: Answer | None = None
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with KeptState() as state:
             try:
-                result, remarks = _answered(target, request, twice)
+                result, again = _answered(target, request, twice)
             except KeyboardInterrupt:
                 raise
             # What a target raises need not be an Exception.
             except BaseException as error:
                 result = error
-    # Words are looked for when the built-in functions are there again.
+        # When NumPy and the built-in functions are there again.
+        if isinstance(result, Answer) and again is not None:
+            try:
+                remarks |= unlike(result, again, request.rooms)
+            # What was read with functions of the target need not be numbers.
+            except Exception as error:
+                result = error
+    # Words are looked for then as well.
     if text := printed.text.strip():
         remarks["prints"] = f"prints '{printable(text, 200)}'"
     if names := state.replaced or (replaced_functions() if twice else []):
@@ -104,13 +112,14 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
     return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
 
 
-def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, dict[str, str]]:
+def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, Answer | None]:
+    """The answer, and that of a second call."""
     # The second call must meet the state that the first has left behind.
     with same_instance() if twice or request.before else contextlib.nullcontext():
         if request.before is not None:
             frameworks.answer(target, replace(request, inputs=request.before, shape=None, before=None))
         result = frameworks.answer(target, request)
-        return result, unlike(result, frameworks.answer(target, request), request.rooms) if twice else {}
+        return result, frameworks.answer(target, request) if twice else None
 
 
 def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str, str]) -> Outcome:
@@ -150,11 +159,15 @@ def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str
 
 
 def _alike(a: Any, b: Any, room: Any) -> bool:
-    a, b = np.asarray(a), np.asarray(b)
-    if np.array_equal(a, b, equal_nan=True):
+    a, b = _as_array(a), _as_array(b)
+    if _equal(a, b, equal_nan=True):
         return True
     # A compiled program may differ in the last bit of its first call.
-    return a.shape == b.shape and bool(np.all(np.abs(a - b) <= np.asarray(room)))
+    return a.shape == b.shape and bool((abs(a - b) <= room).all())
+
+
+_as_array, _equal = np.asarray, np.array_equal
+"""Kept before a target is loaded, which may replace the names in NumPy."""
 
 
 def _foreign(target: ResolvedTarget, error: BaseException) -> bool:

@@ -137,6 +137,11 @@ BUILT = {
 }
 CHANGED = {
     "inputs": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_array_equal": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_types": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_builtins": (DIFFERS, "the target changes `x` in place"),
+    "shape_of_inputs": (DIFFERS, "the target changes `x` in place"),
+    "another_answer_behind_comparisons": (DIFFERS, "gives another value when it is called again"),
     "kept_inputs": AGREES,
     "kept_answers": AGREES,
     "errors_raise": AGREES,
@@ -283,6 +288,8 @@ IMPORTED = {
     "many_lines": unloaded("RuntimeError: line"),
     "missing_package": unloaded(r"imports \x1b[2J\ud800, and there is no module of that name"),
     "odd_text": unloaded(r"RuntimeError: \x1b[2J\ud800 [red]\u202e\x00"),
+    "hides_writing": (DIFFERS, "the target changes `x` in place"),
+    "hides_another_answer": (DIFFERS, "gives another value when it is called again"),
     "refuses_usage": unloaded("refuses_usage.py:f closes or garbles the pipe to its parent: `loss` is wrong"),
     "replaces_the_answers": unloaded("closes or garbles the pipe to its parent: pip install x"),
     "patches_numpy": (DISTRUST, "the target replaces numpy.asarray, and its answers are read with that"),
