@@ -50,7 +50,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
             n: _handed(n, x, plain if n in target.parameters else request) if isinstance(x, torch.Tensor) else x
             for n, x in leaves.items()
         }
-        tensors = [(n, x, _reader(x)) for n, x in handed.items() if isinstance(x, torch.Tensor)]
+        tensors = [(n, x, reader(x)) for n, x in handed.items() if isinstance(x, torch.Tensor)]
         before = [(n, x, read, read(x)) for n, x, read in tensors]
         returned = target.program(handed, request.reduction, _placed(request))
         loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
@@ -63,7 +63,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     return Answer(value, grads, remarks=modified(changed))
 
 
-def _reader(tensor: Any) -> Callable[[Any], Any]:
+def reader(tensor: Any) -> Callable[[Any], Any]:
     """What reads the content of a tensor, by methods of the C class under it: those of torch.Tensor can be replaced."""
     import torch
 

@@ -37,6 +37,7 @@ TARGET = messages.target_message(
         binding="x -> z1",
         names={"x": "z1"},
         fixed={"temperature": 0.5},
+        constructed=("z2",),
         parameters={"z2": "head.W"},
         sizes={"z2": (9, 4)},
         others=("head.bias",),
@@ -165,7 +166,7 @@ def test_every_answer_arrives():
     target = received(packed(1, TARGET), LOAD)
     assert (target.names, target.fixed, target.init) == ({"x": "z1"}, {"temperature": 0.5}, {"a": 1})
     assert (target.text, target.loss, target.program) == ("theirs.py:f", "nt_xent", None)
-    assert target.parameters == {"z2": "head.W"}
+    assert (target.parameters, target.constructed) == ({"z2": "head.W"}, ("z2",))
     for kind in (InputError, TargetError, UnavailableError):
         error = received(packed(1, messages.error_message(kind("two\nlines"))), CALL)
         assert (type(error), str(error)) == (kind, "two\nlines")

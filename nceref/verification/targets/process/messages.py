@@ -45,6 +45,7 @@ _REMARKS = (
     "python-float",
     "not-differentiable",
     "replaces-numpy",
+    "keeps-state",
 )
 _UNUSED: dict[str, Any] = {
     **dict.fromkeys(("summary", "text", "latex", "gradient", "rows", "sign", "unit"), ""),
@@ -92,6 +93,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
+        "constructed": tuple(target.constructed),
         "parameters": dict(target.parameters),
         "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
         "others": tuple(target.others),
@@ -222,9 +224,8 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
-    _require(
-        message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters", "sizes", "others")
-    )
+    known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
+    _require(message, (*known, "others"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -241,6 +242,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
         floats=_texts(message["floats"], scalars),
         has_reduction=has_reduction,
+        constructed=tuple(_one_of(n, inputs) for n in _tuple(message["constructed"])),
         parameters=parameters,
         sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
         others=tuple(map(_path, _tuple(message["others"]))),
