@@ -14,6 +14,8 @@ from nceref.verification.targets.own_parameters import is_module
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, tuple, deque)
 _NAMED = 5
+_LARGE = 1 << 24
+"""Bytes of an array that is not copied to be compared."""
 
 
 class KeptObjects:
@@ -54,12 +56,14 @@ def _around(thing: Any) -> dict[str, Any]:
     used = {name: thing.__globals__.get(name) for name in thing.__code__.co_names}
     closed = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True))
     around = {**used, **vars(thing), **{name: cell.cell_contents for name, cell in closed.items()}}
-    return {name: x for name, x in around.items() if not isinstance(x, ModuleType | Callable)}  # type: ignore[arg-type]
+    return {name: x for name, x in around.items() if not isinstance(x, ModuleType | Callable)}
 
 
 def _seen(x: Any) -> Any:
     """What two states are compared by: numbers and arrays by content, containers by length, others by identity."""
     kind = type(x)
+    if getattr(x, "nbytes", 0) > _LARGE:
+        return id(x)
     if issubclass(kind, ARRAY):
         return content(x)
     if kind in _PLAIN:

@@ -67,7 +67,8 @@ def reader(tensor: Any) -> Callable[[Any], Any]:
     """What reads the content of a tensor, by methods of the C class under it: those of torch.Tensor can be replaced."""
     import torch
 
-    base, numbers = type(tensor).__mro__[-2], torch.uint8
+    base: Any = type(tensor).__mro__[-2]
+    numbers = torch.uint8
 
     def read(x: Any) -> Any:
         row = base.reshape(base.contiguous(base.cpu(base.detach(x))), (-1,))
