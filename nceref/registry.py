@@ -63,6 +63,11 @@ def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]
     return MappingProxyType(declarations)
 
 
+def names_own_loss(text: str) -> bool:
+    """Whether a name of a loss is that of a file or a module to execute, and not one of the package."""
+    return ":" in text or text.endswith(".py")
+
+
 def own_loss(text: str) -> Loss:
     """A declaration outside of the package.
 

@@ -72,7 +72,7 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--with", "added", metavar="TARGET:WEIGHT", help="On ranks, a loss that is added to it.")
 @click.option("--axis", metavar="NAME", help="Of the devices that are ranks of a JAX target; default: batch.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
-@click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
+@click.option("--isolate", is_flag=True, help="TARGET has no network and no files that it can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
 @click.option("--list-cases", is_flag=True, help="List the cases and exit.")
 @click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
@@ -115,7 +115,7 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     such as lightly.loss:NTXentLoss, need no more words.
 
     TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
-    program that you do not trust, or use --isolate.
+    program that you do not trust, or use --isolate. That isolates TARGET alone, and so refuses a file of --loss.
 
     Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
     its pyproject.toml.

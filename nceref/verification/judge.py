@@ -13,7 +13,7 @@ from nceref.verification.records import ExpectedFailure, Observation, Outcome, P
 
 NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
 """Troubles of a target that answers, but with no loss."""
-HARMLESS = frozenset({"prints", "replaces-numpy"})
+HARMLESS = frozenset({"prints", "replaces-numpy", "keeps-state"})
 """Behavior that is reported, but is no failure."""
 UNSUPPORTED = "unsupported"
 """Trouble of a target that declares that it cannot answer: nothing is judged, and nothing is wrong."""

@@ -99,7 +99,7 @@ def check_modes(
         return
     # One with gradients says most, and the first one differs from the others in every respect.
     first = max(right, key=lambda o: bool(o.outcome.grads))
-    others = [o.probe for o in right]
+    others = [like for o in right if (like := _of_one_object(o.probe, first.probe, target.constructed)) is not None]
     for name, mode in MODES.items():
         named = name in optional if mode.optional else target.framework in mode.frameworks
         if not named or name in without or (mode.needs_reduction and not (target.has_reduction and plain)):
@@ -136,6 +136,19 @@ def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
     )
 
 
+def _of_one_object(probe: Probe, case: Probe, constructed: Iterable[str]) -> Probe | None:
+    """The probe as an object can be called with it that was constructed for a case; None for one of other sizes."""
+    inputs = {**probe.inputs, **{name: case.inputs.get(name) for name in constructed}}
+    sizes: dict[str, int] = {}
+    for p in probe.loss.parameters:
+        if isinstance(p, Array | Labels) and inputs.get(p.name) is not None:
+            shape = np.shape(inputs[p.name])
+            letters = p.shape if len(p.shape) == len(shape) else getattr(p, "alternative", None) or ()
+            if any(sizes.setdefault(letter, n) != n for letter, n in zip(letters, shape, strict=True)):
+                return None
+    return replace(probe, inputs=inputs)
+
+
 def _right(results: Iterable[Result]) -> bool:
     return all(r.status in ("pass", "skip") for r in results)
 
@@ -158,7 +171,8 @@ def _judged(name: str, plain: Observation, probe: Probe, run: Callable[[Probe], 
         return _result(name, probe, "pass", f"right {mode.words}")
     kept = probe.cotangent is not None and all(np.array_equal(g, plain.outcome.grads[n]) for n, g in grads.items())
     how = "the gradient stays that for 1" if kept else f"{wrong.quantity}: {wrong.why}"
-    return _result(name, probe, "fail", f"wrong {mode.words}: {how}")
+    seen = f"; {state}" if (state := outcome.remarks.get("keeps-state")) else ""
+    return _result(name, probe, "fail", f"wrong {mode.words}: {how}{seen}")
 
 
 def _result(name: str, probe: Probe, status: Status, why: str) -> Result:

@@ -13,7 +13,7 @@ from nceref.losses import get_loss
 from nceref.output.system import processes_available
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.registry import choose, folder_of, pick, place_and_name
+from nceref.registry import choose, folder_of, names_own_loss, pick, place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.conventions import CONVENTIONS
@@ -153,7 +153,7 @@ def parse_request(
         thing, init = _address(thing, target, own.get("init") or {}, "init" if not own.get("param") else "param")
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
-    _must_be_possible(thing, own)
+    _must_be_possible(thing, loss, own)
     if on_ranks:
         thing = _on_ranks(thing, own, settings)
     declaration = _loss(loss, name)
@@ -218,14 +218,22 @@ def _declared_loss(target: peer.PeerTarget, loss: str | Loss | None, name: str) 
     return target.loss
 
 
-def _must_be_possible(thing: Any, own: Mapping[str, Any]) -> None:
-    """Refuse, before anything is said of the loss, a text that names nothing, and to isolate what runs here."""
+def _must_be_possible(thing: Any, loss: Any, own: Mapping[str, Any]) -> None:
+    """Refuse, before anything is executed, a text that names nothing, and to isolate what runs here."""
     if is_command(thing):
         words_of(thing)
     elif type(thing) is str:
         place_and_name(thing)
     elif own.get("isolate"):
         msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
+        raise InputError(msg)
+    # The reference is evaluated where the target is judged, so that no isolation of the target covers it.
+    if own.get("isolate") and isinstance(loss, str) and names_own_loss(loss):
+        msg = (
+            f"`loss` is {shown(loss)}, which runs in this process with all rights that you have, and `isolate` covers"
+            " the target alone; name a loss of the package, leave out `isolate` if you trust both, or, if you trust"
+            " the file of the loss, import it in Python and hand over the declaration: verify(..., loss=LOSS)"
+        )
         raise InputError(msg)
 
 

@@ -84,7 +84,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Seconds for one case, for a target given as text; default 30.
     isolate : bool
         Whether a target given as text runs without network, and without files and processes that it can change; on
-        Linux, by bubblewrap or namespaces.
+        Linux, by bubblewrap or namespaces. It covers the target alone: a `loss` that is text for a file is refused.
     case : str or sequence of str, optional
         Ids of the only cases to judge.
     modes : str or sequence of str, optional

@@ -112,6 +112,114 @@ def test_a_larger_batch_before_has_the_constants_of_the_case():
     assert {name for name, status in results(report).items() if status == "fail"} == {"after-larger"}
 
 
+def moco(queries, keys, queue, temperature):
+    a, b, c = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, keys, queue))
+    logits = np.concatenate([np.sum(a * b, axis=1, keepdims=True), a @ c.T], axis=1) / temperature
+    top = logits.max(axis=1)
+    return np.mean(np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top - logits[:, 0])
+
+
+class GivenItsQueue:
+    def __init__(self, queue):
+        self.queue = queue
+
+    def __call__(self, queries, keys, temperature):
+        return moco(queries, keys, self.queue, temperature)
+
+
+class GivenItsQueueAndKeepsRows(GivenItsQueue):
+    rows = 0
+
+    def __call__(self, queries, keys, temperature):
+        self.rows = max(self.rows, len(queries))
+        return super().__call__(queries, keys, temperature) * len(queries) / self.rows
+
+
+class PutsKeysIntoItsQueue(GivenItsQueue):
+    def __call__(self, queries, keys, temperature):
+        value = super().__call__(queries, keys, temperature)
+        self.queue = np.concatenate([keys, self.queue])[: len(self.queue)]
+        return value
+
+
+MOCO = {"loss": "moco", "suite": "quick"}
+
+
+def test_an_object_that_was_made_for_a_case_is_called_before_with_what_it_was_made_of():
+    report = nceref.verify(GivenItsQueue, framework="numpy", **MOCO)
+    assert report.ok, report.reason
+    assert results(report)["after-larger"] == "pass"
+    report = nceref.verify(GivenItsQueueAndKeepsRows, framework="numpy", **MOCO)
+    assert ids(report) == ["earlier-calls-kept"]
+    assert {name for name, status in results(report).items() if status == "fail"} == {"after-larger"}
+    assert "; the call before has changed `rows`" in report.diagnosis[0].sentence
+
+
+def test_state_that_a_program_keeps_by_design_is_named():
+    report = nceref.verify(PutsKeysIntoItsQueue, framework="numpy", **MOCO)
+    words = "gives another value when it is called again with the same inputs; the first call has changed `queue`"
+    assert words in report.reason
+
+
+CALLS = []
+
+
+def test_state_around_a_function_is_named():
+    rows = []
+
+    def keeps(queries, keys, temperature):
+        rows.append(len(queries))
+        CALLS.append(len(queries))
+        keeps.last = len(queries)
+        return plain.info_nce(queries, keys, temperature) * len(queries) / max(rows)
+
+    report = nceref.verify(keeps, loss="info_nce", suite="quick", case="designed-0.3")
+    assert report.ok, "what is kept changes nothing on one case"
+
+    def counts(queries, keys, temperature):
+        rows.append(len(queries))
+        CALLS.append(len(queries))
+        counts.last = len(rows)
+        return plain.info_nce(queries, keys, temperature) * len(rows)
+
+    report = nceref.verify(counts, loss="info_nce", suite="quick", case="designed-0.3")
+    sentences = {r.quantity: r.why for r in report.results}
+    assert sentences["behavior.not-deterministic"].endswith("; the first call has changed `CALLS`, `last`, `rows`")
+
+
+def test_a_torch_module_that_was_made_for_a_case_is_called_before_with_what_it_was_made_of(torch):
+    class Module(torch.nn.Module):
+        def __init__(self, queue):
+            super().__init__()
+            self.register_buffer("queue", queue.detach().clone())
+
+        def forward(self, queries, keys, temperature):
+            a, b, c = (torch.nn.functional.normalize(x) for x in (queries, keys.detach(), self.queue))
+            logits = torch.cat([torch.sum(a * b, dim=1, keepdim=True), a @ c.T], dim=1) / temperature
+            return torch.nn.functional.cross_entropy(logits, torch.zeros(len(a), dtype=torch.int64))
+
+    class PutsIn(Module):
+        def forward(self, queries, keys, temperature):
+            value = super().forward(queries, keys, temperature)
+            self.queue = torch.cat([keys.detach(), self.queue])[: len(self.queue)]
+            return value
+
+    class LeavesInTheGraph(Module):
+        def __init__(self, queue):
+            super().__init__(queue)
+            self.queue = queue
+
+    report = nceref.verify(Module, **MOCO)
+    assert report.ok, report.reason
+    assert results(report)["after-larger"] == "pass"
+    words = "gives another value when it is called again with the same inputs; the first call has changed `queue`"
+    assert words in nceref.verify(PutsIn, **MOCO).reason
+    # The gradient of what the constructor was handed is that of the first call.
+    report = nceref.verify(LeavesInTheGraph, **MOCO)
+    assert ids(report) == ["constants-get-gradient"]
+    assert "behavior.not-deterministic" not in {r.quantity for r in report.results}
+
+
 def test_a_wrong_program_is_not_blamed_for_the_way_it_is_called():
     report = nceref.verify(lambda queries, keys, temperature: 1 + plain.info_nce(queries, keys, temperature), **QUICK)
     assert not results(report)

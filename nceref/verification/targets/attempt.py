@@ -48,21 +48,36 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
     printed = _Printed()
     remarks: dict[str, str] = {}
     result: Answer | BaseException
+    again: Answer | None = None
+    state = ""
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with KeptState() as state:
+        with KeptState() as names:
             try:
-                result, remarks = _answered(target, request, twice)
+                result, again, state = _answered(target, request, twice)
             except KeyboardInterrupt:
                 raise
             # What a target raises need not be an Exception.
             except BaseException as error:
                 result = error
-    # Words are looked for when the built-in functions are there again.
+        # When NumPy and the built-in functions are there again.
+        if isinstance(result, Answer) and again is not None:
+            try:
+                # What the constructor was handed belongs to the first call, and so does its gradient.
+                own = {name: grad for name, grad in result.grads.items() if name not in target.constructed}
+                remarks |= unlike(replace(result, grads=own), again, request.rooms)
+            # What was read with functions of the target need not be numbers.
+            except Exception as error:
+                result = error
+    if state and request.before is not None:
+        remarks["keeps-state"] = f"the call before has changed {state}"
+    elif state and "not-deterministic" in remarks:
+        remarks["not-deterministic"] += f"; the first call has changed {state}"
+    # Words are looked for then as well.
     if text := printed.text.strip():
         remarks["prints"] = f"prints '{printable(text, 200)}'"
-    if names := state.replaced or (replaced_functions() if twice else []):
-        remarks["replaces-numpy"] = f"replaces {printable(', '.join(names), 100)}"
+    if replaced := names.replaced or (replaced_functions() if twice else []):
+        remarks["replaces-numpy"] = f"replaces {printable(', '.join(replaced), 100)}"
     if not isinstance(result, Answer):
         return _failure(target, result, remarks)
     return Outcome(result.value, result.grads, result.unjudged, remarks={**result.remarks, **remarks})
@@ -104,13 +119,20 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
     return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
 
 
-def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, dict[str, str]]:
+def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, Answer | None, str]:
+    """The answer, that of a second call, and the names of what was changed before the last call."""
+    if not (twice or request.before):
+        return frameworks.answer(target, request), None, ""
     # The second call must meet the state that the first has left behind.
-    with same_instance() if twice or request.before else contextlib.nullcontext():
+    with same_instance() as kept:
         if request.before is not None:
             frameworks.answer(target, replace(request, inputs=request.before, shape=None, before=None))
+        changed = kept.changed() if request.before is not None else ""
         result = frameworks.answer(target, request)
-        return result, unlike(result, frameworks.answer(target, request), request.rooms) if twice else {}
+        if not twice:
+            return result, None, changed
+        changed = kept.changed()
+        return result, frameworks.answer(target, request), changed
 
 
 def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str, str]) -> Outcome:
@@ -150,11 +172,15 @@ def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str
 
 
 def _alike(a: Any, b: Any, room: Any) -> bool:
-    a, b = np.asarray(a), np.asarray(b)
-    if np.array_equal(a, b, equal_nan=True):
+    a, b = _as_array(a), _as_array(b)
+    if _equal(a, b, equal_nan=True):
         return True
     # A compiled program may differ in the last bit of its first call.
-    return a.shape == b.shape and bool(np.all(np.abs(a - b) <= np.asarray(room)))
+    return a.shape == b.shape and bool((abs(a - b) <= room).all())
+
+
+_as_array, _equal = np.asarray, np.array_equal
+"""Kept before a target is loaded, which may replace the names in NumPy."""
 
 
 def _foreign(target: ResolvedTarget, error: BaseException) -> bool:

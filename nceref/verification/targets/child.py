@@ -210,7 +210,8 @@ class ChildRunner:
         try:
             if not self.running:
                 self.start()
-        except TargetError as error:
+        # It was loaded before with the same options: they are right.
+        except NcerefError as error:
             outcome = Outcome(trouble="dies", sentence=f"does not load again: {error}")
         else:
             compiling = COMPILING * (request.mode in _COMPILED)
@@ -228,7 +229,7 @@ class ChildRunner:
     def _answer(
         self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
     ) -> Any:
-        """What was asked for, or the outcome that stands for none; an error of the child is raised."""
+        """What was asked for, or the outcome that stands for none; an error of the child is raised if it is due."""
         self._send(message, messages.limits(request))
         try:
             answer = messages.checked(self._exchange.receive(seconds, self._ended), request)
@@ -239,7 +240,12 @@ class ChildRunner:
         except EOFError:
             return self._death()
         if isinstance(answer, NcerefError):
-            raise answer
+            if messages.is_due(answer, request, getattr(self, "target", None)):
+                raise answer
+            self.stop()
+            name = request.place if isinstance(request, ModuleRequest) else getattr(self._load_request, "text", "")
+            msg = f"{name} {_GARBLED}: {frameworks.short(answer)}"
+            raise TargetError(msg)
         return answer
 
     def _stuck(self, limit: str) -> Outcome:

@@ -21,6 +21,7 @@ from nceref.verification.targets.arguments import (
     signature_of,
 )
 from nceref.verification.targets.call_expression import Expression
+from nceref.verification.targets.kept_state import KeptObjects
 from nceref.verification.targets.own_parameters import called_with, find_parameters, is_module
 from nceref.verification.targets.target import given_now
 
@@ -179,9 +180,7 @@ class Callee:
         # Constructed anew for each case, so that no state is carried over.
         if kept is None:
             return self._constructed(bound, inputs, placed)
-        if id(self) not in kept:
-            kept[id(self)] = self._constructed(bound, inputs, placed)
-        return kept[id(self)]
+        return kept.the(id(self), lambda: self._constructed(bound, inputs, placed))
 
     def _constructed(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.thing):
@@ -192,15 +191,15 @@ class Callee:
         return placed(partial(self.thing, **given_now(self.presets)) if self.presets else _callable(self.thing))
 
 
-_KEPT: ContextVar[dict[int, Any] | None] = ContextVar("kept", default=None)
+_KEPT: ContextVar[KeptObjects | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def same_instance() -> Iterator[None]:
+def same_instance() -> Iterator[KeptObjects]:
     """Within it, a class is constructed once: a second call shows what the first has left behind."""
-    token = _KEPT.set({})
+    token = _KEPT.set(kept := KeptObjects())
     try:
-        yield
+        yield kept
     finally:
         _KEPT.reset(token)
 

@@ -24,6 +24,8 @@ NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
 PAIR = "(value, {input: gradient})"
 """How a NumPy target hands its gradients over."""
+ARRAY = np.ndarray
+"""Kept before a target is loaded, which may replace the name in NumPy."""
 ROWS = "choose rows with --set reduction=none"
 """What is said to a target that returns rows."""
 
@@ -425,6 +427,11 @@ def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
         msg = f"the gradient of `{name}` has shape {grad.shape}, but the input has {shape}"
         raise Trouble(msg, "wrong-shape")
     return grad.astype(np.float64).reshape(shape)[()]
+
+
+def content(array: Any) -> tuple[Any, ...]:
+    """Shape, format and bytes of a NumPy array, by methods that nobody can replace."""
+    return array.shape, array.dtype.str, array.tobytes()
 
 
 def modified(names: Iterable[str]) -> dict[str, str]:

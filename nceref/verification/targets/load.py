@@ -95,8 +95,7 @@ def _resolved(
     own: tuple[dict[str, str], dict[str, str]],
     place: Mapping[str, Any],
 ) -> ResolvedTarget:
-    resolved = find_object(thing) if isinstance(thing, str) else thing
-    name = thing if isinstance(thing, str) else _name(thing)
+    resolved, name = (find_object(thing), thing) if isinstance(thing, str) else (thing, _name(thing))
     _refuse_uncallable(resolved, name)
     _refuse_unbound(resolved, name, loss)
     written = expression(call, [p.name for p in loss.parameters], place) if call else None
@@ -117,6 +116,7 @@ def _resolved(
         fixed=fixed,
         floats=_reasons(callee, bound, fixed, floats, own[1]),
         has_reduction=callee.has_reduction,
+        constructed=tuple(n for n in bound.construct.names.values() if n != "reduction"),
         parameters=callee.held,
         sizes=callee.sizes,
         others=callee.others[:_NAMED],

@@ -10,11 +10,13 @@ from nceref.errors import InputError
 from nceref.output.text import class_name, shown
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.frameworks import (
+    ARRAY,
     PAIR,
     Answer,
     CallRequest,
     Reply,
     Trouble,
+    content,
     gradient_of,
     laid_out,
     loss_of,
@@ -38,15 +40,16 @@ def check(request: CallRequest) -> None:
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it; without gradients of its own, only the value can be judged."""
     assert target.program is not None
-    # The second copy shows whether the target has written into the first.
-    handed, kept = _native(request), _native(request)
+    handed = _native(request)
+    before = [(name, x, content(x)) for name, x in handed.items() if isinstance(x, ARRAY)]
     returned = target.program(handed, request.reduction, lambda instance: instance)
     value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (_first(returned, request), None)
     given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
     why = "the target returns no gradient of it" if grads_by_input else _without_gradients(returned)
-    changed = (n for n, x in kept.items() if isinstance(x, np.ndarray) and not np.array_equal(x, handed[n]))
+    # Looked for last: what is returned may be read by code of the target.
+    changed = (name for name, x, was in before if content(x) != was)
     return Answer(
         value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
         grads_by_input,
@@ -74,7 +77,7 @@ def _native(request: CallRequest) -> dict[str, Any]:
     """Copies of the inputs: float arrays and differentiable scalars in the dtype of the run, the rest as it is."""
     out = dict(request.inputs)
     for name, x in request.inputs.items():
-        if isinstance(x, np.ndarray):
+        if isinstance(x, ARRAY):
             out[name] = _array(x, request)
         elif name in request.scalars:
             out[name] = np.dtype(request.dtype).type(x)

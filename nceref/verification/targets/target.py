@@ -56,6 +56,8 @@ class ResolvedTarget:
         Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
     has_reduction : bool
         Whether the target takes the reduction.
+    constructed : tuple of str
+        Inputs that the constructor is handed: an object has those of the case that it was made for.
     parameters : mapping
         Inputs that take the place of a parameter of the module, with its path as ``named_parameters`` has it.
     sizes : mapping
@@ -75,6 +77,7 @@ class ResolvedTarget:
     fixed: Mapping[str, float] = field(default_factory=dict)
     floats: Mapping[str, str] = field(default_factory=dict)
     has_reduction: bool = False
+    constructed: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()

@@ -137,6 +137,11 @@ BUILT = {
 }
 CHANGED = {
     "inputs": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_array_equal": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_types": (DIFFERS, "the target changes `x` in place"),
+    "inputs_behind_builtins": (DIFFERS, "the target changes `x` in place"),
+    "shape_of_inputs": (DIFFERS, "the target changes `x` in place"),
+    "another_answer_behind_comparisons": (DIFFERS, "gives another value when it is called again"),
     "kept_inputs": AGREES,
     "kept_answers": AGREES,
     "errors_raise": AGREES,
@@ -196,6 +201,28 @@ PRINTED = {
     "closes_everything": GARBLES,
     "closes_the_pipes": GARBLES,
     "steals_requests": ANY,
+}
+
+
+def _forged(words):
+    return FAILS, f"closes or garbles the pipe to its parent: {words}"
+
+
+FORGED = {
+    "format_is_refused": _forged("`dtype` is wrong"),
+    "all_formats_are_refused": _forged("`device` is wrong"),
+    "outcomes_are_refused": _forged("`loss` is wrong"),
+    "numbers_are_refused": (FAILS, "raises InputError: `loss` is wrong"),
+    "messages_are_errors": _forged("`loss` is wrong"),
+    "messages_are_of_another_target": _forged("`loss` is wrong"),
+    "messages_are_of_a_missing_package": _forged("pip install something-else"),
+    "messages_are_of_another_signature": _forged("`loss` is wrong"),
+    "answers_are_errors": _forged("`loss` is wrong"),
+    "replies_are_errors": _forged(r"\x1b[2J\ud800"),
+    "frames_are_errors": _forged("`loss` is wrong"),
+    "errors_have_another_name": _forged("a name of the target"),
+    "unavailable": _forged("a framework is missing"),
+    "error_into_the_pipe": _forged("`loss` is wrong"),
 }
 ENDED = {
     "quietly": dies("exit code 0"),
@@ -261,6 +288,10 @@ IMPORTED = {
     "many_lines": unloaded("RuntimeError: line"),
     "missing_package": unloaded(r"imports \x1b[2J\ud800, and there is no module of that name"),
     "odd_text": unloaded(r"RuntimeError: \x1b[2J\ud800 [red]\u202e\x00"),
+    "hides_writing": (DIFFERS, "the target changes `x` in place"),
+    "hides_another_answer": (DIFFERS, "gives another value when it is called again"),
+    "refuses_usage": unloaded("refuses_usage.py:f closes or garbles the pipe to its parent: `loss` is wrong"),
+    "replaces_the_answers": unloaded("closes or garbles the pipe to its parent: pip install x"),
     "patches_numpy": (DISTRUST, "the target replaces numpy.asarray, and its answers are read with that"),
     "recursion": unloaded("RecursionError"),
     "removes_itself": AGREES,
@@ -281,6 +312,7 @@ CALLED = {
         "built.py": BUILT,
         "changed.py": CHANGED,
         "printed.py": PRINTED,
+        "forged.py": FORGED,
     }.items()
     for name, expected in kinds.items()
 }

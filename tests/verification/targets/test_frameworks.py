@@ -236,6 +236,30 @@ def test_writing_into_an_activation_is_seen_and_not_an_error(torch):
     assert agrees(outcome) == ["temperature", "z1", "z2"], "a cosine does not see the length of z1"
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_a_torch_target_that_replaces_what_compares_tensors_hides_no_write(torch, monkeypatch, dtype):
+    # What the target replaces is put back by the test: `attempt` does so for NumPy.
+    for place, name in ((torch, "equal"), (torch.Tensor, "clone")):
+        monkeypatch.setattr(place, name, getattr(place, name))
+
+    def hides(z1, z2, temperature):
+        value = torch_nt_xent(z1, z2, temperature)
+        z1.data.mul_(2)
+        z1.data.div_(4)
+        torch.equal = lambda *args: True
+        torch.Tensor.clone = lambda self: self
+        return value
+
+    def reshapes(z1, z2, temperature):
+        value = torch_nt_xent(z1, z2, temperature)
+        z1.data = z1.data.flatten()
+        return value
+
+    for target in (hides, reshapes):
+        outcome = outcome_of(target, probe_of(dtype=dtype), framework="torch")
+        assert outcome.remarks.get("modifies-inputs") == "changes `z1` in place", (target, outcome)
+
+
 def test_noise_is_not_reseeded(torch):
     noisy = outcome_of(lambda z1, z2, temperature: torch_nt_xent(z1, z2, temperature) + torch.rand(()), twice=True)
     assert "not-deterministic" in noisy.remarks

@@ -10,6 +10,7 @@ from nceref.verification.targets import runner
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="some targets need /proc and signals")
 LASTING = {"changed.py:modules", "changed.py:all_modules", "changed.py:open_files", "printed.py:steals_requests"}
+LASTING |= {kind for kind in CALLED if kind.startswith("forged.py")}
 """What these change in their process is still so for the next target."""
 
 

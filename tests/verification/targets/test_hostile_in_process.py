@@ -32,6 +32,8 @@ NOT_HERE = {
     *(kind for kind in CALLED if kind.startswith("printed.py") and kind.endswith(("pipe", "pipes", "descriptors"))),
     *(f"printed.py:{name}" for name in ("closes_everything", "reads_input", "steals_requests")),
     *(f"changed.py:{name}" for name in ("debugger", "question")),
+    # They replace what judges in this process.
+    *(kind for kind in CALLED if kind.startswith("forged.py")),
     # What they change cannot be put back, or another thread of the test would meet it.
     *(f"changed.py:{name}" for name in ("modules", "all_modules", "builtin_functions", "no_import", "open_files")),
     *(f"changed.py:{name}" for name in ("many_open_files", "permissions")),

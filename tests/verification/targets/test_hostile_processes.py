@@ -187,6 +187,9 @@ def test_what_is_no_file_of_python_is_named(child, tmp_path, name):
         ("raised.py:unprintable", 4, ["--junit", "-"]),
         ("ended.py:segmentation_fault", 4, []),
         ("printed.py:escape_sequences", 0, []),
+        ("forged.py:outcomes_are_refused", 4, []),
+        ("forged.py:answers_are_errors", 4, ["--json", "-"]),
+        ("at_import/refuses_usage.py:f", 4, []),
     ],
 )
 def test_the_command_line_has_its_status_and_prints_what_is_printable(run, kind, status, form):

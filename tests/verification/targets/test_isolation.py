@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import socket
 import sys
 import textwrap
@@ -10,9 +11,11 @@ import textwrap
 import pytest
 from verification.targets.test_targets import NT_XENT, probe_of
 
+from nceref import get_loss, testing
 from nceref.cli import main
 from nceref.errors import InputError, UnavailableError
 from nceref.verification import request
+from nceref.verification.conformance.verification import verification_of
 from nceref.verification.targets import runner
 from nceref.verification.targets.process import isolation
 from nceref.verification.verifier import verify
@@ -142,6 +145,78 @@ def test_the_report_has_how_it_was_isolated(folder, monkeypatch):
     assert json.loads(isolated.to_json())["environment"]["isolation"] == "bubblewrap"
     assert "isolated by bubblewrap" in str(isolated)
     assert "isolation" not in plain.environment
+
+
+OWN_LOSS = """
+    from pathlib import Path
+    from nceref.family.alignment import LOSS
+
+    Path({ran!r}).touch()
+"""
+MANIFEST = """
+    [defaults]
+    isolate = true
+    suite = "quick"
+
+    [[target]]
+    target = "theirs.py:f"
+    loss = "own.py:LOSS"
+"""
+REFUSED = (
+    "'own.py:LOSS', which runs in this process with all rights that you have, and `isolate` covers the target alone"
+)
+
+
+@pytest.fixture
+def own_loss(folder, monkeypatch):
+    """A project with a loss of its own, and the file that exists once that was executed."""
+    ran = folder / "ran"
+    (folder / "own.py").write_text(textwrap.dedent(OWN_LOSS.format(ran=str(ran))), encoding="utf-8")
+    (folder / "theirs.py").write_text("def f(x, y):\n    return ((x - y) ** 2).sum() / len(x)\n", encoding="utf-8")
+    (folder / "nceref.toml").write_text(textwrap.dedent(MANIFEST), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["verify", "theirs.py:f", "--loss", "own.py:LOSS", "--isolate"], 2),
+        (["verify", "theirs.py:f", "--loss", "own.py", "--isolate", "--list-cases"], 2),
+        (["verify", "theirs.py:f", "--loss", "own:LOSS", "--isolate", "--repro", "script.py"], 2),
+        (["verify"], 4),
+        (["verify", "--manifest", "nceref.toml"], 4),
+    ],
+)
+def test_a_file_of_the_loss_is_refused_beside_isolate_and_not_executed(own_loss, capsys, arguments, status):
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    captured = capsys.readouterr()
+    words = " ".join((captured.out + captured.err).split())
+    assert exited.value.code == status
+    assert "which runs in this process with all rights that you have, and `isolate` covers the target alone" in words
+    assert ("nceref.toml:8: " in words) == (status == 4)
+    assert not own_loss.exists()
+
+
+def test_a_file_of_the_loss_is_refused_beside_isolate_in_python_and_a_declaration_is_taken(
+    own_loss, folder, monkeypatch
+):
+    options = {"isolate": True, "normalize": "none", "suite": "quick", "case": "designed"}
+    target = testing.Target("theirs.py:f", "own.py:LOSS", options=options)
+    for call in (
+        lambda: verify("theirs.py:f", loss="own.py:LOSS", **options),
+        lambda: verify("theirs.py:f", loss=type("Text", (str,), {})("own.py:LOSS"), **options),
+        lambda: verification_of(target, "quick").report,
+        lambda: verification_of(target, "quick").probes,
+    ):
+        with pytest.raises(InputError, match=re.escape(REFUSED)):
+            call()
+    assert not own_loss.exists()
+    monkeypatch.setattr(request, "isolation", lambda folder: isolation.Isolation("bubblewrap"))
+    in_process = runner.in_process
+    monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, isolate, **more: in_process(text, loss, **more))
+    assert verify("theirs.py:f", loss=get_loss("alignment").declaration, **options).exit_code == 0
 
 
 def test_an_object_cannot_be_isolated():

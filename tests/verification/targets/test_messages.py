@@ -37,6 +37,7 @@ TARGET = messages.target_message(
         binding="x -> z1",
         names={"x": "z1"},
         fixed={"temperature": 0.5},
+        constructed=("z2",),
         parameters={"z2": "head.W"},
         sizes={"z2": (9, 4)},
         others=("head.bias",),
@@ -165,7 +166,7 @@ def test_every_answer_arrives():
     target = received(packed(1, TARGET), LOAD)
     assert (target.names, target.fixed, target.init) == ({"x": "z1"}, {"temperature": 0.5}, {"a": 1})
     assert (target.text, target.loss, target.program) == ("theirs.py:f", "nt_xent", None)
-    assert target.parameters == {"z2": "head.W"}
+    assert (target.parameters, target.constructed) == ({"z2": "head.W"}, ("z2",))
     for kind in (InputError, TargetError, UnavailableError):
         error = received(packed(1, messages.error_message(kind("two\nlines"))), CALL)
         assert (type(error), str(error)) == (kind, "two\nlines")
@@ -175,6 +176,38 @@ def test_every_answer_arrives():
     assert received(packed(1, {**OUTCOME, "value": np.ones(4)}), rows).value.shape == (4,)
     long = messages.outcome_message(Outcome(trouble="raises", sentence="long " * 10**5))
     assert received(packed(1, long), CALL).sentence.endswith("...")
+
+
+USAGE, MISSING, THEIRS = InputError("wrong"), UnavailableError("missing"), TargetError("raises")
+PLAIN = replace(LOAD, options={"call": None, "init": {}, "framework": None})
+NUMPY = ResolvedTarget("f", "numpy", "nt_xent")
+DUE = [
+    (THEIRS, LOAD, True), (THEIRS, PLAIN, True), (THEIRS, LIST, True), (THEIRS, CALL, False),
+    # Only the target knows whether the arguments of its constructor, or its parameters, are right.
+    (USAGE, PLAIN, False), (USAGE, LOAD, True), (USAGE, replace(PLAIN, options={"param": {"x": "p"}}), True),
+    (USAGE, replace(PLAIN, text="theirs.py"), True), (USAGE, LIST, False),
+    # What the parent can see for itself.
+    (USAGE, replace(PLAIN, options={"call": "f(z1, z2)"}), False),
+    (USAGE, replace(PLAIN, options={"call": "f(z3)"}), True),
+    (USAGE, replace(PLAIN, options={"call": "f(z1, rank)"}), True),
+    (USAGE, replace(PLAIN, options={"call": "f(z1, rank)"}, group={"rank": 0, "world_size": 2}), False),
+    (USAGE, replace(PLAIN, options={"framework": "torch"}), False),
+    (USAGE, replace(PLAIN, options={"framework": "cobol"}), True),
+    (USAGE, CALL, False), (USAGE, replace(CALL, device="cuda"), True), (USAGE, replace(CALL, dtype="bfloat16"), True),
+    (MISSING, PLAIN, False), (MISSING, LIST, False), (MISSING, CALL, False),
+    (MISSING, replace(PLAIN, group={"rank": 0, "world_size": 2, "store": "file"}), True),
+]  # fmt: skip
+
+
+@sweep(("error", "request_", "due"), DUE)
+def test_an_error_of_usage_is_taken_only_where_there_is_something_to_refuse(error, request_, due):
+    assert messages.is_due(error, request_, NUMPY) == due
+
+
+def test_a_framework_that_is_not_installed_may_be_missing(monkeypatch):
+    monkeypatch.setattr(messages.importlib.util, "find_spec", lambda name: None if name == "jax" else NUMPY)
+    assert messages.is_due(MISSING, CALL, replace(NUMPY, framework="jax"))
+    assert not messages.is_due(MISSING, CALL, NUMPY)
 
 
 def test_text_of_an_answer_is_printable():

@@ -215,6 +215,26 @@ def test_errors_of_loading_arrive_as_they_are(path, same_child, tmp_path):
         pass
 
 
+def test_a_target_that_refuses_its_options_when_it_is_loaded_again_is_to_blame(tmp_path):
+    path, second = tmp_path / "changing.py", tmp_path / "second"
+    path.write_text(
+        f"""
+import os, pathlib
+if pathlib.Path({str(second)!r}).exists():
+    def loss(z1, z2, temperature): return 1.0
+else:
+    def loss(z1, z2, temperature, scale): os._exit(3)
+pathlib.Path({str(second)!r}).touch()
+""",
+        encoding="utf-8",
+    )
+    with child_of(path, "loss", init={"scale": 2.0}) as run:
+        assert run(probe_of()).sentence == "ends the process with exit code 3"
+        again = run(probe_of())
+    assert again.trouble == "dies"
+    assert again.sentence.startswith("does not load again: `init` gives `scale`, but ")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
 @pytest.mark.parametrize("way", ["interrupted", "terminated", "killed"])
 def test_no_child_is_left_behind_nor_what_it_has_started(path, way):

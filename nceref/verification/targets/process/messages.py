@@ -5,6 +5,7 @@ takes nothing from an answer that it knows itself, and refuses a field, type, sh
 for.
 """
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -14,9 +15,11 @@ import numpy as np
 
 from nceref.errors import InputError, NcerefError, SignatureError, TargetError, UnavailableError
 from nceref.output.text import harmless, printable
+from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.verification.records import Outcome
-from nceref.verification.targets.frameworks import NAMES, CallRequest
+from nceref.verification.targets.call_expression import expression
+from nceref.verification.targets.frameworks import NAMES, CallRequest, module
 from nceref.verification.targets.module_contents import ModuleContents, ModuleRequest, checked_contents
 from nceref.verification.targets.process.wire import Limits, WireError
 from nceref.verification.targets.target import LoadRequest, ResolvedTarget
@@ -42,6 +45,7 @@ _REMARKS = (
     "python-float",
     "not-differentiable",
     "replaces-numpy",
+    "keeps-state",
 )
 _UNUSED: dict[str, Any] = {
     **dict.fromkeys(("summary", "text", "latex", "gradient", "rows", "sign", "unit"), ""),
@@ -89,6 +93,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
+        "constructed": tuple(target.constructed),
         "parameters": dict(target.parameters),
         "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
         "others": tuple(target.others),
@@ -125,6 +130,44 @@ def error_message(error: NcerefError) -> dict[str, Any]:
     """An error that the parent raises in its place."""
     kind = next(name for name, known in _ERRORS.items() if isinstance(error, known))
     return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
+
+
+def is_due(
+    error: NcerefError, request: LoadRequest | CallRequest | ModuleRequest, target: ResolvedTarget | None
+) -> bool:
+    """Whether an error may be the answer: one of usage only where there is something that could be refused.
+
+    A target can have its process send anything, and the user is not told that the usage is wrong on its word alone.
+    """
+    if isinstance(request, CallRequest):
+        # What the target itself does is an outcome.
+        if isinstance(error, UnavailableError):
+            return target is not None and importlib.util.find_spec(target.framework) is None
+        return isinstance(error, InputError) and (request.device != "cpu" or request.dtype == "bfloat16")
+    if isinstance(error, TargetError) or isinstance(request, ModuleRequest):
+        return isinstance(error, TargetError)
+    if isinstance(error, UnavailableError) and "store" in request.group:
+        return True
+    given = any(request.options.get(name) for name in _REFUSED_BY_TARGETS)
+    return given or not place_and_name(request.text)[1] or _is_refused_here(request)
+
+
+_REFUSED_BY_TARGETS = ("init", "param")
+"""Options of which only the process that has the target knows whether they are right."""
+
+
+def _is_refused_here(request: LoadRequest) -> bool:
+    """Whether this process finds a fault with the other options as well."""
+    call, framework = (request.options.get(name) for name in ("call", "framework"))
+    try:
+        if call:
+            place = dict.fromkeys(("rank", "world_size") if request.group else ())
+            expression(call, [p.name for p in request.loss.parameters], place)
+        if framework:
+            module(framework)
+    except NcerefError:
+        return True
+    return False
 
 
 def module_message(request: ModuleRequest) -> dict[str, Any]:
@@ -181,9 +224,8 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
-    _require(
-        message, ("framework", "binding", "names", "fixed", "floats", "has_reduction", "parameters", "sizes", "others")
-    )
+    known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
+    _require(message, (*known, "others"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -200,6 +242,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
         floats=_texts(message["floats"], scalars),
         has_reduction=has_reduction,
+        constructed=tuple(_one_of(n, inputs) for n in _tuple(message["constructed"])),
         parameters=parameters,
         sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
         others=tuple(map(_path, _tuple(message["others"]))),

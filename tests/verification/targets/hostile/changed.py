@@ -256,3 +256,35 @@ def the_checker(x, y):
     frameworks.value_of = run_numpy.value_of = lambda *args: 1.0
     attempt.Outcome = lambda *args: "\x1b[2J"
     return right(x, y)
+
+
+def inputs_behind_array_equal(x, y):
+    np.array_equal = lambda *args, **kwargs: True
+    return inputs(x, y)
+
+
+def inputs_behind_types(x, y):
+    answer = inputs(x, y)
+    np.ndarray = type("ndarray", (), {})
+    np.ndarray.tobytes = np.ndarray.astype = lambda *args: b""
+    return answer
+
+
+def inputs_behind_builtins(x, y):
+    answer = inputs(x, y)
+    builtins.zip = builtins.any = builtins.all = builtins.bool = lambda *args, **kwargs: []
+    return answer
+
+
+def shape_of_inputs(x, y):
+    answer = right(x, y)
+    x.shape = x.shape[::-1]
+    return answer
+
+
+def another_answer_behind_comparisons(x, y):
+    value, grads = right(x, y)
+    np.array_equal = np.all = lambda *args, **kwargs: True
+    np.abs = np.isfinite = lambda *args, **kwargs: np.zeros(())
+    KEPT.append(x)
+    return value * (1 + 1e-9 * len(KEPT)), grads
