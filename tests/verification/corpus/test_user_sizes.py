@@ -83,6 +83,8 @@ def test_a_batch_of_ones_own_is_judged_beside_the_others(tmp_path):
 
 
 ROWS = np.ones((4, 2))
+
+
 def doubled(queries, keys, temperature):
     value, grads = INFO_NCE.value_and_grad(queries, keys, temperature=float(temperature))
     return 2 * value, grads
@@ -92,7 +94,11 @@ UNJUDGED = {
     "a row of zeros": ({"queries": [[1.0, 2.0], [0.0, 0.0]]}, "float64", "`queries` row 1 is zero"),
     "no matrix": ({"queries": [1.0, 2.0], "keys": [1.0, 2.0]}, "float64", r"`queries` must be \(N, D\)"),
     "a temperature below 0": ({"temperature": -1.0}, "float64", "`temperature` must be > 0"),
-    "beyond float32": ({"queries": [[1e300, 0.0], [0.0, 1.0]]}, ("float64", "float32"), "float32: `queries` must be fin"),
+    "beyond float32": (
+        {"queries": [[1e300, 0.0], [0.0, 1.0]]},
+        ("float64", "float32"),
+        "float32: `queries` must be fin",
+    ),
 }
 
 
