@@ -30,10 +30,12 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nceref.errors import NcerefError
     from nceref.output.text import harmless
-    from nceref.verification.manifest.read import read_manifest
 
     folder = config.invocation_params.dir
     try:
+        # An error by itself where NumPy is too old.
+        from nceref.verification.manifest.read import read_manifest
+
         if not (paths := [path for path in map(_path, config.args) if path.endswith(".toml")]):
             paths = [_manifest_near(config)]
             config.args.append(paths[0])
