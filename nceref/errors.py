@@ -18,7 +18,7 @@ class DeclarationError(NcerefError, TypeError):
 
 
 class UnavailableError(NcerefError, ImportError):
-    """Something optional is not installed: the message names it and how to install it."""
+    """A package is not installed, or too old: the message names it and how to install it."""
 
 
 class DerivativeError(NcerefError, NotImplementedError):

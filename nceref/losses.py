@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nceref import registry
-from nceref.chunked.arguments import any_chunked
+from nceref.chunked.arguments import all_read, any_chunked
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
 from nceref.engine.arguments import checked_cotangent, choose_reduction, domain, one_of
@@ -146,7 +146,7 @@ class LossFunction:
     @entry_point
     def anatomy(self, /, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        bound = bound_loss(self.declaration, arrays, arguments)
+        bound = bound_loss(self.declaration, (), all_read(self.declaration, arrays, arguments))
         with bound.naming_arguments():
             return anatomy(bound.plan)
 
@@ -157,7 +157,7 @@ class LossFunction:
             known = [name for name, loss in all_losses().items() if loss.declaration.decomposition is not None]
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
-        bound = bound_loss(self.declaration, arrays, arguments)
+        bound = bound_loss(self.declaration, (), all_read(self.declaration, arrays, arguments))
         with bound.naming_arguments():
             parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
             means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}

@@ -11,12 +11,16 @@ import sys
 import textwrap
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 from targets import plain
 
 from nceref import cli
 from nceref.cli import version_page
+from nceref.errors import UnavailableError
+from nceref.output.system import OLDEST, refuse_older
 
 ROOT = Path(cli.__file__).parents[2]
 NEEDED = {"numpy", "array_api_compat"}
@@ -184,3 +188,92 @@ def packages():
 
 def test_the_default_installation_has_what_every_command_needs():
     assert packages() == {"click", *cli._PACKAGES} == {name.replace("-", "_") for name in version_page.PACKAGES}
+
+
+def test_the_oldest_versions_are_those_that_are_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = dict(one.split(">=") for one in project["dependencies"])
+    assert {name: declared[name.replace("_", "-")] for name in OLDEST} == OLDEST
+    assert OLDEST.keys() > NEEDED
+
+
+@pytest.mark.parametrize("name", OLDEST)
+def test_a_package_that_is_too_old_is_refused_and_any_other_is_not(name):
+    package, oldest = ModuleType(name), OLDEST[name]
+    numbers = [int(number) for number in oldest.split(".")]
+    # click has had no version since 8.2.
+    refuse_older(package)
+    for version in (oldest, f"{oldest}.0", f"{oldest}rc1", f"{numbers[0]}.{numbers[1] + 10}", f"{numbers[0] + 1}.0"):
+        package.__version__ = version
+        refuse_older(package)
+    for version in (f"{numbers[0]}.{numbers[1] - 1}.9", f"{numbers[0] - 1}.{numbers[1] + 5}", f"{numbers[0]}"):
+        package.__version__ = version
+        with pytest.raises(UnavailableError) as caught:
+            refuse_older(package)
+        called = name.replace("_", "-")
+        needed = f"nceref needs {called} {oldest} or later, and this Python has {called} {version}"
+        assert str(caught.value) == f"{needed}: pip install '{called}>={oldest}'"
+
+
+OLD = """
+    import contextlib, importlib, io, json, sys
+
+    def command(*words):
+        from nceref.cli import main
+
+        err = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+                main(list(words))
+        except SystemExit as error:
+            return error.code, err.getvalue()
+
+    def imported(name):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return str(error)
+
+    package = importlib.import_module(sys.argv[1])
+    package.__version__ = "0.9"
+    done = {"bare": imported("nceref"), "version": command("--version"), "verify": command("verify")}
+    done["list"] = command("losses")
+    done |= {name: imported(f"nceref.{name}") for name in ("losses", "testing", "exact", "tolerance")}
+    import pytest
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        load = ["-p", "nceref.verification.manifest.pytest_plugin", "-p", "no:cacheprovider"]
+        done["pytest"] = [int(pytest.main([*load, *more, "--co", "-q"])) for more in ([], ["--nceref"])]
+    print(json.dumps({**done, "printed": out.getvalue()}))
+"""
+
+
+@pytest.mark.parametrize("package", ["numpy", "array_api_compat"])
+def test_with_an_older_package_every_command_and_import_says_what_is_needed(folder, package):
+    """In place of an older version, the one that is there says that it is."""
+    (folder / "test_one.py").write_text("def test_one(): pass")
+    code = [sys.executable, "-c", textwrap.dedent(OLD), package]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ended = subprocess.run(code, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    done = json.loads(ended.stdout)
+    called, oldest = package.replace("_", "-"), OLDEST[package]
+    needed = (
+        f"nceref needs {called} {oldest} or later, and this Python has {called} 0.9: pip install '{called}>={oldest}'"
+    )
+    for command in ("verify", "list"):
+        assert done[command] == [2, f"Error: {needed}\n"]
+    for module in ("losses", "testing", "exact", "tolerance"):
+        assert done[module] == needed
+    # What computes nothing still runs, pytest in other projects above all: it imports the plugin everywhere.
+    assert (done["bare"], done["version"], done["pytest"]) == (None, [0, ""], [0, 4])
+    assert needed in done["printed"]
+    assert "Traceback" not in done["printed"] + ended.stderr
+
+
+def test_with_an_older_click_every_command_says_what_is_needed(monkeypatch, capsys):
+    monkeypatch.setitem(vars(click), "__version__", "8.1.7")
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+    needed = f"nceref needs click {OLDEST['click']} or later, and this Python has click 8.1.7"
+    assert (caught.value.code, capsys.readouterr().err) == (2, f"Error: {needed}: pip install 'click>=8.2'\n")

@@ -3,23 +3,17 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
-from nceref.engine.arguments import bind
-from nceref.engine.arrays import promoted
-from nceref.engine.chunks import ChunkedArray, ChunkedTable
+from nceref.engine.arguments import bind, converted, named
+from nceref.engine.arrays import as_plain, check_chunks, plain, promoted
+from nceref.engine.chunks import ChunkedArray, ChunkedTable, is_chunked
 from nceref.engine.plan import Plan
-from nceref.errors import InputError
 from nceref.spec import Array, Loss
-
-
-def is_chunked(x: Any) -> bool:
-    """Whether an object is an array of Dask; nothing is imported for it."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(x, module.Array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,29 +66,54 @@ def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     Raises
     ------
     InputError
-        For an argument that the loss refuses, as far as shape and dtype tell; for sizes that Dask does not know.
+        For an argument that the loss refuses, as far as shape and dtype tell; for masked chunks and unknown sizes.
     """
-    positional = [p.name for p in loss.parameters if getattr(p, "positional", False)]
-    named = dict(zip(positional, args, strict=False)) | dict(kwargs)
+    caller = named(loss, args, kwargs)
     matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1}
-    given = {name: x for name, x in named.items() if name in matrices and _is_matrix(name, x)}
+    passed = {name: checked(name, x) if is_chunked(x) else x for name, x in caller.items()}
+    passed |= {name: _in_memory(name, x) for name, x in passed.items() if name in matrices and not is_chunked(x)}
+    # Another number of axes is refused later, with the words of that.
+    least = {name: 1 if is_chunked(x) else 2 for name, x in passed.items()}
+    given = {name: x for name, x in passed.items() if name in matrices and getattr(x, "ndim", 0) >= least[name]}
     arrays = _aligned({name: matrices[name] for name in given}, given)
-    read = {name: np.asarray(x) for name, x in named.items() if name not in arrays and is_chunked(x)}
     described = {
         name: _table(name, x) if matrices[name].like == "mask" else _described(name, x) for name, x in arrays.items()
     }
-    values = {**named, **read, **described}
-    # What is passed by position stays so: `bind` says what is wrong with it.
-    first = tuple(values[name] for name in positional[: len(args)]) + args[len(positional) :]
-    bound = bind(loss, first, {name: values[name] for name in kwargs})
-    return ChunkedLoss(loss, bound, arrays, {name: x for name, x in named.items() if is_chunked(x)})
+    bound = bind(loss, (), {name: described[name] if name in arrays else _computed(x) for name, x in passed.items()})
+    return ChunkedLoss(loss, bound, arrays, {name: x for name, x in passed.items() if is_chunked(x)})
 
 
-def _is_matrix(name: str, x: Any) -> bool:
-    if is_chunked(x) and any(np.isnan(size) for size in x.shape):
-        msg = f"`{name}` has chunks of unknown size; call {name}.compute_chunk_sizes() first"
-        raise InputError(msg)
-    return is_chunked(x) or getattr(x, "ndim", 0) > 1
+def checked(name: str, x: Any) -> Any:
+    """An array of Dask, each chunk of which is refused where it is computed unless it is what Dask says."""
+    # Every import of the losses comes by here: what workers need is left to them.
+    from nceref.chunked.tasks import checked_chunk
+
+    check_chunks(name, x)
+    # What has no axes is read, and checked as a number.
+    return x.map_blocks(partial(checked_chunk, name, x.dtype), dtype=x.dtype, meta=x._meta) if x.ndim else x
+
+
+def read(name: str, x: Any) -> Any:
+    """An argument in memory, chunk by chunk checked where it is an array of Dask."""
+    return _computed(checked(name, x)) if is_chunked(x) else x
+
+
+def all_read(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a loss by name, in memory; parameters and errors as for `chunked_loss`."""
+    return {name: read(name, x) for name, x in named(loss, args, kwargs).items()}
+
+
+def _computed(x: Any) -> Any:
+    if not is_chunked(x):
+        return x
+    held = x.compute()
+    # A number may be masked, which is seen where it is checked.
+    return np.asarray(held) if x.ndim else held
+
+
+def _in_memory(name: str, x: Any) -> Any:
+    """A matrix that is no array of Dask, beside one that is; it becomes chunks of plain arrays."""
+    return x if x is None else converted(name, x, plain if is_array_api_obj(x) else as_plain, name, x)
 
 
 def _aligned(parameters: Mapping[str, Array], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +123,8 @@ def _aligned(parameters: Mapping[str, Array], given: Mapping[str, Any]) -> dict[
     rows: dict[str, tuple[int, ...]] = {}
     for name, x in given.items():
         if is_chunked(x) and x.ndim:
-            rows.setdefault(parameters[name].shape[0], x.chunks[0])
+            # A selection of rows may leave none of a chunk, which has nothing to compare.
+            rows.setdefault(parameters[name].shape[0], tuple(size for size in x.chunks[0] if size) or (0,))
     out = {}
     for name, x in given.items():
         chunks = rows.get(parameters[name].shape[0], (x.shape[0],))
@@ -127,7 +147,6 @@ def _table(name: str, x: Any) -> ChunkedArray:
     """A table of weights, of which the largest of each row are read."""
     import dask
 
-    # Every import of the losses comes by here: what workers need is left to them.
     from nceref.chunked.tasks import largest_weights
 
     described = _described(name, x)

@@ -115,10 +115,8 @@ class Graph:
         if piece not in self.rows:
             described: ChunkedArray = self.loss.arguments[piece.name]
             source = self.loss.arrays[piece.name]
-            span = described.spans[piece.chunk]
-            shape = (span.stop - span.start, *described.shape[1:])
-            parameter = self.loss.parameter(piece.name)
-            work = partial(tasks.load, parameter, piece.view, piece.normalize, span.start, shape, self.loss.dtype)
+            start, parameter = described.spans[piece.chunk].start, self.loss.parameter(piece.name)
+            work = partial(tasks.load, parameter, piece.view, piece.normalize, start, self.loss.dtype)
             chunk = (source.name, piece.chunk, *([0] * (source.ndim - 1)))
             self.rows[piece] = self.add(self.key("load", len(self.rows)), work, chunk)
         return self.rows[piece]
@@ -152,8 +150,7 @@ class Graph:
         parameter, spans = self.loss.parameter("mask"), described.spans
         views = len({piece.view for piece in self.loss.plan.comparisons[0].logits.sides[1].pieces})
         start = (spans[i].start, spans[j].start)
-        shape = tuple(spans[k].stop - spans[k].start for k in (i, j))
-        work = partial(tasks.load_table, parameter, start, shape, views > 1, self.loss.dtype)
+        work = partial(tasks.load_table, parameter, start, views > 1, self.loss.dtype)
         return self.once(("table", i, j), work, (self.loss.arrays["mask"].name, i, j))
 
     def least(self, comparison: int, piece: int) -> Hashable:

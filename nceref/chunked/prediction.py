@@ -7,15 +7,12 @@ Tasks and pairs are counted in the graph itself, which is made without data. Tim
 with rates that `measure_rates` measures on this machine, or that come from another.
 """
 
-import json
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +24,8 @@ from nceref.engine.distances import SquaredDistance
 from nceref.engine.settings import thread_count
 from nceref.engine.similarity import Dot
 from nceref.errors import FileError, InputError, UnavailableError
+from nceref.output import files
+from nceref.output.json_text import json_object
 from nceref.output.text import shown
 from nceref.spec import Array, Labels, Loss, Scalar
 
@@ -226,17 +225,16 @@ def read_rates(path: str) -> Rates:
     InputError
         For anything but three positive numbers by name.
     """
+    text = files.read_text(path, "`rates`")
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError) as error:
-        msg = f"`rates`: {shown(path)} cannot be read: {error}; pass a JSON file"
-        raise FileError(msg) from error
-    except ValueError as error:
-        msg = f'`rates`: {shown(path)} is no JSON: {error}; pass what `nceref scale --json` prints under "rates"'
+        content = json_object(path, text)
+    except FileError as error:
+        msg = f'`rates`: {error}; pass what `nceref scale --json` prints under "rates"'
         raise InputError(msg) from error
     names = [field.name for field in fields(Rates)]
-    given = content.get("rates", content) if isinstance(content, Mapping) else {}
-    if set(given) != set(names) or not all(type(x) in (int, float) and 0 < x < float("inf") for x in given.values()):
+    given = content.get("rates", content)
+    numbers = list(given.values()) if isinstance(given, dict) and set(given) == set(names) else []
+    if not numbers or not all(type(x) in (int, float) and 0 < x < float("inf") for x in numbers):
         msg = f"`rates`: {shown(path)} must have {', '.join(names)}, each a number > 0, got {shown(given)}"
         raise InputError(msg)
     return Rates(**{name: float(given[name]) for name in names})

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from nceref.chunked import tasks
-from nceref.chunked.arguments import ChunkedLoss, chunked_loss, is_chunked, vectors_alone
+from nceref.chunked.arguments import ChunkedLoss, all_read, chunked_loss, read, vectors_alone
 from nceref.chunked.graph import Graph
-from nceref.engine.arguments import checked_cotangent, choose_reduction
+from nceref.engine.arguments import checked_cotangent, choose_reduction, named
 from nceref.engine.arrays import RangeError
+from nceref.engine.chunks import is_chunked
 from nceref.errors import ClusterError, InputError
 from nceref.output.text import reason
 from nceref.spec import Loss
@@ -23,7 +24,7 @@ def value(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduc
     """The value of a loss of arrays in chunks; parameters and errors as for `value_and_grad`."""
     loss: Loss = function.declaration
     if vectors_alone(loss):
-        in_memory = function(*map(_read, args), **{name: _read(x) for name, x in kwargs.items()}, reduction=reduction)
+        in_memory = function(**all_read(loss, args, kwargs), reduction=reduction)
         return in_memory if compute else _in_chunks(in_memory)
     bound, graph = _graph(loss, args, kwargs, reduction)
     lazy = _Collections(bound, graph, graph.head(None), {}).value(reduction)
@@ -64,21 +65,16 @@ def value_and_grad(
     """
     loss: Loss = function.declaration
     if vectors_alone(loss):
-        read = {name: _read(x) for name, x in kwargs.items()}
-        own = {**read, "reduction": reduction, "cotangent": _read(cotangent)}
-        value, grads = function.value_and_grad(*map(_read, args), **own)
-        given = dict(zip([p.name for p in loss.parameters], args, strict=False)) | dict(kwargs)
+        own = {**all_read(loss, args, kwargs), "reduction": reduction, "cotangent": read("cotangent", cotangent)}
+        value, grads = function.value_and_grad(**own)
+        given = named(loss, args, kwargs)
         out = {name: _in_chunks(grad, given.get(name), compute) for name, grad in grads.items()}
         return (value if compute else _in_chunks(value)), out
     bound, graph = _graph(loss, args, kwargs, reduction)
-    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, _read(cotangent)))
+    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, read("cotangent", cotangent)))
     collections = _Collections(bound, graph, head, graph.gradients(head))
     lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
     return _finished(bound, lazy, grads) if compute else (lazy, grads)
-
-
-def _read(x: Any) -> Any:
-    return np.asarray(x) if is_chunked(x) else x
 
 
 def _in_chunks(x: Any, like: Any = None, in_memory: bool = False) -> Any:

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
-from nceref.engine.arrays import check_entries, check_finite
+from nceref.engine.arrays import check_entries, check_finite, plain
 from nceref.engine.embeddings import Part, Rows, row_words, unit
 from nceref.engine.namespaces import array_namespace, as_scalar, device
 from nceref.engine.passes import joined, merged
@@ -49,9 +50,42 @@ class Quiet:
             return self.function(*args)
 
 
-def load(
-    parameter: Declared, view: int, normalize: str, start: int, shape: tuple[int, ...], dtype: Any, chunk: Array
-) -> Rows:
+def checked_chunk(name: str, dtype: Any, chunk: Any, block_info: Any) -> Array:
+    """A chunk of an argument, if it is the array that Dask says it is; no task after it would see that it is not.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    dtype : dtype
+        What Dask says that the chunk has.
+    chunk : object
+        What the caller's tasks made.
+    block_info : mapping
+        Where the chunk stands, as `dask.array.map_blocks` says.
+
+    Raises
+    ------
+    InputError
+        For a masked array, anything that is no array, another shape, and another dtype.
+    """
+    place = block_info[0]["array-location"]
+    shape = tuple(stop - start for start, stop in place)
+    if is_array_api_obj(chunk):
+        x = plain(name, chunk)
+        # A dtype that the library of the chunk does not have is refused by its name.
+        if tuple(x.shape) == shape and x.dtype == getattr(array_namespace(x), np.dtype(dtype).name, x.dtype):
+            return x
+        got = f"shape {tuple(x.shape)} and dtype {x.dtype}"
+    else:
+        got = f"an object of type {type(chunk).__name__}"
+    where = f"the chunk of `{name}` that begins at index {tuple(start for start, _ in place)}"
+    remedy = "mend the function that makes the chunks, or the shape and dtype that it was declared with"
+    msg = f"{where} must be an array of shape {shape} and dtype {dtype}, as Dask has it, got {got}; {remedy}"
+    raise InputError(msg)
+
+
+def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any, chunk: Array) -> Rows:
     """The rows of one view of a chunk, checked, in the dtype of the computation, and normalized.
 
     Parameters
@@ -64,8 +98,6 @@ def load(
         Whether each row is scaled to length 1.
     start : int
         The number of the first row among all.
-    shape : tuple of int
-        What Dask says that the chunk has.
     dtype : dtype
         Of the computation.
     chunk : array
@@ -74,9 +106,8 @@ def load(
     Raises
     ------
     InputError
-        For a chunk of another shape, or entries or rows that the loss cannot take.
+        For entries or rows that the loss cannot take.
     """
-    _check_shape(parameter.name, start, shape, chunk)
     own = chunk if chunk.ndim == 2 else chunk[:, view : view + 1, :]
     check_entries(parameter, own, (start,) if chunk.ndim == 2 else (start, view))
     x = _cast(own if chunk.ndim == 2 else own[:, 0, :], dtype)
@@ -87,19 +118,7 @@ def load(
     return Rows(x, (Part(parameter.name, x, slice(0, x.shape[0]), length, False, scale),))
 
 
-def _check_shape(name: str, start: int, shape: tuple[int, ...], chunk: Array) -> None:
-    """What made a chunk may have left out rows: nothing downstream would see that."""
-    if tuple(chunk.shape) != tuple(shape):
-        which = (
-            f"the chunk of `{name}` that begins at row {start} must have the shape {tuple(shape)} that Dask has for it"
-        )
-        msg = f"{which}, got {tuple(chunk.shape)}; compute what changes the number of rows first"
-        raise InputError(msg)
-
-
-def load_table(
-    parameter: Declared, start: tuple[int, int], shape: tuple[int, ...], has_diagonal: bool, dtype: Any, block: Array
-) -> Array:
+def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, dtype: Any, block: Array) -> Array:
     """A block of a table of weights, checked, in the dtype of the computation.
 
     Parameters
@@ -108,8 +127,6 @@ def load_table(
         The declaration of the input.
     start : tuple of int
         Where the block begins.
-    shape : tuple of int
-        What Dask says that it has.
     has_diagonal : bool
         Whether weights of a sample with itself count.
     dtype : dtype
@@ -117,7 +134,6 @@ def load_table(
     block : array
         (n, m).
     """
-    _check_shape(parameter.name, start[0], shape, block)
     weights = _cast(block, dtype)
     check_entries(parameter, weights, start)
     return weights if has_diagonal else _off_diagonal(weights, start)

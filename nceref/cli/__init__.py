@@ -19,6 +19,7 @@ from nceref import __version__
 from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error, show
 from nceref.errors import NcerefError, RenamedWarning
 from nceref.output import streams
+from nceref.output.system import refuse_older
 
 _PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
 """Installed with this one, and not needed by every command."""
@@ -49,6 +50,7 @@ def _status(arguments: Sequence[str] | None) -> int:
     """Run a command; what went wrong is one message on standard error."""
     # Not standalone: by itself, click would exit with 1 when interrupted, which is the status of a finding.
     try:
+        refuse_older(click)
         return nceref.main(arguments, prog_name="nceref", standalone_mode=False) or 0
     except click.Abort:
         return INTERRUPTED

@@ -13,7 +13,7 @@ _EXITS = """\b
 Exit status, of several targets the first of 3, 4, 1, 5, 6, 0
   0  conforms (or value-only, without --require-grad)
   1  differs
-  2  wrong usage
+  2  wrong usage, or a package that is needed is missing or too old
   3  the checker failed its own test: a wrong answer passed
   4  the target could not be loaded, or no case could be run; a program of
      another language gave no answer on some case

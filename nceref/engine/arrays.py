@@ -8,7 +8,7 @@ from typing import Any
 from array_api_compat import is_array_api_obj
 
 from nceref import spec
-from nceref.engine.chunks import ChunkedArray
+from nceref.engine.chunks import ChunkedArray, is_chunked
 from nceref.engine.namespaces import array_namespace, device, has_kind, number_format, on_host
 from nceref.engine.shapes import Sizes, check_shape
 from nceref.errors import InputError
@@ -48,7 +48,7 @@ class Library:
         if device(value) != self.device:
             msg = f"`{name}` is on {device(value)}, but `{self.first}` is on {self.device}; move them to one device"
             raise InputError(msg)
-        return _plain(name, value)
+        return plain(name, value)
 
     def _from_sequence(self, p: spec.Array | spec.Labels, value: Any) -> Any:
         x = as_plain(p.name, value)
@@ -89,9 +89,10 @@ def as_plain(name: str, value: Any) -> Any:
     """Any object that NumPy reads as an array, as a plain one."""
     import numpy as np
 
+    refuse_chunked(name, value)
     refuse_masked(name, value)
     try:
-        return _plain(name, np.asanyarray(value))
+        return plain(name, np.asanyarray(value))
     except ValueError as error:
         msg = f"`{name}` must be a rectangular array, got {shown(value)}: {reason(error)}; make its rows equally long"
         raise InputError(msg) from error
@@ -99,6 +100,7 @@ def as_plain(name: str, value: Any) -> Any:
 
 def _is_array(name: str, value: Any) -> bool:
     """Whether a value is an array of a library that the array standard covers."""
+    refuse_chunked(name, value)
     try:
         if is_array_api_obj(value):
             array_namespace(value)
@@ -111,7 +113,7 @@ def _is_array(name: str, value: Any) -> bool:
     return False
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """A NumPy array in native byte order and without a subclass; what would lose its meaning here is refused."""
     import numpy as np
 
@@ -125,7 +127,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def refuse_masked(name: str, value: Any) -> None:
-    """Raise for a masked array, and for lists that hold one: NumPy drops the mask on conversion."""
+    """Raise for a masked array, and for lists that hold one or one of Dask: NumPy drops the mask on conversion."""
     import numpy as np
 
     if isinstance(value, list | tuple):
@@ -133,8 +135,39 @@ def refuse_masked(name: str, value: Any) -> None:
             # Rows of plain numbers, the rule, cost one look at each row.
             if isinstance(part, list | tuple | np.ma.MaskedArray):
                 refuse_masked(name, part)
+            elif is_chunked(part):
+                msg = f"`{name}` is a list that holds arrays of Dask; pass dask.array.stack({name})"
+                raise InputError(msg)
     elif isinstance(value, np.ma.MaskedArray):
         msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
+        raise InputError(msg)
+
+
+def check_chunks(name: str, x: Any) -> None:
+    """Check what an array of Dask says of its chunks: their sizes are known, and they are not masked.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    x : dask.array.Array
+
+    Raises
+    ------
+    InputError
+        If a size is unknown, or the chunks are masked arrays.
+    """
+    if any(math.isnan(size) for size in x.shape):
+        msg = f"`{name}` has chunks of unknown size; call {name}.compute_chunk_sizes() first"
+        raise InputError(msg)
+    refuse_masked(name, x._meta)
+
+
+def refuse_chunked(name: str, value: Any) -> None:
+    """Raise for an array of Dask where arrays are to be in memory."""
+    if is_chunked(value):
+        check_chunks(name, value)
+        msg = f"`{name}` is an array of Dask, which only losses take; pass {name}.compute()"
         raise InputError(msg)
 
 

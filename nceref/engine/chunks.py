@@ -5,12 +5,19 @@ which are then filled with arrays.
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from nceref.engine.namespaces import array_namespace
 
 Array = Any
+
+
+def is_chunked(x: Any) -> bool:
+    """Whether an object is an array of Dask; nothing is imported for it."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(x, module.Array)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,11 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
+from nceref.output.system import refuse_older
+
+# Everything that computes comes by here: with an older NumPy it would end in errors of many kinds, or in none.
+refuse_older(np, array_api_compat)
+
 _KNOWN: dict[type, Any] = {}
 
 

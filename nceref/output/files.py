@@ -183,7 +183,7 @@ def write_text(path: PathLike, text: str, option: str = "") -> None:
     replace(path, text.encode(errors="backslashreplace"), option)
 
 
-def read(path: PathLike, option: str = "") -> bytes:
+def read(path: PathLike, option: str = "", most: int | None = None) -> bytes:
     """The content of a regular file.
 
     Parameters
@@ -191,27 +191,29 @@ def read(path: PathLike, option: str = "") -> bytes:
     path : path
     option : str, optional
         The option that names the file, for messages.
+    most : int, optional
+        Bytes that it may have.
 
     Raises
     ------
     FileError
-        If there is no such file or it cannot be read.
+        If there is no such file, it cannot be read, or it is too large.
     """
     with _errors("read", path, option):
-        # A device may have no end.
+        # A device may have no end, and a pipe nobody who writes.
         if _is_stream(path, _status(path)):
-            raise OSError(None, "not a file")
-        return Path(path).read_bytes()
+            raise OSError(None, "it is not a regular file")
+        with Path(path).open("rb") as stream:
+            content = stream.read(-1 if most is None else most + 1)
+        if most is not None and len(content) > most:
+            raise OSError(None, f"it is larger than {most:,} bytes")
+        return content
 
 
 def read_text(path: PathLike, option: str = "") -> str:
-    """The text in a file or pipe, in UTF-8; `FileError` as by `read`, and for more than `LARGEST_TEXT` bytes."""
+    """The text in a regular file, in UTF-8; `FileError` as by `read`, and for more than `LARGEST_TEXT` bytes."""
+    content = read(path, option, LARGEST_TEXT)
     with _errors("read", path, option):
-        _status(path)
-        with Path(path).open("rb") as stream:
-            content = stream.read(LARGEST_TEXT + 1)
-        if len(content) > LARGEST_TEXT:
-            raise OSError(None, f"it is larger than {LARGEST_TEXT:,} bytes")
         try:
             # Line ends as in a file that is opened as text, and no mark of byte order.
             return content.decode("utf-8-sig").replace("\r\n", "\n")

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from nceref.errors import FileError
-from nceref.output.text import COMMAND
+from nceref.output.text import COMMAND, harmless
 
 _DELETE = "\x7f"
 
@@ -55,10 +55,10 @@ def json_object(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         # Nested too deeply, a text ends in a RecursionError; a number too long, in a ValueError.
         content = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        msg = f"{os.fspath(path)} is not JSON: {error}"
+        msg = f"{harmless(os.fspath(path))} is not JSON: {error}"
         raise FileError(msg) from None
     if not isinstance(content, dict):
-        msg = f"{os.fspath(path)} must hold a JSON object, got a {type(content).__name__}"
+        msg = f"{harmless(os.fspath(path))} must hold a JSON object, got a {type(content).__name__}"
         raise FileError(msg)
     return content
 

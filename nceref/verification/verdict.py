@@ -8,6 +8,7 @@ import numpy as np
 from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array
 from nceref.verification import report as codes
+from nceref.verification.corpus.files import GIVEN
 from nceref.verification.judge import OUT_OF_DATE, UNSUPPORTED
 from nceref.verification.records import Result
 from nceref.verification.request import Request
@@ -66,8 +67,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
         (mute and request.contracts, "error", codes.TARGET_FAILED,
          lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _by_format(failed, errors, runs)),
-        (judged < _least(request), "inconclusive", codes.TOO_LITTLE,
-         lambda: _too_little(request, judged, len(runs[0].observations))),
+        (few := _too_little(request, judged, runs), "inconclusive", codes.TOO_LITTLE, lambda: few),
         (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
          f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
         (not judged_grads or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
@@ -85,9 +85,29 @@ def _least(request: Request) -> int:
     return 1 if request.cases else LEAST
 
 
-def _too_little(request: Request, judged: int, cases: int) -> str:
+def _too_little(request: Request, judged: int, runs: Sequence[Any]) -> str:
+    """What was too little; empty where enough was judged."""
+    if judged >= _least(request):
+        return _unjudged_batch(request, runs)
+    cases = len(runs[0].observations)
     required = f", and {request.recorded.least:,} must be" if request.recorded is not None else ""
     return f"too little was executed: {out_of(judged, cases, 'case')} could be judged{required}"
+
+
+def _unjudged_batch(request: Request, runs: Sequence[Any]) -> str:
+    """That no case of the caller's own batch could be judged in some format, with the reason of the first; else empty.
+
+    Beside several ranks, one rank alone or those that share the batch are enough.
+    """
+    # Whoever names the cases says what is to be judged.
+    for dtype in () if request.cases or not request.inputs else request.dtypes:
+        there = [each for each in runs if each.setup.dtype == dtype]
+        own = [r for each in there for r in each.results if r.case.rpartition("/")[2].startswith(GIVEN)]
+        if all(r.status == "skip" for r in own):
+            skips = [o.probe.skip for each in there for o in each.observations if o.probe.id.startswith(GIVEN)]
+            why = next(filter(None, (*skips, *(r.why for r in own))), "no run on ranks takes a batch of its size")
+            return f"too little was executed: the batch of `inputs` could not be judged in {dtype}: {why}"
+    return ""
 
 
 def _without_gradient(results: Sequence[Result], judged: int) -> str:

@@ -10,6 +10,7 @@ from slow import partly_slow
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
 from nceref.chunked import run
+from nceref.engine.arguments import real_array
 from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
 
@@ -196,6 +197,109 @@ def test_chunks_that_are_too_small_are_said_to_be(monkeypatch):
     assert caught[0].filename == __file__
 
 
+def selected(x, sizes=(0, 2, 0, 0, 5, 0, 3, 0), known=True):
+    """The array in chunks as a selection of rows leaves them: some have none, the last has what is left."""
+    sizes = (*sizes, len(x) - sum(sizes), 0)
+    parts = [(np.concatenate([x[start : start + n], x[:1]]), [True] * n + [False]) for start, n in
+             zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True)]  # fmt: skip
+    chunks = tuple(n + 1 for n in sizes)
+    rows = da.from_array(np.concatenate([part for part, _ in parts]), chunks=(chunks, *x.shape[1:]))
+    out = rows[da.from_array(np.concatenate([kept for _, kept in parts]), chunks=(chunks,))]
+    return out.compute_chunk_sizes() if known else out
+
+
+def test_a_chunk_may_have_no_rows(loss_name):
+    loss = get_loss(loss_name)
+    case = next(iter(cases(loss.declaration, ("random",), (0.3,))))
+    arrays = {k: x for k, x in case.inputs.items() if isinstance(x, np.ndarray) and (loss_name, k) not in WHOLE}
+    in_chunks = {k: selected(x, (0, 1, 0, 0, len(x) - 2, 0)) for k, x in arrays.items()}
+    assert all(0 in x.chunks[0] for x in in_chunks.values())
+    assert_same(loss, case.inputs, in_chunks)
+
+
+def test_chunks_without_rows_of_labels_a_mask_and_a_cotangent():
+    labels = {"embeddings": VIEWS, "labels": LABELS, "temperature": 0.2}
+    assert_same(losses.supcon_out, labels, {"embeddings": selected(VIEWS), "labels": selected(LABELS, (0, 4, 0))})
+    mask = {"embeddings": X, "mask": MASK, "temperature": 0.2}
+    square = selected(MASK).rechunk({1: (0, 6, 0, 7)})
+    assert_same(losses.supcon_in, mask, {"embeddings": selected(X, (4, 0)), "mask": square})
+    cotangent = RNG.uniform(-1, 1, 26)
+    options = {"temperature": 0.2, "reduction": "none"}
+    truth = losses.nt_xent.value_and_grad(X, Y, **options, cotangent=cotangent)[1]
+    grads = losses.nt_xent.value_and_grad(selected(X), Y, **options, cotangent=selected(cotangent))[1]
+    np.testing.assert_allclose(grads["z1"], truth["z1"], rtol=1e-12, atol=1e-14)
+
+
+def arguments_in_turn(loss_name, change):
+    """The arguments of a loss, of which each array in turn is what `change` makes of it in chunks."""
+    case = next(iter(cases(get_loss(loss_name).declaration, ("random",), (0.3,))))
+    for name, x in case.inputs.items():
+        if isinstance(x, np.ndarray):
+            whole = da.from_array(x, chunks=len(x) if (loss_name, name) in WHOLE else 2)
+            yield name, {**case.inputs, name: change(whole)}
+
+
+def spoiled(make):
+    """Chunks that are not what Dask was told: it is asked for nothing, and so it does not see it."""
+    return lambda x: x.map_blocks(make, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype))
+
+
+MASKED = {
+    "by their meta": lambda x: da.ma.masked_array(x, mask=x > 0),
+    "when they are computed": spoiled(lambda chunk: np.ma.masked_array(chunk, mask=chunk > 0)),
+}
+
+
+@pytest.mark.parametrize("seen", MASKED)
+def test_masked_chunks_are_refused_by_name(loss_name, seen):
+    loss = get_loss(loss_name)
+    for name, arguments in arguments_in_turn(loss_name, MASKED[seen]):
+        for call in (loss, loss.value_and_grad):
+            with pytest.raises(InputError, match=f"^`{name}` is a masked array; drop the masked rows and pass a plain"):
+                call(**arguments)
+
+
+def test_chunks_of_unknown_size_are_refused_by_every_call(loss_name):
+    loss = get_loss(loss_name)
+    calls = [loss, loss.value_and_grad, loss.anatomy]
+    calls += [loss.decompose] if loss.declaration.decomposition else []
+    calls += [lambda **arguments: bounds(loss, **arguments)]
+    for name, arguments in arguments_in_turn(loss_name, lambda x: x[da.ones(len(x), dtype=bool, chunks=2)]):
+        for call in calls:
+            with pytest.raises(InputError, match=rf"^`{name}` has .* size; call {name}.compute_chunk_sizes\(\) first$"):
+                call(**arguments)
+
+
+ODD_CHUNKS = {
+    "a list": (lambda chunk: chunk.tolist(), "got an object of type list"),
+    "nothing": (lambda _: None, "got an object of type NoneType"),
+    "a number": (lambda _: 1.5, "got an object of type float"),
+    "one axis more": (lambda chunk: chunk[None], r"got shape \(1, .*\) and dtype"),
+    "complex numbers": (lambda chunk: chunk + 1j, "got shape .* and dtype complex128"),
+    "text": (lambda chunk: chunk.astype(str), "got shape .* and dtype <U"),
+    "objects": (lambda chunk: chunk.astype(object), "got shape .* and dtype object"),
+    "a narrower format": (lambda chunk: chunk.astype(f"{chunk.dtype.kind}4"), "got shape .* and dtype (int|float)32"),
+}
+
+
+@pytest.mark.parametrize("name", ["supcon_out", "cross_entropy", "nce", "paco"])
+def test_chunks_of_another_type_are_refused_where_they_are_computed(name):
+    loss = get_loss(name)
+    for make, got in ODD_CHUNKS.values():
+        for argument, arguments in arguments_in_turn(name, spoiled(make)):
+            with pytest.raises(InputError, match=f"^the chunk of `{argument}` that begins .* as Dask has it, {got}"):
+                loss(**arguments)
+
+
+def test_anatomy_and_decomposition_read_what_is_in_chunks():
+    expected = losses.nt_xent.anatomy(X, Y, temperature=0.2)
+    read = losses.nt_xent.anatomy(chunked(X, 5), Y, temperature=0.2)
+    np.testing.assert_array_equal(read.logits, expected.logits)
+    case = next(iter(cases(losses.paco.declaration, ("random",), (0.3,))))
+    whole = {k: da.from_array(x, chunks=2) if isinstance(x, np.ndarray) else x for k, x in case.inputs.items()}
+    assert losses.paco.decompose(**whole) == losses.paco.decompose(**case.inputs)
+
+
 def with_entry(x, at, value):
     x = x.copy()
     x[at] = value
@@ -221,13 +325,14 @@ REFUSED = {
     ),
     "rows that a chunk lost": (
         lambda: losses.nt_xent(chunked(X, 5).map_blocks(lambda x: x[1:], dtype=float, meta=X[:0]), Y, temperature=0.2),
-        r"begins at row \d+ must have the shape \(\d, 4\) that Dask has for it, got \(\d, 4\)",
+        r"the chunk of `z1` that begins at index \(\d+, \d\) must be an array of shape \(\d, \d\) and dtype float64, "
+        r"as Dask has it, got shape \(\d, \d\) and dtype float64; mend the function",
     ),
     "weights that a block lost": (
         lambda: losses.supcon_out(
             X, mask=chunked(MASK, 5).map_blocks(lambda x: x[:, 1:], dtype=float, meta=X[:0]), temperature=0.2
         ),
-        r"the chunk of `mask` that begins at row \d+ must have the shape",
+        r"the chunk of `mask` that begins at index \(\d+, \d+\) must be an array of shape",
     ),
     "a negative weight": (
         lambda: losses.supcon_out(chunked(X, 5), mask=with_entry(MASK, (11, 3), -1.0), temperature=0.2),
@@ -238,9 +343,36 @@ REFUSED = {
     "too many arguments": (lambda: losses.nt_xent(chunked(X, 2), Y, X, temperature=0.2), "takes at most 2 positional"),
     "one that is not there": (lambda: losses.nt_xent(chunked(X, 2), temperature=0.2), "nt_xent needs `z2`"),
     "given twice": (lambda: losses.nt_xent(chunked(X, 2), Y, z1=X, temperature=0.2), "both by position and by name"),
-    "unknown sizes": (
-        lambda: losses.nt_xent(chunked(X, 2)[chunked(X, 2)[:, 0] > 0], Y, temperature=0.2),
-        r"`z1` has chunks of unknown size; call z1.compute_chunk_sizes\(\)",
+    "no axes": (lambda: losses.nt_xent(X, da.from_array(np.array(1.0)), temperature=0.2), r"`z2` must be \(N, D\)"),
+    "a masked matrix in memory": (
+        lambda: losses.nt_xent(chunked(X, 5), np.ma.masked_greater(Y, 1), temperature=0.2),
+        "`z2` is a masked array; drop the masked rows",
+    ),
+    "an object in memory that cannot be read": (
+        lambda: losses.nt_xent(chunked(X, 5), [[1.0], [1.0, 2.0]], temperature=0.2),
+        "`z2` must be a rectangular array",
+    ),
+    "a masked number": (
+        lambda: losses.nt_xent(X, Y, temperature=da.from_array(np.ma.masked_array(0.2, mask=True))),
+        "`temperature` is a masked array",
+    ),
+    "a list of rows": (
+        lambda: losses.nt_xent([da.from_array(row) for row in X], Y, temperature=0.2),
+        r"`z1` is a list that holds arrays of Dask; pass dask.array.stack\(z1\)",
+    ),
+    "a cotangent for rows in memory": (
+        lambda: losses.nt_xent.value_and_grad(
+            X, Y, temperature=0.2, reduction="none", cotangent=da.from_array(np.ones(26))
+        ),
+        r"`cotangent` is an array of Dask, which only losses take; pass cotangent.compute\(\)",
+    ),
+    "bounds": (
+        lambda: bounds(losses.nt_xent, z1=chunked(X, 5), z2=Y, temperature=0.2),
+        r"`z1` is an array of Dask, which only losses take; pass z1.compute\(\)",
+    ),
+    "real numbers in memory": (
+        lambda: real_array("x", chunked(X, 5)),
+        r"`x` is an array of Dask, which only losses take; pass x.compute\(\)",
     ),
     "out of range": (
         lambda: losses.info_nce(chunked(1e300 * X, 2), Y, temperature=1e-9, normalize="none"),

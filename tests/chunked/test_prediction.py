@@ -106,8 +106,9 @@ def test_rates_of_another_machine_come_from_what_was_printed_there(tmp_path, mon
 
 
 WRONG = {
-    "no JSON": ("{", InputError, "is no JSON"),
-    "a list": ("[1]", InputError, "must have seconds_per_pair, seconds_per_task, bytes_per_second"),
+    "no JSON": ("{", InputError, "is not JSON.*; pass what `nceref scale --json` prints"),
+    "a list": ("[1]", InputError, "must hold a JSON object, got a list; pass what `nceref scale --json` prints"),
+    "no rates": ('{"rates": [1]}', InputError, "must have seconds_per_pair, seconds_per_task, bytes_per_second"),
     "one too few": (json.dumps({"seconds_per_pair": 1}), InputError, "each a number > 0"),
     "a negative one": (json.dumps({**vars(RATES), "seconds_per_task": -1}), InputError, "each a number > 0"),
 }
@@ -122,7 +123,7 @@ def test_rates_that_are_none(tmp_path, name):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match=r"cannot read `rates` .*none\.json: no such file"):
         read_rates(str(tmp_path / "none.json"))
 
 

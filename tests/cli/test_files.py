@@ -68,6 +68,36 @@ def test_what_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkey
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.py", "raise SystemExit('it runs')")]
 
 
+READ = [
+    "verify a.py:f --loss dcl --inputs dev.npz",
+    "verify a.py:f --loss dcl --inputs dev.safetensors",
+    "verify a.py:f --loss dcl --expected-failures dev.txt",
+    "verify --manifest dev.toml",
+    "compare folder dev.jsonl",
+    "vectors check folder",
+    "vectors export --out folder",
+    "scale --loss dcl --rows 1e3 --dim 8 --rates dev.json",
+    "quadrants --resume dev.npz",
+]
+EXECUTED = ["verify a.py:f --loss dev.py:LOSS", "expect --loss dev.py:LOSS --n 8", "losses dev.py:LOSS", "init dev.py"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices as POSIX has them")
+@pytest.mark.parametrize("words", [*READ, *EXECUTED])
+def test_only_regular_files_are_read(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("raise SystemExit('it runs')")
+    (tmp_path / "folder").mkdir()
+    # It ends at once, unlike a pipe or /dev/zero: a command that reads it does not hang, but says something else.
+    for name in ("dev.npz", "dev.safetensors", "dev.txt", "dev.toml", "dev.jsonl", "dev.json", "dev.py"):
+        (tmp_path / name).symlink_to(os.devnull)
+    (tmp_path / "folder" / "MANIFEST.json").symlink_to(os.devnull)
+    status, out, err = run(*words.split())
+    assert (status, out) == (2, "")
+    assert ("it is not a regular file; name another file" in err) == (words in READ)
+    assert ("no file 'dev.py'" in err or "'dev.py' is not there" in err) == (words in EXECUTED)
+
+
 @pytest.mark.parametrize(
     "text", ["nt/*/value: twice the mean\n# more\nx/y/grad  off by π\n", '{"nt/*/value": "π", "x": "y"}']
 )

@@ -288,11 +288,15 @@ def test_what_is_read_is_a_file_and_of_some_size(tmp_path, monkeypatch):
     (tmp_path / "large").write_bytes(b" " * 101)
     (tmp_path / "binary").write_bytes(b"abc\xff")
     (tmp_path / "text").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
+    os.mkfifo(tmp_path / "pipe")
+    fifo = str(tmp_path / "pipe")
     for read, path, message in (
-        (files.read, "/dev/zero", "cannot read --resume /dev/zero: not a file; name another file"),
+        (files.read, "/dev/zero", "cannot read --resume /dev/zero: it is not a regular file; name another file"),
         (files.read, "none", "cannot read --resume none: no such file or directory; name another file"),
         (files.read, str(tmp_path), f"cannot read --resume {tmp_path}: it is a folder; name a file"),
-        (files.read_text, "/dev/zero", "it is larger than 100 bytes; name another file"),
+        (files.read_text, "/dev/zero", "cannot read --resume /dev/zero: it is not a regular file; name another file"),
+        (files.read, fifo, f"cannot read --resume {fifo}: it is not a regular file; name another file"),
+        (files.read_text, fifo, f"cannot read --resume {fifo}: it is not a regular file; name another file"),
         (files.read_text, str(tmp_path / "large"), "it is larger than 100 bytes; name another file"),
         (files.read_text, str(tmp_path / "binary"), "it is not text in utf-8 (byte 3); name another file"),
     ):

@@ -1,6 +1,7 @@
 """A batch of a user's own from a file: arrays by name, in NumPy's or in safetensors' format."""
 
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, is_zipfile
@@ -9,6 +10,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError, UnavailableError
+from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.corpus.resizing import MOST_ROWS
@@ -91,7 +93,7 @@ def given_inputs(
     Yields
     ------
     (str, dict)
-        Id, such as ``given-0.07``, and inputs.
+        Id, such as ``given-0.07``, which begins with `GIVEN`, and inputs.
     """
     plain = {name: x for name, x in settings.items() if x is not ...}
     scalars = {p.name: p.default for p in loss.parameters if isinstance(p, Scalar) and isinstance(p.default, float)}
@@ -103,9 +105,11 @@ def given_inputs(
     for temperature in USUAL if free else (None,):
         here = {**inputs, hot: at_temperature(hot, temperature)} if hot and temperature else inputs
         made = {name: rounded(x, dtype) for name, x in here.items()}
-        yield f"given-{temperature:g}" if temperature else "given", {**made, **fixed}
+        yield f"{GIVEN}-{temperature:g}" if temperature else GIVEN, {**made, **fixed}
 
 
+GIVEN = "given"
+"""How the ids of cases of a user's own batch begin; no id of the suites begins so."""
 USUAL = (0.3, 0.07, 0.01)
 """Temperatures at which a batch is judged that has none."""
 
@@ -115,28 +119,31 @@ def _arrays(path: Any) -> Mapping[str, Any]:
     if file.suffix not in ENDINGS:
         msg = f"`inputs` must be a file {' or '.join(ENDINGS)}, got {shown(str(path))}"
         raise InputError(msg)
+    content = files.read(file, "`inputs`")
     try:
-        if file.suffix == ".npz":
-            if file.exists() and not is_zipfile(file):
-                msg = "it is no archive of arrays, as numpy.savez writes them"
-                raise ValueError(msg)
-            with np.load(file, allow_pickle=False) as data:
-                return {key: data[key] for key in data.files}
-        return _safetensors(file)
+        return _npz(content) if file.suffix == ".npz" else _safetensors(content)
     # What a broken file raises depends on where it is broken.
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         msg = f"`inputs` cannot be read: {printable(file, 200)}: {printable(error, 200)}"
         raise InputError(msg) from None
 
 
-def _safetensors(file: Path) -> Mapping[str, Any]:
+def _npz(content: bytes) -> Mapping[str, Any]:
+    if not is_zipfile(BytesIO(content)):
+        msg = "it is no archive of arrays, as numpy.savez writes them"
+        raise ValueError(msg)
+    with np.load(BytesIO(content), allow_pickle=False) as data:
+        return {key: data[key] for key in data.files}
+
+
+def _safetensors(content: bytes) -> Mapping[str, Any]:
     try:
         from safetensors import SafetensorError, deserialize
     except ImportError:
         msg = "to read a .safetensors file, install safetensors; or save the arrays with numpy.savez"
         raise UnavailableError(msg) from None
     try:
-        return {name: _decoded(name, **stored) for name, stored in deserialize(file.read_bytes())}
+        return {name: _decoded(name, **stored) for name, stored in deserialize(content)}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
 
@@ -170,6 +177,9 @@ def _checked(key: str, x: Any, p: Any) -> Any:
             msg = f"`inputs` must have one number under {printable(key, 60)!r}, got shape {x.shape}"
             raise InputError(msg)
         return float(x.reshape(()))
+    if x.size == 0:
+        msg = f"`inputs` is empty under {printable(key, 60)!r}: its shape is {x.shape}; save at least one row"
+        raise InputError(msg)
     if x.ndim == 0 or x.shape[0] > MOST_ROWS:
         msg = (
             f"`inputs` must have between 1 and {MOST_ROWS} rows under {printable(key, 60)!r}, got shape {x.shape}:"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+LONGEST_NAME = 1000
+"""Characters of the name of a test that are shown."""
 _MANIFESTS = pytest.StashKey[dict[Path, Any]]()
 
 
@@ -27,10 +29,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("nceref"):
         return
     from nceref.errors import NcerefError
-    from nceref.verification.manifest.read import read_manifest
+    from nceref.output.text import harmless
 
     folder = config.invocation_params.dir
     try:
+        # An error by itself where NumPy is too old.
+        from nceref.verification.manifest.read import read_manifest
+
         if not (paths := [path for path in map(_path, config.args) if path.endswith(".toml")]):
             paths = [_manifest_near(config)]
             config.args.append(paths[0])
@@ -39,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # As they are named from here, for the places in messages.
         manifests = {path: read_manifest(os.path.relpath(path), "--nceref") for path in full}
     except NcerefError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(harmless(str(error))) from None
     config.stash[_MANIFESTS] = manifests
 
 
@@ -72,14 +77,16 @@ class ManifestFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The checks of its targets, and one for whatever is wrong in it."""
+        from nceref.output.text import printable
         from nceref.verification.manifest.checks import checks_of
 
         has_groups = self.config.pluginmanager.hasplugin("xdist")
         for check in checks_of(self.config.stash[_MANIFESTS][self.path]):
-            item = ManifestItem.from_parent(self, name=check.name, check=check)
+            # Names are anybody's, and pytest prints them as they are.
+            item = ManifestItem.from_parent(self, name=printable(check.name, LONGEST_NAME), check=check)
             if has_groups:
                 # With --dist loadgroup, all checks of a target run in one worker.
-                item.add_marker(pytest.mark.xdist_group(check.target))
+                item.add_marker(pytest.mark.xdist_group(printable(check.target, LONGEST_NAME)))
             yield item
 
 
@@ -93,15 +100,18 @@ class ManifestItem(pytest.Item):
     def runtest(self) -> None:
         """Run the check; what fails is a sentence, without a traceback of this package."""
         from nceref.errors import NcerefError
+        from nceref.output.text import harmless
 
         sentence = ""
         try:
             self._check.run()
         except pytest.skip.Exception as skipped:
             # Skipped by the line of the manifest, in place of one of this package.
-            raise pytest.skip.Exception(skipped.msg, _use_item_location=True) from None
+            raise pytest.skip.Exception(harmless(str(skipped)), _use_item_location=True) from None
+        except pytest.xfail.Exception as expected:
+            raise pytest.xfail.Exception(harmless(str(expected))) from None
         except (AssertionError, NcerefError) as error:
-            sentence = str(error)
+            sentence = harmless(str(error))
         if sentence:
             pytest.fail(sentence, pytrace=False)
 

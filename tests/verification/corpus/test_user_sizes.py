@@ -1,5 +1,6 @@
 """Sizes and batches of a user's own: every case has them, and a file that is not what it should be is refused."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from nceref.errors import InputError, UnavailableError
 from nceref.verification.corpus.corpus import designed_inputs
 from nceref.verification.corpus.files import read_inputs
 from nceref.verification.corpus.resizing import Resizing
+from nceref.verification.report import CONFORMS, DIFFERS, TOO_LITTLE
 
 INFO_NCE = get_loss("info_nce")
 
@@ -81,12 +83,52 @@ def test_a_batch_of_ones_own_is_judged_beside_the_others(tmp_path):
 
 
 ROWS = np.ones((4, 2))
+
+
+def doubled(queries, keys, temperature):
+    value, grads = INFO_NCE.value_and_grad(queries, keys, temperature=float(temperature))
+    return 2 * value, grads
+
+
+UNJUDGED = {
+    "a row of zeros": ({"queries": [[1.0, 2.0], [0.0, 0.0]]}, "float64", "`queries` row 1 is zero"),
+    "no matrix": ({"queries": [1.0, 2.0], "keys": [1.0, 2.0]}, "float64", r"`queries` must be \(N, D\)"),
+    "a temperature below 0": ({"temperature": -1.0}, "float64", "`temperature` must be > 0"),
+    "beyond float32": (
+        {"queries": [[1e300, 0.0], [0.0, 1.0]]},
+        ("float64", "float32"),
+        "float32: `queries` must be fin",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNJUDGED)
+def test_a_batch_that_was_not_judged_does_not_pass(tmp_path, name):
+    own, dtype, reason = UNJUDGED[name]
+    batch = {"queries": np.eye(2), "keys": np.eye(2) + 1}
+    path = str(tmp_path / "batch.npz")
+    options = {"loss": "info_nce", "suite": "quick", "dtype": dtype, "inputs": path}
+    np.savez(path, **batch)
+    assert verify(INFO_NCE.value_and_grad, **options).exit_code == CONFORMS
+    np.savez(path, **{**batch, **own})
+    report = verify(INFO_NCE.value_and_grad, **options)
+    assert (report.verdict, report.exit_code) == ("inconclusive", TOO_LITTLE)
+    assert re.search(
+        f"^too little was executed: the batch of `inputs` could not be judged in .*{reason}", report.reason
+    )
+    # Cases that the caller names are what is to be judged, and a wrong answer elsewhere comes first.
+    assert verify(INFO_NCE.value_and_grad, **options, case="designed-0.3").exit_code == CONFORMS
+    assert verify(doubled, **options).exit_code == DIFFERS
+
+
 REFUSED = [
     ({"foo": ROWS}, "has 'foo', which is no input of info_nce"),
     ({"queries": ROWS}, "'keys' is missing"),
     ({"queries": ROWS, "keys": np.array([None])}, "cannot be read: .*allow_pickle=False"),
     ({"queries": ROWS, "keys": ROWS * np.nan}, "must be finite, got NaN or infinity in 'keys'"),
     ({"queries": ROWS, "keys": np.ones((3000, 2))}, "between 1 and 2048 rows under 'keys'"),
+    ({"queries": ROWS[:0], "keys": ROWS[:0]}, r"empty under 'queries': its shape is \(0, 2\); save at least"),
+    ({"queries": ROWS[:, :0], "keys": ROWS[:, :0]}, r"empty under 'queries': its shape is \(4, 0\)"),
     ({"queries": ROWS, "q": ROWS, "keys": ROWS}, "stands for an input that is there already"),
     ({"queries": ROWS, "keys": ROWS > 0}, "must have numbers under 'keys', got bool"),
     ({"queries": ROWS, "keys": np.ones((5, 2))}, r"one size N, got \(4, 2\) in `queries` and \(5, 2\) in `keys`"),
@@ -112,9 +154,11 @@ def test_a_file_that_has_something_else_is_refused_by_name(tmp_path, arrays, mes
 )
 def test_tensors_are_read_in_their_format_and_others_are_refused(kind, stored, numbers, tmp_path, monkeypatch):
     record = {"dtype": kind, "shape": [2, 1], "data": stored.tobytes()}
-    reader = SimpleNamespace(SafetensorError=ValueError, deserialize=lambda raw: [(n, record) for n in raw.split()])
+    reader = SimpleNamespace(
+        SafetensorError=ValueError, deserialize=lambda raw: [(n, record) for n in raw.decode().split()]
+    )
     monkeypatch.setitem(sys.modules, "safetensors", reader)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda self: "queries keys")
+    (tmp_path / "x.safetensors").write_text("queries keys")
     if isinstance(numbers, str):
         with pytest.raises(InputError, match=numbers):
             read_inputs(tmp_path / "x.safetensors", INFO_NCE.declaration)
@@ -130,7 +174,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "text.safetensors").write_text("no archive")
     for name, message in (
         ("text.npz", "no archive of arrays"),
-        ("none.npz", "No such file"),
+        ("none.npz", r"cannot read `inputs` .*none\.npz: no such file"),
         ("x.pt", "must be a file"),
     ):
         with pytest.raises(InputError, match=message):

@@ -35,6 +35,29 @@ UNNAMED = """
 [[target]]
 targt = "losses.py:info_nce"
 """
+STRANGE = r"""
+[[target]]
+name = "a\u001b[31mb\u202ec\u001b]0;d\u0007\n::error::e"
+target = "losses.py:doubled"
+loss = "info_nce"
+suite = "quick"
+[[target.expected_failures]]
+id = "designed-*"
+reason = "f\u001b[32mg"
+
+[[target]]
+name = "h\u001b[33mi"
+target = "losses.py:info_nce"
+loss = "info_nce"
+suite = "quick"
+needs = ["j\u001b[34mk"]
+
+[[target]]
+name = "l\u001b[35mm"
+target = "gone\u001b[36m.py:n"
+loss = "info_nce"
+"o\u001b[37mp" = 1
+"""
 CALLS = """
 import contextlib, io, os, sys
 import pytest
@@ -149,3 +172,18 @@ def test_a_manifest_is_a_suite_in_two_workers(tmp_path):
     # pytest 8 writes "reason: " before it.
     printed = done.stdout.replace(" - reason: ", " - ")
     assert "XFAIL nceref.toml::known-designed-0.3-value - twice | the <mean>, https://example.org/1" in printed
+
+
+def test_names_of_a_manifest_are_printed_without_control_characters(tmp_path):
+    write_project(tmp_path)
+    (tmp_path / "strange.toml").write_text(STRANGE)
+    for workers in ((), ("-n", "1", "--dist", "loadgroup")):
+        done = child(tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "--nceref", "strange.toml", "-vrA", *workers)
+        assert done.returncode == 1, done.stdout + done.stderr
+        printed = done.stdout + done.stderr
+        assert r"a\x1b[31mb\u202ec\x1b]0;d\x07 ::error::e-designed-0.3-value" in printed
+        # Of each target a test has run: a reason, a package that is missing, and a key that there is not.
+        for word in (r"f\x1b[32mg", r"h\x1b[33mi", r"j\x1b[34mk", r"l\x1b[35mm"):
+            assert word in printed, word
+        assert [c for c in printed if not c.isprintable() and c != "\n"] == []
+        assert [line for line in printed.splitlines() if line.startswith("::")] == []
