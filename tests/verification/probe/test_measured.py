@@ -192,7 +192,9 @@ def test_own_pairs_that_differ_by_their_place_have_words():
     assert diagnosis.formula == rest + "<<1>> ) ], s: cosines"
     assert diagnosis.reference == rest + "<<sum_{k in negatives, k last} e^(s_ik/T)>> ) ], s: cosines"
     diagnosis = formula_of(first_and_last_counted_twice, "info_nce", negatives=...)
-    assert "log( <<sum_{i first or i last} 2 e^(s_ii/T)>> + sum_{i inside} e^(s_ii/T) + sum_{k in n" in diagnosis.formula
+    assert (
+        "log( <<sum_{i first or i last} 2 e^(s_ii/T)>> + sum_{i inside} e^(s_ii/T) + sum_{k in n" in diagnosis.formula
+    )
 
 
 UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, plain, random, without_a_number)
