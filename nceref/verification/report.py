@@ -296,7 +296,8 @@ def _mending(report: Report) -> Iterator[str]:
     for d in report.diagnosis:
         yield f"{d.id}: {d.sentence}"
         yield from [f"to mend: {d.fix}"] * bool(d.fix)
-    yield from [str(report.search["sentence"])] * bool(report.search.get("sentence"))
+    if words := report.search.get("sentence"):
+        yield str(words)
     yield from [f"to repeat: {report.command}"] * bool(report.command)
 
 
