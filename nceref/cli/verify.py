@@ -200,8 +200,9 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
                 printed = report.reason
             note("looking for an explanation; Ctrl-C ends that, and keeps the verdict")
 
-        callbacks = {"on_progress": on_progress, "on_verdict": on_verdict}
-        report = verify_with(target or "", explain=given["explain"], **callbacks, **_options(given))
+        report = verify_with(
+            target or "", on_progress=on_progress, on_verdict=on_verdict, explain=given["explain"], **_options(given)
+        )
     report = replace(report, command=command_of(context))
     makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
     show_report(makers, given, lambda: rest_of(report, printed=printed) if printed else page_of(report))

@@ -2,7 +2,11 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,3 +184,31 @@ def test_a_search_for_another_call_is_limited_and_leaves_the_verdict(monkeypatch
     report = nceref.verify(other_name, "info_nce", suite="quick")
     assert (report.exit_code, report.search["ended"]) == (4, "error")
     assert report.search["sentence"].endswith("in the search for another call")
+
+
+PROGRAM = """
+import numpy as np
+from nceref.verification.bugs.score import intended
+from nceref.verification.bugs.bug import bugs, target
+from nceref.verification.verifier import verify_with
+
+for name in ("moco_raw_queue_multiplied", "supcon_one_pair_at_a_time", "dcl_additive_mask"):
+    bug = bugs()[name.replace("_", "-")]
+    report = verify_with(target(bug), bug.loss, suite="quick", framework="numpy", **intended(bug))
+    print(report.to_json(), report.repro)
+"""
+
+
+def test_a_report_does_not_depend_on_hashes_language_or_working_directory(tmp_path):
+    """Sets of words have another order in each process, unless a seed fixes it."""
+    seeds = {"0": ("C", Path.cwd()), "1": ("C.UTF-8", tmp_path)}
+    path = os.pathsep.join([str(Path(nceref.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": language, "PYTHONPATH": path},
+        ).stdout
+        for seed, (language, folder) in seeds.items()
+    ]  # fmt: skip
+    assert '"verdict": "differs"' in printed[0]
+    assert printed[0] == printed[1]
