@@ -38,6 +38,11 @@ def report_files(command: C) -> C:
     return command
 
 
+def is_page_printed(given: Mapping[str, Any]) -> bool:
+    """Whether a page is printed, and no other format in its place; `given` as for `show_report`."""
+    return not any(given.get(f"{name}_file") == "-" for name in _PRINTED)
+
+
 def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
     """Write the files of a report, each of which is named on standard error, and print it.
 
@@ -68,7 +73,7 @@ def _write(path: str, text: str, option: str) -> None:
         write_text(path, text, option)
         wrote(path)
     else:
-        echo(f"no number is wrong, so {path} is not written", err=True)
+        echo(f"there is no failing input to show, so {path} is not written", err=True)
 
 
 def command_of(context: click.Context) -> str:

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from nceref.cli.common import file_name, output_file, show
-from nceref.cli.reports import command_of, report_files, show_report
+from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 
 _EXITS = """\b
@@ -75,6 +75,9 @@ _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 @click.option("--isolate", is_flag=True, help="TARGET has no network and no files that it can change.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
 @click.option("--list-cases", is_flag=True, help="List the cases and exit.")
+@click.option(
+    "--calls", type=int, metavar="N", help="Calls of it for the search for an explanation; 0: none; default: 4000."
+)
 @click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
 @click.option("--require-grad", is_flag=True, help="A target without gradients does not pass.")
 @click.option(
@@ -172,21 +175,37 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added")
+_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added",
+                    "calls")  # fmt: skip
 
 
 def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -> int:
+    from contextlib import ExitStack
     from dataclasses import replace
 
-    from nceref.output.terminal import progress
-    from nceref.verification.report import page_of
+    from nceref.output.terminal import note, progress
+    from nceref.verification.report import page_of, rest_of, verdict_of
     from nceref.verification.verifier import verify_with
 
-    with progress(None) as on_progress:
-        report = verify_with(target or "", on_progress=on_progress, explain=given["explain"], **_options(given))
+    printed = ""
+    with ExitStack() as stack:
+        on_progress = stack.enter_context(progress(None))
+
+        def on_verdict(report: Any) -> None:
+            # The bar would stand below what is printed.
+            nonlocal printed
+            stack.close()
+            if is_page_printed(given):
+                show(verdict_of(report))
+                printed = report.reason
+            note("looking for an explanation; Ctrl-C ends that, and keeps the verdict")
+
+        report = verify_with(
+            target or "", on_progress=on_progress, on_verdict=on_verdict, explain=given["explain"], **_options(given)
+        )
     report = replace(report, command=command_of(context))
     makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
-    show_report(makers, given, lambda: page_of(report))
+    show_report(makers, given, lambda: rest_of(report, printed=printed) if printed else page_of(report))
     return report.exit_code
 
 

@@ -48,14 +48,17 @@ class Axes:
         """Where an error stands."""
         if ratio is None:
             return _LANE
-        share = math.log(min(max(ratio, LEAST), self.top) / LEAST) / math.log(self.top / LEAST)
+        # A quotient may be out of range.
+        least = math.log(LEAST)
+        share = (math.log(min(max(ratio, LEAST), self.top)) - least) / (math.log(self.top) - least)
         return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
 def axes_of(marks: Sequence[Mark], logarithmic: bool = True) -> Axes:
     """Axes on which all marks have a place."""
     finite = [mark.y for mark in marks if mark.y is not None and math.isfinite(mark.y)]
-    top = 10.0 ** max(math.ceil(math.log10(max([10.0, *finite]))), 1)
+    # Beyond 1e308 there is no power of ten.
+    top = 10.0 ** min(max(math.ceil(math.log10(max([10.0, *finite]))), 1), 308)
     places = [mark.x for mark in marks] or [1.0]
     return Axes(min(places), max(places), top, logarithmic)
 

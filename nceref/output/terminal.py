@@ -58,6 +58,13 @@ def progress(total: int | None) -> Iterator[Callable[..., Any]]:
         yield on_progress
 
 
+def note(text: str) -> None:
+    """Print a line on standard error for who waits at a terminal; nothing where that is none."""
+    if _is_terminal(sys.stderr):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
 _LABEL = 40
 """Characters beside the bar."""
 

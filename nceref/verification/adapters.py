@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request
+from nceref.verification.search import NoCallsLeft, Search
 from nceref.verification.target_run import setups_of
 from nceref.verification.targets.aliases import SCALARS
 from nceref.verification.targets.arguments import expected_names, given_parameters
@@ -26,8 +26,8 @@ from nceref.verification.targets.runner import child_runner
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""
 CASES = 3
-SHORT, LOADING, WHOLE = 30.0, 120.0, 120.0
-"""Seconds for a case, for loading, and for all calls: the first case of a call may import a framework."""
+SHORT, LOADING = 30.0, 120.0
+"""Seconds for a case and for loading, after which a target hangs: the first case of a call may import a framework."""
 _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
 """What becomes of a call whose arguments or whose answer have another form."""
 Attempt = Callable[..., Sequence[Observation]]
@@ -48,7 +48,11 @@ def called_wrongly(results: Sequence[Result]) -> bool:
 
 
 def adapted(
-    request: Request, runner: Callable[..., Any], probes_of: Callable[..., Sequence[Probe]], child: Any = None
+    request: Request,
+    runner: Callable[..., Any],
+    probes_of: Callable[..., Sequence[Probe]],
+    search: Search,
+    child: Any = None,
 ) -> str:
     """A call expression that works where a plain call does not, as the rest of a sentence.
 
@@ -59,6 +63,8 @@ def adapted(
         ``runner(request, child)``: the target, ready to run.
     probes_of : callable
         ``probes_of(request, setup, fixed)``: the cases.
+    search : Search
+        Counts the calls.
     child : ChildRunner, optional
         A process that is there already.
 
@@ -69,6 +75,7 @@ def adapted(
     """
     if request.call:
         return ""
+    search.goal = "another call"
     # What a call is like does not depend on the ranks.
     own = replace(request, suite="quick", cases=(), contracts=(), timeout=min(request.timeout or SHORT, SHORT))
     with contextlib.ExitStack() as stack:
@@ -80,7 +87,8 @@ def adapted(
             """A few cases; the first that fails ends it."""
             observed: list[Observation] = []
             tried = replace(own, call=call, framework=framework or own.framework)
-            with np.errstate(**ORDINARY), runner(tried, child) as run:
+            with np.errstate(**ORDINARY), runner(tried, child) as plain:
+                run = search.target(plain)
                 cases = [p for p in probes_of(own, setups_of(own)[0], run.target.fixed) if not p.skip]
                 for probe in cases[:CASES]:
                     observed.append(Observation(probe, run(probe)))
@@ -146,15 +154,16 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
         Empty where none runs.
     """
     runs = ""
-    end = monotonic() + WHOLE
     for call in islice(_calls(loss, settings), MOST):
-        if monotonic() > end:
-            break
         for text in (call, *(output.format(call) for output in _OUTPUTS)):
             observations: Sequence[Observation] = ()
-            # A framework that is not installed, or a scalar that is handed over nowhere.
-            with contextlib.suppress(NcerefError):
+            try:
                 observations = attempt(text)
+            except NoCallsLeft:
+                return runs
+            # A framework that is not installed, or a scalar that is handed over nowhere.
+            except NcerefError:
+                pass
             count, troubles = len(observations), {o.outcome.trouble for o in observations}
             if not troubles - {""} and count:
                 if _right(observations):

@@ -9,6 +9,7 @@ from nceref.verification.modes import mode_diagnoses
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
+from nceref.verification.search import NoCallsLeft
 from nceref.verification.target_run import RunSetup, TargetRun, observed
 
 Observed = tuple[Sequence[Observation], Contract]
@@ -45,7 +46,10 @@ def other_ranks(
             if each.setup.contract is not None and each.setup.contract.world_size != contract.world_size:
                 return each.observations, each.setup.contract
         other = replace(contract, world_size=2 if contract.world_size > 2 else 3)
-        return observed(request, replace(setup, contract=other), run), other
+        try:
+            return observed(request, replace(setup, contract=other), run), other
+        except NoCallsLeft:
+            return None
 
     return observe
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nceref.output.words import out_of
+from nceref.output.words import counted, out_of
 from nceref.verification.advice import advised
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
 from nceref.verification.conventions import CONVENTIONS
@@ -16,6 +16,7 @@ from nceref.verification.ranks.mix import mix_diagnoses
 from nceref.verification.recorded_runs import of_one_kind
 from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 from nceref.verification.request import Request
+from nceref.verification.search import EXPLANATION, NoCallsLeft, Search
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import TargetRun, probes_of, run_target
 
@@ -40,8 +41,13 @@ class ExplainedDifference:
 
 
 def explain(
-    request: Request, run: Any, runs: Sequence[TargetRun], measure: bool = True, training: bool = True
-) -> ExplainedDifference:
+    request: Request,
+    run: Any,
+    runs: Sequence[TargetRun],
+    search: Search,
+    measure: bool = True,
+    training: bool = True,
+) -> Iterator[ExplainedDifference]:
     """Explain the difference of each format by itself: bounds of different formats do not mix.
 
     Parameters
@@ -51,28 +57,36 @@ def explain(
         The target, ready to run.
     runs : sequence of TargetRun
         One for each format.
+    search : Search
+        Counts the calls.
     measure : bool
         Whether a formula is measured where nothing explains the values.
     training : bool
         Whether it is measured what the difference does to training.
 
-    Returns
-    -------
+    Yields
+    ------
     ExplainedDifference
+        What is known so far, each time with all that was known before.
     """
     failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or runs[:1]
-    explainer = _Explainer(request, run, runs, measure, training)
+    explainer = _Explainer(request, search.target(run), runs, search, measure, training)
     explained: list[ExplainedRun] = []
+    latest = ExplainedDifference()
     for dtype in dict.fromkeys(each.dtype for each in failed):
         # A formula that was looked for in vain in one format is in no other.
         in_vain = any(d.id == "unexplained" for one in explained for d in one.diagnoses)
         of_format = replace(explainer, measure=measure and not in_vain).of_format
-        explained += of_format([each for each in failed if each.dtype == dtype])
-    diagnoses = tuple(advised(d, run.target.framework) for d in joined_diagnoses([*explained, *_troubled(runs)]))
+        known = explained
+        for so_far in of_format([each for each in failed if each.dtype == dtype]):
+            explained = [*known, *so_far]
+            diagnoses = joined_diagnoses([*explained, *_troubled(runs)])
+            diagnoses = tuple(advised(d, run.target.framework) for d in diagnoses)
+            latest = ExplainedDifference(diagnoses, joined_training(explained))
+            yield latest
     is_one_program = not failed[0].setup.several and not request.recorded
-    wanted = is_one_program and (request.repro or any(d.id == "unexplained" for d in diagnoses))
-    script = _script(request, run, failed[0]) if wanted else ""
-    return ExplainedDifference(diagnoses, joined_training(explained), script)
+    if is_one_program and (request.repro or (measure and any(d.id == "unexplained" for d in latest.diagnoses))):
+        yield replace(latest, script=_script(request, explainer.run, failed[0], search))
 
 
 def without_answer(runs: Sequence[TargetRun]) -> ExplainedDifference:
@@ -99,36 +113,44 @@ class _Explainer:
     request: Request
     run: Any
     runs: Sequence[TargetRun]
+    search: Search
     measure: bool
     training: bool
 
-    def of_format(self, failed: Sequence[TargetRun]) -> Iterator[ExplainedRun]:
+    def of_format(self, failed: Sequence[TargetRun]) -> Iterator[tuple[ExplainedRun, ...]]:
         """What is wrong between ranks; else what is wrong with one rank, and with several where that is another."""
+        self.search.goal = EXPLANATION
         failing = next((each for each in failed if each.setup.several), failed[0])
         other = other_ranks(self.request, self.run, self.runs, failing.setup)
         if diagnoses := between_ranks(self.request, self.runs, failing, other):
             # They say themselves which numbers of ranks they were seen with.
             formats = {each.dtype for each in self.runs}
-            yield ExplainedRun(f"in {failing.dtype}" if len(formats) > 1 else "", diagnoses)
-            yield ExplainedRun(failing.words, (), self._effect(failing, diagnoses))
+            one = ExplainedRun(f"in {failing.dtype}" if len(formats) > 1 else "", diagnoses)
+            yield (one,)
+            yield one, ExplainedRun(failing.words, (), self._effect(failing, diagnoses))
             return
-        one = self._of_run(failed[0])
+        one = ExplainedRun("")
+        for one in self._of_run(failed[0]):
+            if failing is failed[0]:
+                one = replace(one, diagnoses=on_ranks(failing, one.diagnoses, other))
+            yield (one,)
         if failing is failed[0]:
-            yield replace(one, diagnoses=on_ranks(failing, one.diagnoses, other))
             return
         first, *rest = one.diagnoses or (None,)
         if first and first.predicts and first.predicts(failing.observations):
-            yield replace(one, diagnoses=(first.noting(f"{failing.words} too"), *rest))
+            yield (replace(one, diagnoses=(first.noting(f"{failing.words} too"), *rest)),)
         else:
             from nceref.verification.diagnosis.fresh import NO_CALLS
 
             # What is wrong between ranks alone was looked for with calls already.
-            second = self._of_run(failing, NO_CALLS)
-            yield from (one, replace(second, diagnoses=tuple(map(comparing_ranks, second.diagnoses))))
+            for second in self._of_run(failing, NO_CALLS):
+                yield one, replace(second, diagnoses=tuple(map(comparing_ranks, second.diagnoses)))
 
-    def _of_run(self, failing: TargetRun, calls: Any = None) -> ExplainedRun:
+    def _of_run(self, failing: TargetRun, calls: Any = None) -> Iterator[ExplainedRun]:
+        """What explains a run; then with what is measured; then with what it does to training."""
         from nceref.verification.diagnosis.departure import departure
 
+        self.search.goal = EXPLANATION
         if (recorded := self.request.recorded) is not None:
             looked_at = of_one_kind(failing)
         else:
@@ -139,18 +161,34 @@ class _Explainer:
         diagnoses = alone or _explained(self.request, calls, looked_at)
         if recorded is not None and not diagnoses:
             diagnoses = departure(failing.observations)
-        if self.measure:
-            diagnoses = _measured(self.request, self.run, looked_at, diagnoses)
-        diagnoses = _limited(self.request, diagnoses)
+        if calls.used_up and any(d.id == "unexplained" for d in diagnoses):
+            self.search.end("limit", f"was cut after {counted(calls.made, 'fresh call')}, its limit")
         several = len(self.runs) > 1
         words = failing.words if several else ""
         if looked_at.dtype != failing.dtype:
             words = f"{words} (measured in {FINER})" if several else f"in {FINER}, where it fails too,"
-        return ExplainedRun(words, diagnoses, self._effect(looked_at, diagnoses, calls))
+        yield (one := ExplainedRun(words, _limited(self.request, diagnoses)))
+        if self.measure and (formula := self._measured(looked_at, diagnoses)):
+            yield (one := replace(one, diagnoses=formula))
+        if effect := self._effect(looked_at, one.diagnoses, calls):
+            yield replace(one, training=effect)
+
+    def _measured(self, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+        """What the target computes, measured, where nothing explains its values; empty where that is nothing."""
+        unexplained = [d for d in diagnoses if d.id == "unexplained"]
+        if not unexplained or self.request.intended or failing.setup.several:
+            return ()
+        from nceref.verification.probe.measured import measured
+
+        self.search.goal = "a formula"
+        settings, how = {**self.request.settings, **failing.fixed}, (failing.dtype, self.request.reduction)
+        formula = measured(self.request.loss, self.run, settings, *how, failing.takes, self.search)
+        return () if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
     def _effect(self, failing: TargetRun, diagnoses: Sequence[Diagnosis], calls: Any = None) -> Mapping[str, Any]:
         if not self.training or not diagnoses:
             return {}
+        self.search.goal = "the effect on training"
         return _training(self.request, calls or _calls(self.request, self.run, failing), failing, diagnoses)
 
 
@@ -163,9 +201,12 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
     if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
         return failing
     made = (each for each in runs if each.dtype == FINER and each.setup.contract == failing.setup.contract)
-    finer = next(made, None) or run_target(
-        replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None
-    )
+    try:
+        finer = next(made, None) or run_target(
+            replace(request, dtypes=(FINER,), modes=()), replace(failing.setup, dtype=FINER), run, None
+        )
+    except NoCallsLeft:
+        return failing
     return finer if any(r.status == "fail" for r in finer.results) else failing
 
 
@@ -188,20 +229,6 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
         return (diagnosis("as-the-reference", same),)
     return diagnose(unaltered, identities, calls)
-
-
-def _measured(
-    request: Request, run: Any, failing: TargetRun, diagnoses: tuple[Diagnosis, ...]
-) -> tuple[Diagnosis, ...]:
-    """What the target computes, measured, where nothing explains its values; else the diagnoses as they are."""
-    unexplained = [d for d in diagnoses if d.id == "unexplained"]
-    if not unexplained or request.intended or failing.setup.several:
-        return diagnoses
-    from nceref.verification.probe.measured import measured
-
-    settings = {**request.settings, **failing.fixed}
-    formula = measured(request.loss, run, settings, failing.dtype, request.reduction, failing.takes)
-    return diagnoses if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
@@ -237,7 +264,7 @@ def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Seque
     return measured.record() if measured is not None else {}
 
 
-def _script(request: Request, run: Any, failing: TargetRun) -> str:
+def _script(request: Request, run: Any, failing: TargetRun, search: Search) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
     from nceref.verification.repro.command_script import command_script
     from nceref.verification.repro.minimize import smallest
@@ -246,6 +273,7 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
 
     if failing.setup.contract is not None:
         run.use(failing.setup.contract)
+    search.goal = "the smallest failing input"
     # With several dtypes the ids of results begin with the dtype, those of probes do not.
     wrong = {r.case.removeprefix(f"{failing.label}/") for r in failing.results if r.status == "fail"}
     failure = smallest(
@@ -256,6 +284,7 @@ def _script(request: Request, run: Any, failing: TargetRun) -> str:
         reduction=request.reduction,
         algorithm=request.algorithm,
         first=[o for o in failing.observations if o.probe.id in wrong],
+        search=search,
     )
     made = command_script if run.target.framework == FRAMEWORK else script
     return made(run.target, *failure) if failure else ""

@@ -52,6 +52,9 @@ class Report(ReportData):
         What was looked at: a verdict is about that.
     training : mapping
         What a difference does to training: a sentence and its numbers; empty where nothing differs.
+    search : mapping
+        Calls that the search for an explanation took, its limit, and what ended it before its end: ``ended`` is
+        ``calls``, ``limit``, ``user``, ``target`` or ``error``, with a sentence. Empty where none was made.
     self_test : tuple of mapping
         What became of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
     command : str
@@ -87,6 +90,7 @@ class Report(ReportData):
             "scope": _plain(self.scope.record()),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
             **({"training": _plain(self.training)} if self.training else {}),
+            **({"search": _plain(self.search)} if self.search else {}),
             **({"ranks": _plain(self.ranks)} if self.ranks else {}),
         }
 
@@ -134,6 +138,11 @@ def page_of(report: Report, page: Page | None = None) -> Page:
     -------
     Page
     """
+    return rest_of(report, verdict_of(report, page))
+
+
+def verdict_of(report: Report, page: Page | None = None) -> Page:
+    """What was judged, and the verdict; parameters as for `page_of`."""
     page = page or Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     if circumstances := ", ".join(_circumstances(report)):
@@ -141,8 +150,18 @@ def page_of(report: Report, page: Page | None = None) -> Page:
     if words := report.environment.get("containment"):
         page.print(words, style="dim")
     page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    return page
+
+
+def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page:
+    """What follows the verdict; parameters as for `page_of`, and the reason that was printed before, if it was."""
+    page = page or Page()
+    if printed and report.reason != printed:
+        page.print(f"\n{report.reason}")
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
+    if words := report.search.get("sentence"):
+        page.print(f"\n{words}", style="yellow")
     layout.print_training(page, report.training)
     if report.results:
         page.print()
@@ -245,6 +264,7 @@ def _suites(report: Report, place: Place | None) -> Iterator[Any]:
     suite = ET.Element("testsuite", named | _texts(counts))
     properties = ET.SubElement(suite, "properties")
     shown = [("verdict", report.verdict), ("reason", report.reason), ("command", report.command)]
+    shown += [("search", str(words))] if (words := report.search.get("sentence")) else []
     for d in report.diagnosis:
         parts = [(s.role, f"{d.where} {s}".strip()) for s in d.parts] + [("fix", d.fix)] * bool(d.fix)
         shown += [(f"{d.id}.{role}", text) for role, text in parts]
@@ -276,6 +296,8 @@ def _mending(report: Report) -> Iterator[str]:
     for d in report.diagnosis:
         yield f"{d.id}: {d.sentence}"
         yield from [f"to mend: {d.fix}"] * bool(d.fix)
+    if words := report.search.get("sentence"):
+        yield str(words)
     yield from [f"to repeat: {report.command}"] * bool(report.command)
 
 

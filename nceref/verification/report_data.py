@@ -25,6 +25,7 @@ class ReportData:
     terms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
     training: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
     self_test: tuple[Mapping[str, str], ...] = ()
     command: str = ""
     ranks: tuple[Mapping[str, Any], ...] = ()

@@ -29,6 +29,7 @@ from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.intended import check_gather
 from nceref.verification.ranks.options import OPTIONS as OF_RANKS
 from nceref.verification.ranks.options import added, contracts, importable
+from nceref.verification.search import MOST
 from nceref.verification.targets.aliases import match_input
 from nceref.verification.targets.command_line import is_command, refuse_options, words_of
 from nceref.verification.targets.frameworks import NAMES
@@ -69,6 +70,8 @@ class Request:
         The runs on ranks; empty for one without.
     added : (str, float) or None
         A second target, that is added to the first on ranks, and its weight.
+    calls : int
+        Calls of the target that the search for an explanation may take; 0: none is looked for.
     """
 
     thing: Any
@@ -98,6 +101,7 @@ class Request:
     modes: tuple[str, ...] = ()
     resizing: Resizing = NO_RESIZING
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    calls: int = MOST
     contracts: tuple[Contract, ...] = ()
     added: tuple[str, float] | None = None
 
@@ -154,6 +158,9 @@ def parse_request(
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, loss, own)
+    if own.get("repro") and own.get("calls") == 0:
+        msg = "`repro` looks for the smallest failing input, and `calls` 0 for nothing; leave out one of the two"
+        raise InputError(msg)
     if on_ranks:
         thing = _on_ranks(thing, own, settings)
     declaration = _loss(loss, name)
@@ -272,6 +279,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         "modes": _modes,
         "dtype": lambda name, x: _formats(x),
         "seed": lambda name, x: integer("`seed`", x, least=0),
+        "calls": lambda name, x: integer("`calls`", x, least=0),
         "multiple_of": lambda name, x: integer("`multiple_of`", x, least=1, most=256),
         "shape": parse_shape,
         "inputs": lambda name, x: x,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, recorded_request
 from nceref.verification.scope import Scope, scope_of
+from nceref.verification.search import NONE, Search
 from nceref.verification.target_run import (
     TargetRun,
     held_runner,
@@ -36,8 +38,8 @@ from nceref.verification.targets.recorded import RecordedTarget
 from nceref.verification.verdict import decide_verdict, graded
 
 _OPTIONS = frozenset({
-    "algorithm", "call", "case", "device", "dtype", "expected_failures", "explain", "framework", "init", "repro",
-    "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
+    "algorithm", "call", "calls", "case", "device", "dtype", "expected_failures", "explain", "framework", "init",
+    "repro", "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
     *OF_RANKS,
 })  # fmt: skip
 """Of `verify`; every other keyword is a convention."""
@@ -116,6 +118,10 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     repro : bool
         Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
         difference.
+    calls : int, optional
+        How many calls of the target the search for an explanation may take, beside those that are judged; 0: nothing is
+        looked for. Default: 4000, of which one format seldom takes 800. What ends it is in `Report.search`, and never
+        changes the verdict.
     **options
         Conventions that the target intends: arguments of the loss (``normalize="none"``, ``queue=...`` for a generated
         one), ``reduction``, or an axis of the closed list of conventions (``factor="outer-factor-2"``).
@@ -162,6 +168,7 @@ class _Wished:
     measure: bool = True
     training: bool = True
     diagnose: bool = True
+    on_verdict: Callable[[Report], Any] | None = None
 
 
 def verify_with(
@@ -172,6 +179,7 @@ def verify_with(
     measure: bool = True,
     training: bool = True,
     diagnose: bool = True,
+    on_verdict: Callable[[Report], Any] | None = None,
     **options: Any,
 ) -> Report:
     """Like `verify`, for the command line and for `identify`.
@@ -191,13 +199,16 @@ def verify_with(
         Whether it is measured what a difference does to training.
     diagnose : bool
         Whether a difference is explained.
+    on_verdict : callable, optional
+        Called with the report as it is before an explanation is looked for, if one is. With it, Ctrl-C ends that search
+        alone.
 
     Returns
     -------
     Report
     """
     begin = perf_counter()
-    wished = _Wished(measure, training and measure, diagnose)
+    wished = _Wished(measure, training and measure, diagnose, on_verdict)
     report = _verified(request_of(target, loss, options), on_progress, child, wished)
     return replace(report, seconds=perf_counter() - begin)
 
@@ -208,16 +219,33 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
     try:
         report = _judged(request, child, on_progress, wished)
     except SignatureError as error:
-        words = adapted(request, runner_of, probes_of, child) if wished.measure else ""
-        reason = f"{str(error).partition(SUCH_AS)[0]}{words}" if words else str(error)
-        return _error(request, codes.TARGET_FAILED, reason)
+        return _with_call(request, _error(request, codes.TARGET_FAILED, str(error)), child, wished)
     except TargetError as error:
         return _error(request, codes.TARGET_FAILED, str(error))
-    measure = wished.measure and not is_command(request.thing)
-    if measure and report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results):
-        words = adapted(request, runner_of, probes_of, child) or layers(request.loss, report.environment)
-        return replace(report, reason=f"{report.reason}{words}")
+    if report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results) and not is_command(request.thing):
+        return _with_call(request, report, child, wished)
     return report
+
+
+def _with_call(request: Request, report: Report, child: Any, wished: _Wished) -> Report:
+    """The report of a target that cannot be called as it is, with how it can be, where that is found."""
+    if not wished.measure:
+        return report
+    search, words = Search(request.calls), ""
+    if request.calls and not request.call:
+        _announce(report, wished)
+        tried = lambda: iter([adapted(request, runner_of, probes_of, search, child)])  # noqa: E731
+        words = search.last_of(tried, "", wished.on_verdict is not None)
+    # What to begin from is shown where nothing better is known.
+    reason = report.reason.partition(SUCH_AS)[0] if words else report.reason
+    words = words or layers(request.loss, report.environment)
+    return replace(report, reason=f"{reason}{words}", search=search.record(bool(words)) or report.search)
+
+
+def _announce(report: Report, wished: _Wished) -> None:
+    """Hand out what is known before a search begins."""
+    if wished.on_verdict is not None:
+        wished.on_verdict(report)
 
 
 def verify_recorded(
@@ -294,25 +322,43 @@ def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any])
 def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wished) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
     verdict, code, reason = decide_verdict(request, results, runs)
-    explained = without_answer(runs) if code == codes.TARGET_FAILED else ExplainedDifference()
-    if code == codes.DIFFERS and wished.diagnose:
-        explained = explain(request, run, runs, wished.measure, wished.training)
-    return Report(
+    report = Report(
         request.name,
         request.loss.name,
         verdict,
         code,
         reason,
-        explained.diagnoses,
-        tuple(results),
-        environment(request, run.target, run.forms),
-        explained.script,
-        request.stated,
-        _terms(request, runs) if request.explain else {},
-        _scope(request, results, runs),
-        training=explained.training,
+        results=tuple(results),
+        environment=environment(request, run.target, run.forms),
+        settings=request.stated,
+        terms=_terms(request, runs) if request.explain else {},
+        scope=_scope(request, results, runs),
         self_test=tuple(trial.record(each.label) for each in runs for trial in each.trials),
         ranks=tuple(rank for each in runs for rank in _ranks(each)),
+    )
+    search = Search(request.calls)
+    if code == codes.TARGET_FAILED:
+        return _explained(report, search, lambda: iter([without_answer(runs)]), keep=False)
+    if code != codes.DIFFERS or not wished.diagnose:
+        return report
+    if not request.calls:
+        return replace(report, search=NONE)
+    _announce(report, wished)
+    steps = partial(explain, request, run, runs, search, wished.measure, wished.training)
+    return _explained(report, search, steps, keep=wished.on_verdict is not None)
+
+
+def _explained(
+    report: Report, search: Search, steps: Callable[[], Iterator[ExplainedDifference]], keep: bool
+) -> Report:
+    """The report with what explains it, as far as that is found."""
+    explained = search.last_of(steps, ExplainedDifference(), keep)
+    return replace(
+        report,
+        diagnosis=explained.diagnoses,
+        training=explained.training,
+        repro=explained.script,
+        search=search.record(explained=bool(explained.diagnoses)),
     )
 
 

@@ -79,7 +79,7 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
     name, *options = words.split()
     monkeypatch.setattr(runner, "in_child", lambda text, loss, timeout, isolate, **more: in_process(text, loss, **more))
     # Why it differs is not asked here.
-    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: ExplainedDifference())
+    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: iter([ExplainedDifference()]))
     in_process = runner.in_process
     outcome = run(f"{PLAIN}:{name}", "--loss", "info_nce", "--suite", "quick", "--json", "-", *options)
     record = json.loads(outcome.output)
@@ -141,3 +141,37 @@ def test_a_file_of_expected_failures_needs_reasons(tmp_path):
 
 def test_what_is_no_literal_is_a_word():
     assert pairs("--set", ["a={[]: 1}", "b=(", "c=given"]) == {"a": "{[]: 1}", "b": "(", "c": ...}
+
+
+def test_the_verdict_is_printed_before_an_explanation_is_looked_for(capsys, monkeypatch):
+    """Once, and Ctrl-C during the search leaves the exit status of the verdict."""
+    printed = []
+
+    def stopped(*given):
+        printed.append(capsys.readouterr().out)
+        yield ExplainedDifference()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nceref.verification.verifier.explain", stopped)
+    words = ["verify", f"{PLAIN}:doubled", "--loss", "info_nce", "--suite", "quick"]
+    assert cli.main(words, standalone_mode=False) == 1
+    rest = " ".join(capsys.readouterr().out.split())
+    assert "DIFFERS: the value fails on" in " ".join(printed[0].split())
+    assert rest.startswith("no explanation: the search for an explanation was stopped by the user after 0 calls")
+    assert "first failures" in rest
+    assert "DIFFERS" not in rest
+
+
+def test_another_call_is_printed_below_the_verdict(capsys, monkeypatch):
+    """It is looked for after the verdict is printed; without calls nothing is."""
+    monkeypatch.setattr("nceref.verification.verifier.adapted", lambda *given: '; --call "f(x)" runs')
+    words = ["verify", f"{PLAIN}:raises", "--loss", "info_nce", "--suite", "quick"]
+    pages = []
+    for more in ([], ["--calls", "0"]):
+        assert cli.main([*words, *more], standalone_mode=False) == 4
+        pages.append(" ".join(capsys.readouterr().out.split()))
+    with_call, without = pages
+    reason = without.partition("ERROR: ")[2].partition(" raises")[0]
+    assert with_call.count(f"ERROR: {reason}") == 1
+    assert with_call.count('; --call "f(x)" runs') == 1
+    assert "--call" not in without

@@ -112,6 +112,7 @@ RECORDED = REPORT | {
 }
 TALLY = "among, killed, named, total"
 DIAGNOSIS = "first, fix, formula, id, parts, reference, sentence, threads, where"
+SEARCH = "calls, ended, limit, sentence"
 EVIDENCE = "held, run, seconds"
 MANIFEST = "corpus, counts, files, format, generator, license, min_cases, reduction, sha256, specification"
 CASE = "blind, clauses, expect, id, kills, loss, settings"
@@ -308,8 +309,9 @@ EXAMPLES = (
         " --html made.html --junit made.xml --repro made.py",
         1,
         json="made.json",
-        keys=REPORT | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
+        keys=REPORT | {"": f"{REPORT['']}, training, search", "search": SEARCH, "diagnosis[]": DIAGNOSIS},
     ),
+    Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --calls 0 --explain", 1),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",
     ),

@@ -13,6 +13,7 @@ from targets import plain
 
 import nceref
 from nceref.output.html import join
+from nceref.output.strip_plot import Mark, axes_of
 from nceref.verification.corpus.clauses import CLAUSES, clause_of
 from nceref.verification.corpus.geometries import PLACES, SUITES
 from nceref.verification.html.document import LARGEST, MANY, html_of
@@ -288,3 +289,9 @@ def test_captions_say_what_their_numbers_count():
     assert "gradient of z1 ✕ 1 of 3 fails, not finite" in page.text
     assert page.text.count("by up to 40") == 2
     assert "0.5 " not in page.text.split("Cases, by what they test")[0]
+
+
+def test_an_error_beyond_every_power_of_ten_has_a_place():
+    axes = axes_of([Mark(1.0, 1.7e308, False, "overflows")])
+    assert axes.top == 1e308
+    assert axes.y(1.7e308) == axes.y(1e308)

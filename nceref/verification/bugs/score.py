@@ -13,7 +13,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -376,6 +376,9 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> Sc
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     try:
         report = _verified(program, dtype, suite, ranks, child)
+        # The verdict stands without an explanation, but an error of the search is one of the verifier.
+        if "error" in report.search:
+            report = replace(report, verdict="error", reason=report.search["sentence"])
         fits = [tuple(sorted(one.id.split("+"))) in right for one in report.diagnosis]
         apart = group(program) == INDEPENDENT and fits[:1] == [False]
         confirmed = apart and _confirmed(program, dtype, suite, report.diagnosis[0])

@@ -21,6 +21,7 @@ from nceref.verification.corpus.resizing import NO_RESIZING, Resizing
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.parametrization import representable
 from nceref.verification.records import Observation, Outcome, Probe
+from nceref.verification.search import NoCallsLeft
 
 MOST = 64
 """Calls of one run: a count, since seconds would make the explanation depend on the machine."""
@@ -275,22 +276,31 @@ class FreshCalls:
     call: Call | None
     like: Template | None
     made: int = 0
-    _hung: bool = False
+    _over: bool = False
     _known: dict[Site, Observation | None] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
         """Whether the target can be called once more."""
-        return self.call is not None and self.like is not None and self.made < MOST and not self._hung
+        return self.call is not None and self.like is not None and self.made < MOST and not self._over
+
+    @property
+    def used_up(self) -> bool:
+        """Whether all calls of a run have been made."""
+        return self.made >= MOST
 
     def outcome(self, probe: Probe) -> Outcome | None:
         """What the target does with a probe; None when the calls are used up."""
         if not self.possible or self.call is None:
             return None
         self.made += 1
-        outcome = self.call(probe)
+        try:
+            outcome = self.call(probe)
+        except NoCallsLeft:
+            self._over = True
+            return None
         # What hangs once costs a timeout each time.
-        self._hung = outcome.trouble == "hangs"
+        self._over = outcome.trouble == "hangs"
         return outcome
 
     def at(self, sites: Iterable[Site]) -> list[Observation]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
 from nceref.verification.html import cases, circumstances
-from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings
+from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings, search_ended
 from nceref.verification.html.view import Detail, ReportView
 from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
@@ -131,4 +131,4 @@ def short_html(report: ReportData) -> str:
     effect = [element("p", element("strong", "In training: "), line, ".") for line in training_lines(report.training)]
     many = element("summary", f"{len(report.results)} results")
     more = element("details", many, circumstances.quantities(view)) if report.results else None
-    return element("div", first, *explained, effect, more, class_="nceref")
+    return element("div", first, *explained, *search_ended(report), effect, more, class_="nceref")

@@ -9,6 +9,7 @@ from nceref.output.html import Markup, element, escape, join, thread
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.records import Diagnosis
+from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
 
 VERDICTS = {
@@ -48,7 +49,14 @@ def _finding(view: ReportView) -> Iterator[Markup]:
             yield view.section("fix", "What to change", *(element("p", fix, class_="fix") for fix in fixes))
     elif report.verdict in ("conforms", "value-only"):
         yield view.section("looked-at", "What was looked at", *_looked_at(view))
+    yield from search_ended(report)
     yield from _repeat(view)
+
+
+def search_ended(report: ReportData) -> Iterator[Markup]:
+    """What ended the search for an explanation before its end, if anything did."""
+    if words := report.search.get("sentence"):
+        yield element("p", f"{capital(str(words))}.")
 
 
 def _looked_at(view: ReportView) -> Iterator[Markup]:

@@ -100,7 +100,7 @@ KEYS: dict[str, Kind] = {
     "duplicate": _FLAG,
     **dict.fromkeys(("axis", "with", "device", "algorithm"), _TEXT),
     "timeout": _number("a number of seconds", int | float, "number"),
-    **dict.fromkeys(("seed", "multiple_of"), _INTEGER),
+    **dict.fromkeys(("seed", "multiple_of", "calls"), _INTEGER),
     "shape": _INTEGERS,
     "inputs": _TEXT,
     "param": _TABLE,

@@ -1,6 +1,5 @@
 """Calls of a target on rows that are made for it, and what they give."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,11 @@ from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.probe.sheet import Sheet
 from nceref.verification.records import Outcome, Probe
+from nceref.verification.search import NoCallsLeft
 
-MOST = 1500
-"""Calls of one target."""
-PATIENCE = 30.0
-"""Seconds that calls of one target may take in all: a slow one is not measured."""
+MOST = 1000
+"""Calls of one target: a count, since seconds would make what is found depend on the machine. No program of the
+catalogues takes 700."""
 _UNIT = 2.0**-53
 _ROOM, _FLOAT32 = 4096.0, 64.0
 """Roundings that a value may be off by, in units of the larger of 1 and itself; of coarser formats than float64."""
@@ -30,13 +29,16 @@ class NoNumber(Exception):  # noqa: N818 - it is what the target gives
 
 @dataclass
 class Calls:
-    """A target and how often it was called; values come in float64, those of rows as their sum."""
+    """A target and how often it was called; values come in float64, those of rows as their sum.
+
+    `limit` says which count has ended a search for its formula, if one did.
+    """
 
     call: Callable[[Probe], Outcome]
     dtype: str = "float64"
     reduction: str = "mean"
     count: int = 0
-    seconds: float = 0.0
+    limit: str = ""
 
     @property
     def unit(self) -> float:
@@ -55,13 +57,15 @@ class Calls:
         NoNumber
             If there is none.
         """
-        if self.count >= MOST or self.seconds > PATIENCE:
+        if self.count >= MOST:
+            self.limit = f"{MOST:,} calls of the target"
             raise NoNumber
         self.count += 1
         inputs: Mapping[str, Any] = {k: rounded(v, self.dtype) for k, v in sheet.call(x).items()}
-        start = time.monotonic()
-        outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
-        self.seconds += time.monotonic() - start
+        try:
+            outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
+        except NoCallsLeft as error:
+            raise NoNumber from error
         if outcome.trouble or outcome.value is None or not np.all(np.isfinite(outcome.value)):
             raise NoNumber
         return float(np.sum(outcome.value))

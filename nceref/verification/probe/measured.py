@@ -21,6 +21,7 @@ from nceref.verification.probe.sheet import Sheet, sheet_or_inputs
 from nceref.verification.probe.structure import structure
 from nceref.verification.probe.words import side_by_side, writable
 from nceref.verification.records import Diagnosis, DiagnosisPart, Outcome, Probe
+from nceref.verification.search import Search
 
 FRESH = 10
 """Calls on other rows, sizes, scalars and labels that a formula must predict."""
@@ -50,6 +51,7 @@ def measured(
     dtype: str,
     reduction: str,
     takes: Collection[str] | None = None,
+    search: Search | None = None,
 ) -> Diagnosis | None:
     """The formula of a target beside that of the reference, if it predicts fresh calls.
 
@@ -65,6 +67,8 @@ def measured(
         Of every call.
     takes : collection of str, optional
         Arguments of the loss that the target takes; default: all. What it does not take is set in no call.
+    search : Search, optional
+        Is told if a count has ended it.
 
     Returns
     -------
@@ -75,11 +79,16 @@ def measured(
         return None
     calls = Calls(call, dtype, reduction)
     try:
-        if not _repeats(calls, loss, settings):
-            return None
-        return _summed(calls, loss, settings) or _composed(calls, loss, settings, takes)
+        diagnosis = _formula(calls, loss, settings, takes) if _repeats(calls, loss, settings) else None
     except NoNumber:
-        return None
+        diagnosis = None
+    if diagnosis is None and calls.limit and search is not None:
+        search.end("limit", f"was cut after {calls.limit}, its limit")
+    return diagnosis
+
+
+def _formula(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Collection[str] | None) -> Diagnosis | None:
+    return _summed(calls, loss, settings) or _composed(calls, loss, settings, takes)
 
 
 def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:

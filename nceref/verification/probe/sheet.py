@@ -167,7 +167,7 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
     if rows:
         blocks = tuple((p.name, p.shape[0]) for p in rows)
         used = {x for p in rows for x in (p.alternative if np.ndim(inputs[p.name]) == 3 and p.alternative else p.shape)}
-        return Sheet(loss, inputs, blocks, False, {**{k: sizes[k] for k in used}, **symbols})
+        return Sheet(loss, inputs, blocks, False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
     matrices = [p for p in given_arrays if len(p.shape) == 2 and p.like == "vector"]
     if len(matrices) != 1:
         return None
@@ -186,7 +186,7 @@ def sheet_or_inputs(
     inputs = _inputs(loss, settings, sizes, scalars, seed)
     symbols = {letter(p): inputs[p.name] for p in loss.parameters if isinstance(p, Scalar) and p.name in inputs}
     used = {x for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None for x in p.shape}
-    return Sheet(loss, inputs, (), False, {**{k: sizes[k] for k in used}, **symbols})
+    return Sheet(loss, inputs, (), False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
 
 
 def _inputs(

@@ -246,16 +246,15 @@ class _Writer:
             return Row("", "", {})
         factor = next((x for (kind, key), x in terms.items() if kind == "B" and key[0] == block), ())
         parts: dict[Slot, str] = {}
-        for key, share in self._pulls(block, _anchors(formula)):
-            a = divided(scaled(terms.get(("A", key), ()), share), factor)
+        for keys, share in self._pulls(block, _anchors(formula)):
+            a = divided(scaled(terms.get(("A", keys[0]), ()), share), factor)
             if a:
-                ordered = key if key[0] == block else (key[1], key[0], *key[2:])
-                index, among = self._index(ordered)
+                first = keys[0] if keys[0][0] == block else (keys[0][1], keys[0][0], *keys[0][2:])
+                index, among = self._index(first if len(keys) == 1 else first[:3])
                 text = written(scaled(a, -1), f"s_{index}")
-                weight = terms.get(("c", ordered), ())
-                if formula.own and key[2]:
-                    text = f"-log( {_exponential(weight, a, index)} )"
-                parts["pull", key] = f"sum_{{{among}}} {text}" if among else text
+                if formula.own and first[2]:
+                    text = f"-log( {_exponential(terms.get(('c', first), ()), a, index)} )"
+                parts["pull", *keys] = f"sum_{{{among}}} {text}" if among else text
         for keys in self._merged(block):
             c, b = terms.get(("c", keys[0]), ()), terms.get(("b", keys[0]), ())
             if c:
@@ -267,12 +266,17 @@ class _Writer:
             parts["d",] = written(rest)
         return Row(f"sum_{{i in {block}}} " if self.views else "sum_i ", written(factor), parts)
 
-    def _pulls(self, block: str, anchors: list[str]) -> Iterator[tuple[Key, float]]:
-        keys = dict.fromkeys(key for one in self.both for kind, key in one.terms if kind == "A")
-        for key in keys:
-            ends = [end for end in key[:2] if end in anchors]
+    def _pulls(self, block: str, anchors: list[str]) -> Iterator[tuple[list[Key], float]]:
+        """Kinds of pulls; those that differ in their order alone are one where every formula has them alike."""
+        groups: dict[Key, list[Key]] = {}
+        for key in dict.fromkeys(key for one in self.both for kind, key in one.terms if kind == "A"):
+            groups.setdefault(key[:3], []).append(key)
+        for group in groups.values():
+            alike = all(one.terms.get(("A", key)) == one.terms.get(("A", group[0])) and not one.own
+                        for one in self.both for key in group)  # fmt: skip
+            ends = [end for end in group[0][:2] if end in anchors]
             if block in ends:
-                yield key, 1 / len(ends)
+                yield from ((keys, 1 / len(ends)) for keys in ([group] if alike else [[key] for key in group]))
 
     def _merged(self, block: str) -> list[list[Key]]:
         """Kinds of members in groups of equal weight and power, in every formula; whole sets only."""
@@ -335,14 +339,14 @@ class _Writer:
             return ("ip", f"p in P(i){where}{beside}") if together else ("in", f"n not in P(i){where}{beside}")
         if self.views:
             if together:
-                return "ip", beside[2:]
+                return "ip", beside[2:].replace("j ", "p ")
             return "ij", f"j != {'i in the own' if anchor == candidate else 'p in the other'} view{beside}"
         if together:
-            return "ii", beside[2:]
+            return "ii", beside[2:].replace("j ", "i ")
         if anchor == candidate:
             return "ij", f"j != i{beside}" if len(self.sheet.blocks) == 1 else f"j != i in {candidate}{beside}"
         if self.letters[anchor] != self.letters[candidate]:
-            return "ik", f"k in {candidate}{beside}"
+            return "ik", f"k in {candidate}{beside.replace('j ', 'k ')}"
         return ("ij" if self._first(anchor) else "ji"), f"j != i{beside}"
 
     def _first(self, block: str) -> bool:
@@ -358,7 +362,8 @@ class _Writer:
         words = {k[2] for k in keys}
         refined = [word for k in keys for word in k[3:] if word != "j = i"]
         beside = "" if not self._refined(keys) else " or ".join(dict.fromkeys(refined))
-        index, among = self._index((*next(k for k in keys if not k[2])[:3],))
+        # Where all belong together, they are told apart by their order alone.
+        index, among = self._index(next((k for k in keys if not k[2]), keys[0])[:3])
         if len(words) == 2 and not beside:
             if "P(i)" in among and keys[0][0] != keys[0][1]:
                 return "ij", f"j in {keys[0][1]}"
@@ -367,7 +372,8 @@ class _Writer:
             return ("ij" if "P(i)" in self._index(keys[0])[1] or self.views else index), among
         if self.views and not beside and len({k[0] == k[1] for k in keys}) == 2:
             return "ij", "j not in {i, p}"
-        return index, f"{among}, {beside}" if beside else among
+        letter = "j" if "j" in index else index[-1]
+        return index, ", ".join(filter(None, (among, beside.replace("j ", f"{letter} "))))
 
     def _pairs(self) -> Row:
         """What stands outside of the logarithms of anchors: all pairs in one, each in its own, linear ones."""

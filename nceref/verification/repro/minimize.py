@@ -1,6 +1,5 @@
 """The smallest input on which a target fails: batches of one to four rows with entries such as 1, -1, 0 and 2."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 from typing import Any
@@ -8,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.output.words import counted
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.corpus.rounding import rounded
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.verification.records import Observation, Outcome, Probe
+from nceref.verification.search import NoCallsLeft, Search
 
 ENTRIES = (1.0, -1.0, 0.0, 2.0, 0.5)
 """Entries of a small input, the simplest first."""
@@ -28,6 +29,8 @@ PLAIN = {"counts": (1.0, 3.0), "prior": (0.25, 0.75), "weights": (1.0, 2.0)}
 ROWS = ("embedding", "center", "vector")
 """Arrays whose entries are tried."""
 
+MOST = 400
+"""Inputs that are tried."""
 RunTarget = Callable[[Probe], Outcome]
 
 
@@ -40,8 +43,8 @@ def smallest(
     reduction: str = "mean",
     algorithm: str = "textbook",
     first: Sequence[Observation] = (),
-    most: int = 400,
-    seconds: float = 20.0,
+    most: int = MOST,
+    search: Search | None = None,
 ) -> tuple[Probe, Outcome] | None:
     """Search for the smallest failing input, in a fixed order.
 
@@ -59,9 +62,9 @@ def smallest(
         Failing cases of the corpus: they show which arguments are given, which other temperatures to try, and whether
         a wrong value is looked for or, where their values are right, a wrong gradient.
     most : int
-        Inputs that are tried; each takes some milliseconds.
-    seconds : float
-        That all calls may take, so that a slow target is given up.
+        Inputs that are tried: a count, since seconds would make what is found depend on the machine.
+    search : Search, optional
+        Is told if that has ended it.
 
     Returns
     -------
@@ -73,21 +76,26 @@ def smallest(
     if template is None:
         return None
     by_value = not known or any(_fails(o, True) for o in known)
-    spent, tried = 0.0, 0
+    tried = 0
     # What fails on large cases only is not looked for on four rows.
     large = bool(known) and all(o.probe.is_large for o in known)
     for inputs in () if large else _distinct(_candidates(template, known, settings)):
         probe = evaluate(loss, inputs, dtype, reduction, algorithm, f"small-{tried}", forms=template.forms)
         if probe.skip or probe.bounds is None:
             continue
+        if tried == most:
+            if search is not None:
+                search.end("limit", f"was cut after {counted(most, 'call')} of the target, its limit")
+            break
         tried += 1
-        # Of the target alone: what the search itself takes must not change what is found.
-        start = time.monotonic()
-        observation = Observation(probe, run(probe))
-        spent += time.monotonic() - start
+        try:
+            observation = Observation(probe, run(probe))
+        except NoCallsLeft:
+            break
         if _fails(observation, by_value):
             return probe, observation.outcome
-        if tried == most or spent > seconds:
+        # What hangs once costs a timeout each time.
+        if observation.outcome.trouble == "hangs":
             break
     rest = sorted((o for o in known if _fails(o, by_value)), key=lambda o: _size(o.probe))
     return (rest[0].probe, rest[0].outcome) if rest else None

@@ -5,6 +5,7 @@ import pytest
 from verification.diagnosis.altered_losses import altered, samples
 
 from nceref.losses import LossFunction
+from nceref.verification.dense import forms
 from nceref.verification.diagnosis.diagnose import diagnose
 
 
@@ -86,3 +87,21 @@ def test_a_pattern_is_named_beside_a_convention_of_the_value():
         return 2 * value, {name: 2 * (_but_last(x) if name == "z1" else x) for name, x in grads.items()}
 
     assert [one.id for one in diagnose(altered("nt_xent", target))] == ["outer-factor-2+gradient-missing-rows"]
+
+
+def test_gradients_of_large_cases_are_compared_along_directions(monkeypatch):
+    """Entry by entry, a batch of 66,000 logits would take 33 GB: the explanation would depend on the memory."""
+    computed, entrywise = [], forms.gradient
+
+    def counted(form, inputs, deviations, name, *given):
+        computed.append(np.size(inputs[name]))
+        assert computed[-1] <= 5000
+        return entrywise(form, inputs, deviations, name, *given)
+
+    monkeypatch.setattr(forms, "gradient", counted)
+    # As a factor it does not fit in six digits, as one of each part it does on the smaller cases.
+    change = gradient(lambda probe, grads: {**grads, "logits": 7.3559788 * grads["logits"]})
+    seen = altered("cross_entropy", change, dtype="float32", algorithm="log1p")
+    assert first(seen).id.startswith(("gradient-", "value-right-"))
+    assert max(o.probe.inputs["logits"].size for o in seen if not o.probe.skip) > 60_000
+    assert computed

@@ -174,6 +174,29 @@ def test_formulas_that_read_alike_name_their_anchors():
     assert diagnosis.sentence.endswith("; different: i in keys, in the reference i in queries")
 
 
+def padding_begins_one_place_too_early(queries, keys, negatives, temperature):
+    own, others = np.diag(cosines(queries, keys)) / temperature, cosines(queries, negatives) / temperature
+    others[:, -1] = 0
+    return np.mean(-own + np.log(np.exp(own) + mass(others)))
+
+
+def first_and_last_counted_twice(queries, keys, negatives, temperature):
+    own, others = np.diag(cosines(queries, keys)) / temperature, cosines(queries, negatives) / temperature
+    ends = np.isin(np.arange(len(own)), (0, len(own) - 1))
+    return np.mean(-own + np.log((1 + ends) * np.exp(own) + mass(others)))
+
+
+def test_own_pairs_that_differ_by_their_place_have_words():
+    diagnosis = formula_of(padding_begins_one_place_too_early, "info_nce", negatives=...)
+    rest = "L = 1/N sum_i [ -s_ii/T + log( e^(s_ii/T) + sum_{k in negatives, k first or k inside} e^(s_ik/T) + "
+    assert diagnosis.formula == rest + "<<1>> ) ], s: cosines"
+    assert diagnosis.reference == rest + "<<sum_{k in negatives, k last} e^(s_ik/T)>> ) ], s: cosines"
+    diagnosis = formula_of(first_and_last_counted_twice, "info_nce", negatives=...)
+    assert (
+        "log( <<sum_{i first or i last} 2 e^(s_ii/T)>> + sum_{i inside} e^(s_ii/T) + sum_{k in n" in diagnosis.formula
+    )
+
+
 UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, plain, random, without_a_number)
 
 

@@ -1,11 +1,9 @@
 """The smallest failing input is small for every loss, and the script that holds it runs without nceref."""
 
 import ast
-import math
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -16,12 +14,10 @@ from nceref.losses import LossFunction, all_losses, get_loss
 from nceref.verification.corpus.corpus import designed_inputs, evaluate
 from nceref.verification.diagnosis.gaps import gaps
 from nceref.verification.records import Observation, Outcome
-from nceref.verification.repro import minimize
+from nceref.verification.repro.minimize import smallest
 from nceref.verification.repro.script import script
 from nceref.verification.targets import runner
 
-# What is searched is bounded by a count, so that a busy machine finds the same.
-smallest = partial(minimize.smallest, seconds=math.inf)
 LOSSES = tuple(all_losses())[::2]
 """Inputs of every kind: two views, towers, labels, a queue, logits."""
 

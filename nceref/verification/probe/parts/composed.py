@@ -82,6 +82,8 @@ def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Itera
                 if number + 1 >= _CHOICES:
                     break
             left -= effort(batches)
+            if left < 0:
+                calls.limit = calls.limit or f"{EFFORT:,.0f} evaluations of parts of the loss"
             searched += 1
             if searched == _SEARCHES:
                 return
