@@ -141,10 +141,13 @@ def broken(record):
                 yield missing
 
 
-@sweep("change", ["input", "decimal", "expect", "shape"])
+@sweep("change", ["input", "decimal", "expect", "shape", "label"])
 def test_a_record_that_contradicts_itself_is_refused(vectors, change):
     record = record_of(vectors.cases["nt_xent"][0])
-    if change == "input":
+    if change == "label":
+        # NaN, which is no integer.
+        record["inputs"]["z1"] |= {"kind": "integer", "hex": ["7ff8000000000000"] * 15}
+    elif change == "input":
         record["inputs"]["z1"]["hex"][0] = "3ff0000000000000"
     elif change == "decimal":
         record["outputs"]["value"]["decimal"] = ["1.0"]
@@ -152,7 +155,7 @@ def test_a_record_that_contradicts_itself_is_refused(vectors, change):
         record["expect"] = ERROR
     else:
         record["outputs"]["grad.z1"]["shape"] = [5, 4]
-    with pytest.raises(InputError, match=r"new id|not the same numbers|`expect` must|does not hold"):
+    with pytest.raises(InputError, match=r"new id|not the same numbers|`expect` must|does not hold|must have integers"):
         case_of("nt_xent", record, "here")
 
 
