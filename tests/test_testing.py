@@ -49,7 +49,7 @@ def outcomes(parameters):
 @pytest.fixture
 def unexplained(monkeypatch):
     """Why a case fails takes longer to find than that it does."""
-    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: ExplainedDifference())
+    monkeypatch.setattr("nceref.verification.verifier.explain", lambda *given: iter([ExplainedDifference()]))
 
 
 def fresh(target):
