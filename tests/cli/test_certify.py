@@ -7,6 +7,8 @@ import pytest
 from nceref.checks import certify
 from nceref.checks.certify import Certified
 
+pytestmark = pytest.mark.machine
+
 pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
 
 FINE = Certified("dcl", "float64", 2, 30, 0, 0, None, 0.5, "random-0-1, z1")

@@ -10,6 +10,8 @@ from nceref.checks.run import CheckResult
 from nceref.cli import check_page
 from nceref.losses import all_losses
 
+pytestmark = pytest.mark.machine
+
 
 def test_check_prints_each_loss_and_the_count(run):
     status, out, err = run("check", "alignment", "uniformity")

@@ -19,6 +19,8 @@ from nceref.theory import table_cells, table_formats
 from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, verdict
 
+pytestmark = pytest.mark.machine
+
 TABLES = discover("nceref.theory.tables", "TABLE", Table)
 
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
