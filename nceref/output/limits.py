@@ -54,10 +54,36 @@ def of_the_bound(ratio: float) -> str:
     return "within the bound" if limit == 1 else f"below {100 * limit:g} % of the bound"
 
 
-def stable(number: float) -> float:
-    """A computed number with the digits that every machine computes alike.
+def guaranteed(error: float, bound: float) -> tuple[float, float]:
+    """An error and its bound as they are reported; that one is above the other stays so.
+
+    Of one within its bound, the bound rounded upward and the first of `SHARES` of it that the error is not above: how
+    much of it was used moves with the last bits of the reference. Of another, three digits and the bound rounded
+    downward.
+
+    >>> guaranteed(8.9e-16, 5.2323e-14), guaranteed(0.0, 0.0), guaranteed(1.41960220814, 5.2323e-14)
+    ((1.325e-14, 5.3e-14), (0.0, 0.0), (1.42, 5.2e-14))
+    """
+    if error <= bound:
+        room = at_most(bound, 2)
+        return share(error / bound if bound > 0 else 0.0) * room, room
+    room = at_least(bound, 2)
+    return max(stable(error, 3), math.nextafter(room, math.inf)), room
+
+
+def digits_of(error: float) -> int:
+    """How many leading digits of a number are right that is off by so much of its size; at most `DIGITS` are counted.
+
+    >>> digits_of(2.2e-16), digits_of(0.0), digits_of(1.2e-7), digits_of(3.0)
+    (12, 12, 6, 0)
+    """
+    return max(0, min(DIGITS, math.floor(-math.log10(error)))) if error > 0 else DIGITS
+
+
+def stable(number: float, digits: int = DIGITS) -> float:
+    """A computed number with the digits that every machine computes alike, or with fewer.
 
     >>> stable(0.6050043010488297), stable(0.6050043010488299), stable(3.0)
     (0.605004301049, 0.605004301049, 3.0)
     """
-    return float(f"{number:.{DIGITS - 1}e}") if math.isfinite(number) else number
+    return float(f"{number:.{digits - 1}e}") if math.isfinite(number) else number

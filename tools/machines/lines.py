@@ -25,7 +25,6 @@ STATE = """
 import json
 import numpy as np
 import threadpoolctl
-from numpy._core._multiarray_umath import __cpu_baseline__, __cpu_dispatch__, __cpu_features__
 import scipy.linalg.blas
 
 # A kernel that the processor cannot run ends the process here.
@@ -33,8 +32,9 @@ x = np.random.default_rng(1).normal(size=(64, 64))
 assert np.allclose(x @ x.T, scipy.linalg.blas.dgemm(1.0, x, x, trans_b=True))
 blas = [{"kernel": each.get("architecture") or "unknown", "threads": each["num_threads"]}
         for each in threadpoolctl.threadpool_info() if each["internal_api"] == "openblas"]
-print(json.dumps({"numpy": np.__version__, "baseline": list(__cpu_baseline__), "blas": blas,
-                  "levels": [name for name in __cpu_dispatch__ if __cpu_features__[name]]}))
+extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
+print(json.dumps({"numpy": np.__version__, "blas": blas, "baseline": extensions.get("baseline", []),
+                  "levels": extensions.get("found", [])}))
 """
 
 
