@@ -13,9 +13,14 @@ def page_of(results: Sequence[Certified]) -> Page:
     """What part of its bound the errors of each loss are below, by format."""
     page = Page()
     groups = [list(group) for _, group in groupby(results, key=lambda one: one.loss)]
-    header = ("loss", "cases", "numbers", *(f"{one.dtype}: error / bound <=" for one in groups[0]))
+    header = ("loss", "cases", "numbers", *(f"{one.dtype}: error / bound" for one in groups[0]))
     lines = [
-        (group[0].loss, str(group[0].cases), str(group[0].numbers), *(f"{one.of_bound:g}" for one in group))
+        (
+            group[0].loss,
+            str(group[0].cases),
+            str(group[0].numbers),
+            *(f"{'< ' if one.of_bound <= 1 else ''}{one.of_bound:g}" for one in group),
+        )
         for group in groups
     ]
     page.table(lines, header=[header], right=[False, *[True] * (len(header) - 1)])

@@ -8,7 +8,7 @@ def kernels() -> str:
     """
     import numpy as np
 
-    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})  # type: ignore[union-attr]
+    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
     levels = [*extensions.get("baseline", ()), *extensions.get("found", ())]
     return f"NumPy {np.__version__} ({' '.join(levels) or 'no vector extensions'}), {_blas()}"
 
