@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,9 @@ help:
 	@echo "make test-oldest  run both with the oldest dependencies that are declared"
 	@echo "make test-newest  run both with the newest ones that there are"
 	@echo "make test-pythons  run what may depend on it with each Python from 3.11 on (PYTHONS=, those that are not on PATH)"
+	@echo "make test-machines  run what can depend on the machine under each vector extension, BLAS kernel and NumPy"
+	@echo "make machines-quick  judge the reference vectors under the highest and the lowest dispatch level of NumPy"
+	@echo "make machines-tables  measure errors by machine, rewrite the tables in docs/reliability.md"
 	@echo "make test-peers  install released packages and judge their losses"
 	@echo "make site      build the documentation into site/; needs node with npm"
 	@echo "make test-site  open the pages in a browser, where there is one"
@@ -98,17 +101,33 @@ SEED := $(or $(SEED),$(shell date +%s))
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/fuzz/test_losses.py -n 2 --inputs $(INPUTS) --fuzz-seed $(SEED)
 
-# Old releases warn of what newer packages around them deprecate.
-test-oldest:
+oldest-environment:
 	$(PYTHON) -m venv --clear .venv-oldest
 	$(PYTHON) -m tools.oldest > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt --editable ".[test]"
-	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning
 
-test-newest:
+newest-environment:
 	$(PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --upgrade --editable ".[test]"
+
+# Old releases warn of what newer packages around them deprecate.
+test-oldest: oldest-environment
+	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning
+
+test-newest: newest-environment
 	.venv-newest/bin/python -m pytest -n 2 --dist loadfile
+
+# What is marked as `machine`, under each line of the matrix; one that this machine lacks is skipped with its reason.
+test-machines: $(VENV)/installed-test oldest-environment newest-environment
+	$(BIN)/python -m tools.machines test
+
+# Half a minute; fails where fewer than two levels can be run.
+machines-quick: $(VENV)/installed-test
+	$(BIN)/python -m tools.machines quick
+
+machines-tables: $(VENV)/installed-test
+	$(BIN)/python -m tools.machines errors
+	$(BIN)/python -m tools.machines functions
 
 # A version that is not on PATH is left out, with a sentence.
 PYTHONS ?=

@@ -177,7 +177,7 @@ def test_a_path_that_names_no_declaration_is_refused(text, message):
             "own = undefined(exp",
             "raises NameError: name 'undefined' is not defined (edited.py, line",
         ),
-        ("total * (1 - missed) - own)", "total * (1 - missed) + own)", "of the bound at worst"),
+        ("total * (1 - missed) - own)", "total * (1 - missed) + own)", "times the bound at worst ["),
         ("        TEMPERATURE,\n", '        Scalar("temperature", "T", "", low=0.2),\n', ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""Workflows of the documentation and CITATION.cff against the schemas that check-jsonschema brings, without network."""
+"""Workflows, hosted and documented, and CITATION.cff against schemas of check-jsonschema, without network."""
 
 import json
 import re
@@ -18,6 +18,8 @@ WORKFLOWS = {
         r"```yaml\n# \.github/workflows/([\w-]+)\.yml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     )
 }
+HOSTED = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")}
+WORKFLOWS |= HOSTED
 CITATION = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 SCHEMAS = {"workflow": "vendor.github-workflows", "citation": "vendor.citation-file-format"}
 # What a slip would change, in one of the workflows and in the citation.
@@ -58,6 +60,11 @@ def refused(tmp_path_factory):
 
 def test_both_workflows_of_the_documentation_are_read():
     assert {"ci-losses", "verify-verify"} <= WORKFLOWS.keys()
+
+
+def test_hosted_runs_have_a_line_for_each_system_and_processor():
+    named = set(re.findall(r"- machine: (.+)\n", HOSTED["test"]))
+    assert {"Linux on ARM64", "macOS on ARM64", "Windows on x86-64"} <= named
 
 
 def test_workflows_and_citation_are_what_their_schemas_ask_for(refused):

@@ -13,6 +13,7 @@ from nceref.errors import InputError
 from nceref.exact.certified import NotProvenError, certified, numbers
 from nceref.exact.decimal_intervals import along, decimal_along, decimal_enclosures, direction_of
 from nceref.losses import get_loss
+from nceref.output.limits import share
 from nceref.output.words import counted
 from nceref.spec import Loss
 
@@ -38,9 +39,9 @@ class Certified:
     apart : int or None
         Numbers on which the two engines contradict each other; None where one was run.
     of_bound : float
-        Largest error of the program in units of its bound.
+        A part of the bound that no error of the program is above, see `nceref.output.limits.share`.
     worst : str
-        The case and quantity where that is.
+        The case and quantity where the largest error is, if that is above its bound.
     """
 
     loss: str
@@ -97,7 +98,8 @@ def certify(name: str, dtypes: tuple[str, ...], second: bool) -> Iterator[Certif
     for dtype in dtypes:
         errors = {case.name: compare(loss, case, dtype, _floats(out)) for case, out in proven}
         worst = max(errors, key=lambda case: errors[case].of_bound)
-        yield Certified(name, dtype, *counts, errors[worst].of_bound, f"{worst}, {errors[worst].worst}")
+        limit = share(errors[worst].of_bound)
+        yield Certified(name, dtype, *counts, limit, f"{worst}, {errors[worst].worst}" if limit > 1 else "")
 
 
 def _proven(loss: Loss, case: Case) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from nceref.engine.arguments import bind
 from nceref.engine.embeddings import Part, Rows
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Dot, Given
+from nceref.output.limits import at_most
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.tolerance import Bounds, bounds
 
@@ -77,7 +78,7 @@ def _differs(what: str, left: Any, right: Any, slack: Any) -> str | None:
     if excess <= 0:
         return None
     gap = float(np.max(np.abs(np.asarray(left) - np.asarray(right))))
-    return f"{what} changed by {gap:.1e}, but should stay within {float(np.max(slack)):.1e}"
+    return f"{what} changed by {gap:.1e}, but should stay within {at_most(float(np.max(slack)), 1):.0e}"
 
 
 def _rng(case: Case) -> np.random.Generator:

@@ -11,7 +11,7 @@ from nceref.cli.common import FINDING, echo_json, show
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss and format.")
 @click.pass_context
 def certify(context: click.Context, /, names: tuple[str, ...], second_engine: bool, as_json: bool) -> None:
-    """Print the worst error of all losses, or of each LOSS, in units of the derived bound, in float64 and float32.
+    """Print what part of the derived bound errors are below, of all losses or each LOSS, in float64 and float32.
 
     The formula of a loss runs in ball arithmetic, and its derivatives in the same balls, until every value and every
     entry of a gradient is known to round to one float64. It needs python-flint: pip install 'nceref[certify]'.

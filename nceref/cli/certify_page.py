@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from nceref.checks.certify import DIGITS, Certified
+from nceref.output.limits import of_the_bound
 from nceref.output.pages import Page
 from nceref.output.words import counted
 
 
 def page_of(results: Sequence[Certified]) -> Page:
-    """The worst error of each loss in units of its bound, by format."""
+    """What part of its bound the errors of each loss are below, by format."""
     page = Page()
     groups = [list(group) for _, group in groupby(results, key=lambda one: one.loss)]
     header = ("loss", "cases", "numbers", *(f"{one.dtype}: error / bound" for one in groups[0]))
     lines = [
-        (group[0].loss, str(group[0].cases), str(group[0].numbers), *(f"{one.of_bound:.2g}" for one in group))
+        (
+            group[0].loss,
+            str(group[0].cases),
+            str(group[0].numbers),
+            *(f"{'< ' if one.of_bound <= 1 else ''}{one.of_bound:g}" for one in group),
+        )
         for group in groups
     ]
     page.table(lines, header=[header], right=[False, *[True] * (len(header) - 1)])
@@ -29,5 +35,6 @@ def page_of(results: Sequence[Certified]) -> Page:
         apart = sum(group[0].apart or 0 for group in groups)
         page.print(f"Balls and {DIGITS}-digit decimals contradict each other on {apart} of them.")
     worst = max(results, key=lambda one: one.of_bound)
-    page.print(f"Nearest to its bound: {worst.loss} in {worst.dtype}, {worst.worst}, {worst.of_bound:.2g}.")
+    where = f": {worst.loss} in {worst.dtype}, {worst.worst}" * bool(worst.worst)
+    page.print(f"Errors are {of_the_bound(worst.of_bound)}{where}.")
     return page

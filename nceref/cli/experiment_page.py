@@ -98,7 +98,12 @@ def page_of(experiment: Experiment, results: Results) -> Page:
     meanings.grid(shown, max(len(name) for name, _ in shown), styles=("", "dim"))
     tables = map(table_formats.page_of, measured(experiment, results))
     published = table_formats.page_of(experiment.published)
-    return joined((opening, *tables, meanings, published, _conclusions(experiment, results)))
+    pages = [opening, *tables, meanings, published, _conclusions(experiment, results)]
+    if results.made_with:
+        ending = Page()
+        ending.print(f"Made with {results.made_with}; others round otherwise.", style="dim")
+        pages.append(ending)
+    return joined(pages)
 
 
 def _conclusions(experiment: Experiment, results: Results) -> Page:
@@ -139,6 +144,7 @@ def record(experiment: Experiment, results: Results) -> dict[str, Any]:
         "command": command(experiment, results),
         "claims": list(experiment.claims),
         "seeds": list(results.seeds),
+        **({"made with": results.made_with} if results.made_with else {}),
         "measures": {m.name: m.meaning for m in experiment.measures},
         "values": {name: {m: list(x) for m, x in rows.items()} for name, rows in results.values.items()},
         "class counts": list(results.classes),
@@ -182,7 +188,8 @@ def recorded(content: Mapping[str, Any]) -> Results:
         name: tuple(tuple(math.nan if x is None else x for x in row) for row in rows)
         for name, rows in content["curves"].items()
     }
-    return Results(tuple(content["seeds"]), values, tuple(content["class counts"]), curves)
+    counts, made_with = tuple(content["class counts"]), content.get("made with", "")
+    return Results(tuple(content["seeds"]), values, counts, curves, made_with)
 
 
 def to_json(experiment: Experiment, results: Results) -> str:

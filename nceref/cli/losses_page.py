@@ -4,18 +4,15 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from nceref.engine.arguments import domain
-from nceref.errors import InputError
 from nceref.losses import LossFunction, all_losses, default_of, describe, signature
-from nceref.output import files
-from nceref.output.markdown import markdown_table
+from nceref.output.markdown import markdown_table, markers, update_part
 from nceref.output.pages import GAP, Page, with_spaces
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
 
-BEGIN, END = "<!-- losses:begin -->", "<!-- losses:end -->"
+BEGIN, END = markers("losses")
 
 _KINDS = {Array: "float array", Labels: "int array", Scalar: "float", Choice: "choice"}
 
@@ -151,13 +148,4 @@ def update_table(path: str | os.PathLike[str]) -> bool:
     InputError
         If the markers are not there, once each and in order.
     """
-    old = Path(path).read_text(encoding="utf-8")
-    # What is before, marker, old table, marker, what is after.
-    parts = re.split(f"({re.escape(BEGIN)}|{re.escape(END)})", old)
-    if parts[1::2] != [BEGIN, END]:
-        msg = f"{path} must hold {BEGIN} and after it {END}, once each; add these lines where the table belongs"
-        raise InputError(msg)
-    new = f"{parts[0]}{BEGIN}\n{losses_table()}\n{END}{parts[4]}"
-    if new != old:
-        files.write_text(path, new)
-    return new != old
+    return update_part(path, "losses", losses_table())

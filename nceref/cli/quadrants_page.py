@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from nceref.cli import claims_page
+from nceref.engine.kernels import kernels
 from nceref.output.pages import GAP, Page
 from nceref.output.words import out_of
 from nceref.theory import prove
@@ -41,6 +42,7 @@ def page_of(runs: Runs, beside: Runs | None = None) -> Page:
     rows += [(f"{run.temperature:g}", _numbers(run)) for run in runs.runs]
     page.fit(lambda width: _table(_COLUMNS, rows, width))
     page.print(_NOTE.format(law=findings.UNIFORM_LAW), style="dim")
+    page.print(f"Made with {kernels()}; others round otherwise.", style="dim")
     for sentence in _warnings(runs):
         page.print(sentence, style="yellow")
     if beside is not None:

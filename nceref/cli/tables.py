@@ -36,7 +36,7 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
 
     chosen = choose("table", names, discover("nceref.theory.tables", "TABLE", Table), "nceref tables --list")
     if digits is not None and (only_names or form == "json"):
-        msg = f"--digits goes without {'--list' if only_names else '--format json, which has them all'}"
+        msg = f"--digits goes without {'--list' if only_names else '--format json, which has 12'}"
         raise click.UsageError(msg)
     if only_names:
         _echo_names(chosen, form, out)

@@ -17,6 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from nceref.engine.arguments import integer
+from nceref.engine.kernels import kernels
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.theory.table import Table
@@ -111,12 +112,15 @@ class Results:
         Training samples of each class.
     curves : mapping
         By setting and seed, a number for each class.
+    made_with : str
+        The kernels that have trained; empty where that is not known.
     """
 
     seeds: tuple[int, ...]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
     classes: tuple[int, ...] = ()
     curves: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    made_with: str = ""
 
 
 @dataclass(frozen=True)
@@ -295,4 +299,4 @@ def _joined(parts: Sequence[Results]) -> Results:
         for name, rows in first.values.items()
     }
     curves = {name: tuple(x for part in parts for x in part.curves[name]) for name in first.curves}
-    return Results(tuple(seed for part in parts for seed in part.seeds), values, first.classes, curves)
+    return Results(tuple(seed for part in parts for seed in part.seeds), values, first.classes, curves, kernels())

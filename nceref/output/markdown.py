@@ -1,8 +1,12 @@
 """Markdown: tables and plain words as on GitHub, and formulas in a notebook."""
 
+import os
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from nceref.errors import InputError
+from nceref.output import files
 from nceref.output.text import harmless
 
 
@@ -29,6 +33,32 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: 
     sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
     lines = (header, sides, *rows)
     return "\n".join(f"| {' | '.join(map(_entry, line))} |" for line in lines)
+
+
+def markers(name: str) -> tuple[str, str]:
+    """The comments between which a generated part of a page stands."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+
+
+def update_part(path: str | os.PathLike[str], name: str, content: str) -> bool:
+    """Write a generated part of a page between its `markers`, and return whether the file changed.
+
+    Raises
+    ------
+    InputError
+        If the markers are not there, once each and in order.
+    """
+    begin, end = markers(name)
+    old = Path(path).read_text(encoding="utf-8")
+    # What is before, marker, old part, marker, what is after.
+    parts = re.split(f"({re.escape(begin)}|{re.escape(end)})", old)
+    if parts[1::2] != [begin, end]:
+        msg = f"{path} must hold {begin} and after it {end}, once each; add these lines where the part belongs"
+        raise InputError(msg)
+    new = f"{parts[0]}{begin}\n{content}\n{end}{parts[4]}"
+    if new != old:
+        files.write_text(path, new)
+    return new != old
 
 
 def typeset(plain: str, words: str, latex: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
+from nceref.output.limits import DIGITS, stable
 from nceref.output.words import counted
 from nceref.theory.table import Cell
 from nceref.theory.verdicts import Verdict, verdict
@@ -126,17 +127,17 @@ def plain(value: Any) -> Any:
         return {"published": value.published, "computed": plain(value.computed), "verdict": verdict(value).value}
     if isinstance(value, tuple | list):
         return [plain(entry) for entry in value]
-    return value if not isinstance(value, float) else float(value) if isfinite(value) else None
+    return value if not isinstance(value, float) else stable(value) if isfinite(value) else None
 
 
 def full(value: Any) -> str:
-    """A value with every digit."""
-    return _shown(value, lambda number: repr(float(number)))
+    """A value with every digit that does not depend on the machine."""
+    return _shown(value, lambda number: repr(stable(number)))
 
 
 def short(digits: int) -> Show:
-    """A function that writes numbers with so many significant digits; those that have fewer stay as they are."""
-    context = Context(prec=digits, rounding=ROUND_HALF_UP)
+    """A function that writes numbers with so many significant digits, 12 at most; those with fewer stay as they are."""
+    context = Context(prec=min(digits, DIGITS), rounding=ROUND_HALF_UP)
 
     def rounded(number: float) -> str:
         if not isfinite(number):

@@ -39,10 +39,12 @@ def render(table: Table, format: str = "text", digits: int | None = None) -> str
     format : {"text", "markdown", "latex", "csv", "json"}
         Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says,
         or else 80.
-        The others carry every digit of the computed numbers. Any other word raises `InputError`.
+        The others carry 12 digits of the computed numbers, which every machine computes alike. Any other word raises
+        `InputError`.
     digits : int, optional
         Significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as
-        it is printed. Verdicts are those of all digits. JSON has all of them; with this it raises `InputError`.
+        it is printed; no more than 12 are shown. Verdicts are those of all digits. JSON has 12; with this it raises
+        `InputError`.
     """
     writer, _ = _format(format, digits)
     return text(table, digits=digits, **screen()) if format == "text" else writer(table)
@@ -96,7 +98,7 @@ def _put(path: Path, text: str) -> bool:
 
 
 def to_json(table: Table) -> str:
-    """Write one table as JSON, in full precision; what is not finite becomes null."""
+    """Write one table as JSON, with 12 significant digits; what is not finite becomes null."""
     rows = [{column: table_cells.plain(value) for column, value in row.items()} for row in table.rows()]
     about = {"name": table.name, "title": table.title, "source": table.source}
     content = {**about, "columns": table.columns, "rows": rows}
@@ -104,7 +106,7 @@ def to_json(table: Table) -> str:
 
 
 def to_csv(table: Table, show: table_cells.Show = table_cells.full) -> str:
-    """Write one table as CSV, in full precision unless `show` is another; a column with published numbers is three."""
+    """Write one table as CSV, with 12 digits unless `show` is another; a column with published numbers is three."""
     rows = table.rows()
     # A column is three in every row if it has a published number in any, so that all lines are of equal length.
     three = {column for row in rows for column, value in row.items() if isinstance(value, Cell)}
@@ -279,6 +281,6 @@ def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]
         msg = f"`format` must be one of {', '.join(map(repr, writers))}, got {name!r}"
         raise InputError(msg)
     if name == "json" and digits is not None:
-        msg = "JSON carries every digit; leave `digits` out, or take another format"
+        msg = "JSON has 12 digits; leave `digits` out, or take another format"
         raise InputError(msg)
     return writers[name]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nceref.checks.situations import Sizes
+from nceref.output.limits import guaranteed, stable
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
@@ -140,8 +141,9 @@ def _result(invariance: Invariance, probe: Probe, gap: float, slack: float, size
     quantity = f"identity.{invariance.name}"
     holds = gap <= slack
     why = f"{invariance.statement}{'' if holds else f', but it is off by {gap:.3g}'}"
-    bits = correct_bits(gap, size, 53)
-    return Result(f"{probe.id}/{quantity}", probe.id, quantity, "pass" if holds else "fail", gap, slack, bits, why)
+    error, bound = guaranteed(gap, slack)
+    bits = correct_bits(error, stable(size), 53)
+    return Result(f"{probe.id}/{quantity}", probe.id, quantity, "pass" if holds else "fail", error, bound, bits, why)
 
 
 def _embeddings(probe: Probe) -> list[Array]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nceref.output.limits import DIGITS, digits_of, guaranteed, stable
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.former_ids import current, warn_of_former
@@ -15,6 +16,8 @@ NO_LOSS = frozenset({"wrong-shape", "not-a-number-type"})
 """Troubles of a target that answers, but with no loss."""
 HARMLESS = frozenset({"prints", "replaces-numpy", "keeps-state"})
 """Behavior that is reported, but is no failure."""
+ALIKE = 1e-6
+"""Errors in units of their bounds that differ by less, relatively, are as large as one another."""
 UNSUPPORTED = "unsupported"
 """Trouble of a target that declares that it cannot answer: nothing is judged, and nothing is wrong."""
 REFUSAL = "behavior.refusal"
@@ -132,16 +135,28 @@ def _kind(x: Any) -> str:
 def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: Any) -> Result:
     error = np.abs(actual - expected)
     # Worst in units of its bound: the largest error may also have the widest bound.
-    worst = np.unravel_index(int(np.argmax(in_bounds(error, bound))), actual.shape)
-    off, room = float(error[worst]), float(bound[worst])
+    ratios = in_bounds(error, bound)
     # Relative to the largest entry: an entry near 0 may have no right bit in a correct program.
     size = float(np.max(np.abs(expected)))
-    bits = correct_bits(float(np.max(error)), size, _precision(probe.dtype))
+    # With the digits that the bound leaves; what is below it may be 0.
+    size = stable(size, max(1, digits_of(float(np.max(bound)) / size))) if size > np.max(bound) else 0.0
+    if np.all(error <= bound):
+        room = float(np.max(bound))
+        off, room = guaranteed(float(np.max(ratios)) * room, room)
+        bits = correct_bits(off, size, _precision(probe.dtype))
+        return _result(probe, quantity, "pass", "within the bound", off, room, bits, size)
+    # The first of those that are off alike, but for rounding.
+    worst = np.unravel_index(int(np.argmax(ratios >= (1 - ALIKE) * np.max(ratios))), actual.shape)
+    bits = correct_bits(stable(float(np.max(error)), 3), size, _precision(probe.dtype))
     where = "" if actual.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
-    if off <= room:
-        return _result(probe, quantity, "pass", f"within the bound{where}", off, room, bits, size)
-    why = f"yours {actual[worst]:.10g}, reference {expected[worst]:.10g}{where}"
+    why = f"yours {actual[worst]:.10g}, reference {_known(float(expected[worst]), size):.10g}{where}"
+    off, room = guaranteed(float(error[worst]), float(bound[worst]))
     return _result(probe, quantity, "fail", why, off, room, bits, size)
+
+
+def _known(number: float, size: float) -> float:
+    """An entry of the reference, without digits that are rounding of the largest one."""
+    return round(number, DIGITS - math.ceil(math.log10(size))) + 0.0 if size > 0 else 0.0
 
 
 def in_bounds(error: Any, bound: Any) -> Any:

@@ -122,7 +122,9 @@ def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
     measured_results = [r for r in group if r.status != "xfail"]
     ratios = [ratio for r in measured_results if (ratio := of_bound(r)) is not None]
     bits = [r.bits for r in measured_results if r.bits is not None]
-    measured = (f"{max(ratios):.2g}" if ratios else "", f"{min(bits):.0f}" if bits else "")
+    # What passes is a limit: an error is below this part of its bound.
+    below = "< " if ratios and 0 < max(ratios) <= 1 else ""
+    measured = (f"{below}{max(ratios):.2g}" if ratios else "", f"{min(bits):.0f}" if bits else "")
     counts = (str(n or "") for n in (failed, held, len(group) - passed - failed - held))
     return name, str(passed), *counts, *measured
 

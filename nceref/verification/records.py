@@ -148,7 +148,8 @@ class Result:
         ``value``, ``value.finite``, ``grad.NAME``, ``grad.NAME.finite``, ``identity.NAME``, ``mode.NAME``,
         ``behavior.ID``.
     error, bound, bits : float or None
-        Largest error, its bound, and how many leading bits of the largest entry are right.
+        Largest error, its bound, and how many leading bits of the largest entry are right. Of what passes, limits: the
+        error is below a quarter of the bound, or below the bound, whatever the machine.
     size : float or None
         The largest entry of the reference.
     why : str

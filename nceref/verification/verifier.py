@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nceref.errors import SignatureError, TargetError
+from nceref.output.limits import at_most
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
 from nceref.tolerance import Bounds
@@ -382,7 +383,8 @@ def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str
     """What the bound of each value is made of; of several rows, those of the widest."""
     # Ids of probes are the same in every dtype, so a second run would overwrite the first.
     probes = [o.probe for each in runs[:1] for o in each.observations]
-    return {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
+    terms = {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
+    return {id: {stage: at_most(size, 2) for stage, size in each.items()} for id, each in terms.items()}
 
 
 def _random_walk(request: Request, probe: Probe) -> dict[str, float]:

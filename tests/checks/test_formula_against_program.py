@@ -11,6 +11,8 @@ from nceref import exact, get_loss
 from nceref.checks import run
 from nceref.checks.cases import TEMPERATURES, cases
 
+pytestmark = pytest.mark.machine
+
 GROUPS = {
     group: [case for _, case in members]
     for group, members in groupby(all_cases().values(), lambda member: (member[0].name, member[1].geometry))

@@ -11,6 +11,8 @@ from sweep import sweep
 
 from nceref import registry
 
+pytestmark = pytest.mark.machine
+
 KEY = "nt_xent/random-0-0.3"
 
 

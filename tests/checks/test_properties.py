@@ -12,6 +12,8 @@ from nceref.checks.cases import cases
 from nceref.checks.properties import PROPERTIES
 from nceref.tolerance import bounds
 
+pytestmark = pytest.mark.machine
+
 SOUND = get_loss("nt_xent").declaration
 
 

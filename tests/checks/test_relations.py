@@ -9,6 +9,8 @@ from nceref.checks import run
 from nceref.engine.heads import softplus
 from nceref.tolerance import bounds, close
 
+pytestmark = pytest.mark.machine
+
 EPS = float(np.finfo(np.float64).eps)
 RELATIONS = [(name, relation) for name, loss in all_losses().items() for relation in loss.declaration.relations]
 

@@ -14,6 +14,8 @@ from nceref.engine.arguments import real_array
 from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
 
+pytestmark = pytest.mark.machine
+
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
 
 RNG = np.random.default_rng(5)

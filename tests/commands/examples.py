@@ -166,7 +166,7 @@ EXAMPLES = (
         "experiment long-tail --seeds 1 --json -",
         json="-",
         keys={
-            "": "about, claims, class counts, command, curves, figure, measures, name, published, rule, "
+            "": "about, claims, class counts, command, curves, figure, made with, measures, name, published, rule, "
             "seeds, statements, title, "
             "values",
             "statements[]": "contrasts, margin, source, text, verdict",
@@ -248,7 +248,7 @@ EXAMPLES = (
         "quadrants --steps 3 --temperature 0.2 --json -",
         json="-",
         keys={
-            "": "W1, W2, confounder, done, dtype, runs, samples, seed, steps",
+            "": "W1, W2, confounder, done, dtype, made_with, runs, samples, seed, steps",
             "runs[]": "W1, W2, comparable_until, features, growth, rate, statistics, stopped, temperature, "
             "weights_at_500",
             "runs[].growth[]": "apart, step",

@@ -6,6 +6,8 @@ import pytest
 
 from nceref.engine import heads
 
+pytestmark = pytest.mark.machine
+
 ENDS = np.array([-745.0, -40.0, -1.0, -1e-17, 0.0, 1e-17, 1.0, 40.0, 700.0])
 EPS = np.finfo(float).eps
 

@@ -13,6 +13,8 @@ from nceref.checks.cases import cases
 from nceref.engine import settings, threads
 from nceref.engine.passes import Walk
 
+pytestmark = pytest.mark.machine
+
 
 @sweep("block", [1, 3])
 @every_loss

@@ -9,6 +9,8 @@ from nceref.checks.cases import cases
 from nceref.engine.arguments import bind
 from nceref.engine.bound_loss import bound_loss
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.mark.parametrize("queue", [0, 500])
 def test_sorted_by_label_most_blocks_hold_no_pair_of_a_kind(queue):

@@ -12,6 +12,8 @@ from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.tolerance import bounds
 
+pytestmark = pytest.mark.machine
+
 RNG = np.random.default_rng(0)
 Z, W, C = RNG.integers(1, 9, (3, 6, 3)) * RNG.choice([-1.0, 1.0], (3, 6, 3))
 Y = np.array([0, 0, 1, 1, 1, 0])

@@ -1,6 +1,7 @@
 """Statistics: with and without running maxima they agree, folds of parts are merged, and float32 keeps its range."""
 
 import numpy as np
+import pytest
 from engine.small_cases import assert_within_bounds, small_cases
 from sweep import sweep
 
@@ -10,6 +11,8 @@ from nceref.engine.statistics import LogSumExp, PositiveSet, Sum
 from nceref.engine.tiles import Tile, View
 from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveSums
 from nceref.tolerance import bounds, close
+
+pytestmark = pytest.mark.machine
 
 
 def test_statistics_with_and_without_running_maxima_agree(loss_name, monkeypatch):

@@ -14,6 +14,8 @@ from nceref.checks.cases import cases
 from nceref.engine import settings, threads
 from nceref.tolerance import bounds
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture
 def eager(monkeypatch):

@@ -6,6 +6,8 @@ import pytest
 
 from nceref.engine.tiles import Slopes, Tile, View, row_major
 
+pytestmark = pytest.mark.machine
+
 RNG = np.random.default_rng(0)
 
 

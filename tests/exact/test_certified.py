@@ -19,6 +19,8 @@ pytest.importorskip("flint", reason="python-flint is not installed: pip install 
 
 from nceref.exact.certified import Enclosure, NotProvenError, certified, numbers
 
+pytestmark = pytest.mark.machine
+
 
 def small_case(loss_name):
     """Of an odd number of rows: a fifth is no float."""

@@ -14,6 +14,8 @@ from nceref.engine.arguments import bind
 from nceref.exact.number_systems import Complex, Floats, Mpmath
 from nceref.tolerance import bounds
 
+pytestmark = pytest.mark.machine
+
 TINY = {"N": 2, "D": 2, "E": 2, "C": 2, "M": 2, "K": 2, "V": 2}
 
 

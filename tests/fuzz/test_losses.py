@@ -6,12 +6,15 @@ repeats it; `make fuzz SEED=...` repeats the run.
 
 from collections import Counter
 
+import pytest
 from fuzz import backend
 from fuzz.cases import cases
 from fuzz.judge import FINDING, judge
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import nceref
+
+pytestmark = pytest.mark.machine
 
 NAMES = sorted(nceref.all_losses())
 INPUTS = 2000

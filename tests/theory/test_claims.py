@@ -15,6 +15,8 @@ from nceref.theory.chain import equal
 from nceref.theory.claim import Counter, Repair, Value
 from nceref.theory.verdicts import Verdict, printed_numbers
 
+pytestmark = pytest.mark.machine
+
 CLAIMS = prove.claims()
 NUMBERED = [one for one, claim in CLAIMS.items() if claim.values]
 STATED = [one for one, claim in CLAIMS.items() if claim.formula and not claim.values and not claim.table]

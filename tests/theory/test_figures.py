@@ -22,6 +22,8 @@ from nceref.theory.figures import class_bounds, limit_infinity, limit_zero, publ
 from nceref.theory.tables.contrastive_vs_simple import LOSSES, TABLE
 from nceref.training.quadrants import samples
 
+pytestmark = pytest.mark.machine
+
 FIGURES = figure_files.figures()
 COMMITTED = Path(__file__).parents[2] / "figures"
 ROUNDING = 1e-13

@@ -19,6 +19,8 @@ from nceref.theory import table_cells, table_formats
 from nceref.theory.table import Cell, Table
 from nceref.theory.verdicts import Verdict, verdict
 
+pytestmark = pytest.mark.machine
+
 TABLES = discover("nceref.theory.tables", "TABLE", Table)
 
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
@@ -115,7 +117,7 @@ def test_latex_escapes_what_has_a_meaning_there():
     ("format", "digits", "expected"),
     [
         ("text", 4, "0.1235"), ("text", None, "0.123456789012"), ("markdown", 3, "| 0.123 |"),
-        ("markdown", None, "| 0.1234567890123 |"), ("csv", 2, "\n0.12\n"), ("latex", 5, "\n0.12346 \\\\\n"),
+        ("markdown", None, "| 0.123456789012 |"), ("csv", 2, "\n0.12\n"), ("latex", 5, "\n0.12346 \\\\\n"),
     ],
 )  # fmt: skip
 def test_digits_are_as_many_as_asked_for(format, digits, expected):
@@ -126,7 +128,7 @@ def test_digits_are_as_many_as_asked_for(format, digits, expected):
     ("number", "digits", "expected"),
     [
         (0.05, 17, "0.05"), (1.0, 3, "1"), (0.8495225, 3, "0.850"), (23.0037, 3, "23.0"), (0.25, 1, "0.3"),
-        (-45.0, 1, "-50"), (1008.63, 2, "1000"), (1e16 / 3, 2, "3300000000000000"), (2e16 / 3, 17, "6666666666666667"),
+        (-45.0, 1, "-50"), (1008.63, 2, "1000"), (1e16 / 3, 2, "3300000000000000"), (2e16 / 3, 17, "6666666666670000"),
         (4.54009602e-5, 4, "4.540e-05"), (0.0, 1, "0"), (inf, 2, "inf"),
     ],
 )  # fmt: skip
@@ -146,7 +148,7 @@ def test_digits_change_computed_numbers_only(table, digits):
                 continue
             for number, shown in zip(full.split(", "), short.split(", "), strict=True):
                 exact, rounded = Decimal(number), Decimal(shown)
-                unit = Decimal(1).scaleb(rounded.adjusted() - digits + 1)
+                unit = Decimal(1).scaleb(rounded.adjusted() - min(digits, 12) + 1)
                 assert abs(exact - rounded) <= unit / 2
                 # A number before the point is filled up with zeros.
                 assert exact == rounded or rounded.as_tuple().exponent == min(unit.adjusted(), 0)
@@ -187,10 +189,11 @@ def test_json_has_the_promised_form(table):
         assert list(row) == list(declared)
         for column, value in declared.items():
             if isinstance(value, Cell):
-                computed = list(value.computed) if isinstance(value.computed, tuple) else value.computed
-                assert row[column] == {"published": value.published, "computed": computed, "verdict": verdict(value)}
+                assert row[column].keys() == {"published", "computed", "verdict"}
+                assert (row[column]["published"], row[column]["verdict"]) == (value.published, verdict(value))
+                assert row[column]["computed"] == (value.computed and pytest.approx(value.computed, rel=1e-11))
             else:
-                assert row[column] == value
+                assert row[column] == (pytest.approx(value, rel=1e-11) if isinstance(value, float) else value)
 
 
 def test_json_has_null_for_what_is_not_finite():
@@ -205,11 +208,11 @@ def test_csv_has_one_line_a_row_and_as_many_entries_as_names(table):
     assert {len(line) for line in lines} == {len(header)}
 
 
-def test_csv_carries_every_digit_and_three_columns_where_something_is_published():
+def test_csv_carries_the_digits_of_every_machine_and_three_columns_where_something_is_published():
     rows = [{"n": 1, "x": Cell("[3.1, 1]", (pi, 1.0)), "y": pi / 3}, {"n": 2, "x": None, "y": None}]
     header, first, second = csv.reader(io.StringIO(table_formats.to_csv(table(rows))))
     assert header == ["n", "x published", "x computed", "x verdict", "y"]
-    assert first == ["1", "[3.1, 1]", f"{pi!r}, 1.0", "agrees to printed digits", repr(pi / 3)]
+    assert first == ["1", "[3.1, 1]", "3.14159265359, 1.0", "agrees to printed digits", "1.0471975512"]
     assert second == ["2", "", "", "", ""]
 
 
@@ -220,10 +223,10 @@ def test_markdown_has_the_same_number_of_entries_in_every_line(table):
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
 
 
-def test_markdown_escapes_bars_and_carries_every_digit():
+def test_markdown_escapes_bars_and_carries_the_digits_of_every_machine():
     page = table_formats.markdown(table([{"|P|": 3, "x": Cell("3.1", pi)}]))
     assert "| \\|P\\| | quantity | published | computed | verdict |" in page
-    assert f"| 3 | x | 3.1 | {pi!r} | agrees to printed digits |" in page
+    assert "| 3 | x | 3.1 | 3.14159265359 | agrees to printed digits |" in page
 
 
 def test_text_prints_brackets_and_colons_as_they_stand():

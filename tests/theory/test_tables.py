@@ -15,6 +15,8 @@ from nceref.theory.tables import class_bounds, contrastive_vs_simple, convention
 from nceref.theory.tables.temperature_cross_entropy import single_precision
 from nceref.theory.verdicts import Verdict, verdict
 
+pytestmark = pytest.mark.machine
+
 TABLES = discover("nceref.theory.tables", "TABLE", Table)
 AGREES, PRINTED, TRUNCATED = Verdict.AGREES, Verdict.PRINTED_DIGITS, Verdict.TRUNCATED
 ARTIFACT, WRONG = Verdict.FLOAT32_ARTIFACT, Verdict.WRONG

@@ -10,6 +10,8 @@ from nceref import get_loss, losses
 from nceref.checks.cases import cases
 from nceref.tolerance import bounds, close
 
+pytestmark = pytest.mark.machine
+
 EPS = float(np.finfo(np.float64).eps)
 
 

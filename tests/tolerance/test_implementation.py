@@ -14,6 +14,8 @@ from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
 from nceref.verification.corpus.corpus import corpus, evaluate
 
+pytestmark = pytest.mark.machine
+
 
 def run(name, how, probe):
     """Value and gradients of a program on a probe, computed in its format."""

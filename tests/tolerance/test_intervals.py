@@ -15,6 +15,8 @@ from nceref.tolerance.forward import RoundingFormat
 from nceref.tolerance.intervals import NAMESPACE as XP
 from nceref.tolerance.intervals import Interval, Unsure, statistics
 
+pytestmark = pytest.mark.machine
+
 EXACT = RoundingFormat(0.0, 0.0)
 LOW = np.array([-3.0, -1e-3, 0.25, 0.0])
 HIGH = np.array([-1.0, 2.0, 0.25, 5e-17])

@@ -11,6 +11,8 @@ from nceref.tolerance.implementation import FORMATS, walk
 from nceref.tolerance.random_walk import FAILURE, PROBES, RandomRoundings, RandomWalk, confidence, likely_bounds
 from nceref.verification.corpus.corpus import evaluate
 
+pytestmark = pytest.mark.machine
+
 
 def probe_of(name, dtype="float16"):
     rng = np.random.default_rng(3)

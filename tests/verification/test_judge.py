@@ -12,6 +12,8 @@ from nceref.verification.corpus.corpus import corpus
 from nceref.verification.judge import correct_bits, judge, mark_expected_failures, of_bound
 from nceref.verification.records import ExpectedFailure, Observation, Outcome
 
+pytestmark = pytest.mark.machine
+
 LOSS = get_loss("nt_xent").declaration
 PROBE = corpus(LOSS, {}, suite="quick")[0]
 

@@ -16,6 +16,8 @@ from nceref.verification.report import VerificationError
 from nceref.verification.self_test import WRONG_ANSWERS, SelfTestTrial
 from nceref.verification.verifier import corpus_of
 
+pytestmark = pytest.mark.machine
+
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from nceref.engine.kernels import kernels
 from nceref.errors import InputError
 from nceref.training.quadrants import samples
 from nceref.training.quadrants.replay import Run, Runs
@@ -37,6 +38,7 @@ def record(runs: Runs, seed: int | None = None) -> dict[str, Any]:
         "steps": runs.setup.steps,
         "done": runs.done,
         "confounder": runs.setup.confounder,
+        "made_with": kernels(),
         "samples": drawn.samples.tolist(),
         "W1": drawn.W1.tolist(),
         "W2": drawn.W2.tolist(),

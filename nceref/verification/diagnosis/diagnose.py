@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nceref.output.limits import of_the_bound
 from nceref.output.words import out_of
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.conventions import CONVENTIONS
@@ -180,7 +181,7 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     if explanation.fresh:
         count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
-    fits = f"{count} (largest residual {explanation.residual:.2g} of the bound)"
+    fits = f"{count} (residuals {of_the_bound(explanation.residual)})"
     if not value:
         gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
         return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))

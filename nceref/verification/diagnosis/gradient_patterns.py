@@ -10,6 +10,7 @@ import numpy as np
 
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.losses import differentiable
+from nceref.output.limits import of_the_bound
 from nceref.output.words import out_of
 from nceref.spec import Array, Scalar
 from nceref.verification.diagnosis.case import CaseAnalysis
@@ -298,7 +299,7 @@ def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     residuals = [f.residual for f in findings.values() if f and f.residual is not None]
     wrong = [DiagnosisPart(f"the gradient of {listed(names)} {text}", cases) for (text, cases), names in alike.items()]
     if residuals:
-        worst = f" (largest residual {max(residuals):.2g} of the bound)"
+        worst = f" (residuals {of_the_bound(max(residuals))})"
         wrong[-1] = replace(wrong[-1], cases=wrong[-1].cases + worst)
     # Where a gradient is not finite somewhere, what is left of it is not called right.
     outcomes = [one.analysis.observation.outcome for one in fit.judged]

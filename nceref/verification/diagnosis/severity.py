@@ -10,6 +10,7 @@ import numpy as np
 
 from nceref.engine.parameters import at_temperature
 from nceref.errors import NcerefError
+from nceref.output.limits import stable
 from nceref.output.words import counted
 from nceref.spec import Array
 from nceref.verification.diagnosis.features import temperature_scalar
@@ -136,8 +137,14 @@ class Severity:
             yield f"a minimum of the reference that descent has reached {at_rest} ({share})"
 
     def record(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"sentence": self.sentence, **asdict(self)}
+        """As plain data; numbers have nine decimals, since what is less is rounding of the reference."""
+        return {"sentence": self.sentence, **{name: _rounded(x) for name, x in asdict(self).items()}}
+
+
+def _rounded(x: Any) -> Any:
+    if isinstance(x, tuple | list):
+        return [_rounded(one) for one in x]
+    return round(stable(x), 9) + 0.0 if isinstance(x, float) and math.isfinite(x) else x
 
 
 def _share(x: float) -> str:

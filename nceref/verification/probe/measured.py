@@ -10,6 +10,8 @@ import numpy as np
 
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
+from nceref.output.limits import digits_of
+from nceref.output.words import counted
 from nceref.spec import Loss
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
@@ -269,7 +271,7 @@ def _predicting(calls: Calls, trial: Trial, given: Mapping[str, Any]) -> Diagnos
     low, high = trial.sharpness
     warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
     beside = "".join(f", {name} {value}" for name, value in given.items())
-    near = f"to {trial.off:.2g} of their size" if trial.off else "to the last digit"
+    near = f"to {counted(digits_of(trial.off), 'digit')}"
     whose = " of the sum of your rows" if calls.reduction == "none" else ""
     return DiagnosisPart(
         f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} that were kept to try it"

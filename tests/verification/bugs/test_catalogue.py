@@ -23,6 +23,8 @@ from nceref.verification.corpus.corpus import corpus, designed_inputs, evaluate
 from nceref.verification.judge import judge
 from nceref.verification.records import Observation, Outcome
 
+pytestmark = pytest.mark.machine
+
 FOLDER = Path(bug.__file__).parent
 HELD_OUT = [program for program in bugs().values() if program.held_out]
 TUNED = [program for program in bugs().values() if not program.held_out]

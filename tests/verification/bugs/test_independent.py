@@ -4,11 +4,14 @@ import inspect
 from functools import cache
 
 import numpy as np
+import pytest
 from sweep import sweep
 
 from nceref.losses import get_loss
 from nceref.spec import Array, Labels, Scalar
 from nceref.verification.bugs.bug import _collected, bugs, correct_programs, in_one_dtype, target
+
+pytestmark = pytest.mark.machine
 
 WRONG, RIGHT = (_collected(f"nceref.verification.bugs.independent.{kind}") for kind in ("wrong", "right"))
 # Rows, features, and how far into the typical range of the scalars; gradients of the small ones only.

@@ -21,6 +21,8 @@ from nceref.verification.bugs.score import (
 from nceref.verification.records import Diagnosis
 from nceref.verification.report import Report
 
+pytestmark = pytest.mark.machine
+
 
 def scored(group="tuning", verdict="differs", right=True, errors=0):
     return ScoredProgram("m", "nt_xent", "float64", group, "x", verdict, ("x",), "", right, right, errors, 0.0)

@@ -15,6 +15,8 @@ from nceref.verification.diagnosis.case import CaseAnalysis
 from nceref.verification.diagnosis.options import options
 from nceref.verification.records import Observation, Outcome, Probe
 
+pytestmark = pytest.mark.machine
+
 LOSSES = tuple(name for name, loss in all_losses().items() if forms.is_dense(loss.declaration))
 """A dense form is optional: a loss without one is judged by its program alone, see test_program.py."""
 SETTINGS = [(name, number) for name in LOSSES for number in range(len(get_loss(name).declaration.variants))]

@@ -21,6 +21,8 @@ from nceref.verification.vectors.ranks_file import ranks_file, read_ranks
 from nceref.verification.vectors.records import probe_of
 from nceref.verification.vectors.store import ChecksumError, folder_files, read_vectors
 
+pytestmark = pytest.mark.machine
+
 LOSSES = ("nt_xent", "supcon_out")
 """The second has cases that must be refused, and other settings."""
 

@@ -18,6 +18,8 @@ from nceref.verification.targets import protocol
 from nceref.verification.vectors.formats import c_header
 from nceref.verification.vectors.store import read_vectors
 
+pytestmark = pytest.mark.machine
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "other-languages.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "docs" / "examples"

@@ -32,6 +32,8 @@ from nceref.verification.vectors.store import (
     read_vectors,
 )
 
+pytestmark = pytest.mark.machine
+
 
 def test_inputs_follow_the_rule_and_are_exact_in_every_format():
     arrays = shared_arrays()

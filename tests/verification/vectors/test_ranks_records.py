@@ -27,6 +27,8 @@ from nceref.verification.vectors.ranks_file import joined_rows, ranks_case_of, r
 from nceref.verification.vectors.records import hex_of
 from nceref.verification.vectors.store import DATA, RANKS, read_vectors
 
+pytestmark = pytest.mark.machine
+
 LOSSES = ("clip", "info_nce", "nt_xent", "siglip", "supcon_out")
 RECORDS = {}
 for _record in json.loads((DATA / RANKS).read_text())["cases"]:

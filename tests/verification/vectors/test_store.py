@@ -42,6 +42,8 @@ from nceref.verification.vectors.store import (
     read_vectors,
 )
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture(scope="module")
 def vectors():

@@ -1,0 +1,88 @@
+"""What commands print depends on their inputs and on versions, not on the kernels of NumPy and its BLAS."""
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands.machines import REPLAYS, TIMES, commands
+
+from tools.machines.lines import KERNEL, KERNELS, LEVELS, THREADS, Line, level_lines, state
+
+pytestmark = pytest.mark.machine
+TESTS = Path(__file__).parents[1]
+LOWEST = list(level_lines())[-1]
+BASELINE = Line("baseline", {**LOWEST.variables, KERNEL: KERNELS[-1], THREADS: "1"})
+QUICK = (
+    "tables --format json",
+    "certify simple nce",
+    "check alignment",
+    "verify programs.py:doubled --loss info_nce --json -",
+    "verify programs.py:right --loss info_nce --dtype float64 --dtype float32 --json -",
+)
+
+
+def outputs(folder, line, chosen=None):
+    """What commands print in a process of a line."""
+    folder.mkdir()
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    variables = {**os.environ, **line.variables, "PYTHONPATH": path}
+    variables.pop("COLUMNS", None)
+    command = [sys.executable, "-m", "commands.machines", str(folder)]
+    given = json.dumps(chosen)
+    done = subprocess.run(command, env=variables, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.replace(str(folder), "FOLDER"))
+
+
+def differences(one, other):
+    """The lines that two outputs of the same commands do not have in common, by command and file."""
+    assert one.keys() == other.keys()
+    for words in one:
+        for name in one[words] | other[words]:
+            sides = [str(each[words].get(name, "not written")) for each in (one, other)]
+            if sides[0] != sides[1]:
+                lines = difflib.unified_diff(*(re.split(r"\n|(?<=>)", side) for side in sides), n=0, lineterm="")
+                shown = [line[:200] for line in lines if not line.startswith(("---", "+++", "@@"))]
+                yield f"nceref {words}, {name}:\n" + "\n".join(shown[:8])
+
+
+def compared(tmp_path, chosen):
+    if state(BASELINE).reason:
+        pytest.skip(state(BASELINE).reason)
+    here, there = (outputs(tmp_path / name, line, chosen) for name, line in (("here", Line("")), ("there", BASELINE)))
+    assert list(differences(here, there)) == []
+    return here
+
+
+def test_a_few_commands_print_the_same_under_the_lowest_level_and_another_kernel(tmp_path):
+    assert compared(tmp_path, QUICK).keys() == set(QUICK)
+
+
+@pytest.mark.slow(reason="each example and whole tables, twice; the commands above have numbers of every kind")
+def test_all_commands_print_the_same_under_the_lowest_level_and_another_kernel(tmp_path):
+    assert compared(tmp_path, None).keys() == set(commands())
+
+
+@pytest.mark.parametrize("words", ["quadrants --steps 3 --temperature 0.2", "experiment long-tail --seeds 1 --json -"])
+def test_a_replay_names_its_kernel(tmp_path, words):
+    assert words.startswith(REPLAYS)
+    for line in (Line("here"), LOWEST):
+        text = outputs(tmp_path / line.name, line, [words])[words]["output"]
+        effects = state(line).effects
+        levels = " ".join([*effects["baseline"], *effects["levels"]])
+        assert f"NumPy {effects['numpy']} ({levels})" in " ".join(text.split())
+        assert effects["blas"][0]["kernel"] in text
+
+
+def test_a_difference_is_seen_and_a_time_is_none():
+    one = {"x": {"status": 0, "output": '{"seconds": 0.25, "error": 1e-3}'}}
+    other = {"x": {"status": 0, "output": '{"seconds": 0.75, "error": 1.1e-3}'}}
+    assert len(list(differences(one, other))) == 1
+    same = [TIMES.sub(r"\1", text) for text in ('"seconds": 0.25, 3 cases', '"seconds": 0.5, 3 cases')]
+    assert same[0] == same[1]
+    assert LEVELS in BASELINE.variables or not state(Line("")).levels
