@@ -4,6 +4,7 @@ To be tried, it is installed twice into an environment of its own, away from the
 `nceref verify` needs, and then with all that it depends on.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -99,6 +100,19 @@ def _try(wheel: Path, folder: Path) -> None:
                     f"nceref {words}: exit status {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
                 )
             print(f"nceref {words}: exit status {status}")  # noqa: T201
+        if commands is LIGHT_COMMANDS:
+            _judge_vectors(programs / "python", folder, environment)
+
+
+def _judge_vectors(python: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Answer the reference vectors of the wheel by its losses, and judge the answers as `nceref compare` does."""
+    program = [python, ROOT / "tools" / "machines" / "vectors.py", "outputs.jsonl"]
+    ended = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    reports = [json.loads(line) for line in ended.stdout.splitlines()]
+    wrong = [report for report in reports if report["exit"]]
+    if ended.returncode or wrong or not reports:
+        sys.exit(f"reference vectors: exit status {ended.returncode}\n{wrong}\n{ended.stderr[-2000:]}")
+    print(f"reference vectors: {len(reports)} reports, all with exit status 0")  # noqa: T201
 
 
 if __name__ == "__main__":
