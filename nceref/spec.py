@@ -213,8 +213,9 @@ class Loss:
             if not isinstance(getattr(self, name), str):
                 msg = f"the loss {self.name!r} must declare `{name}`: {meaning}"
                 raise TypeError(msg)
-        if not isinstance(self.properties, Mapping):
-            object.__setattr__(self, "properties", always(*self.properties))
+        properties: Any = self.properties
+        if not isinstance(properties, Mapping):
+            object.__setattr__(self, "properties", always(*properties))
 
     @property
     def has_rows(self) -> bool:

@@ -17,7 +17,7 @@ SOUND = get_loss("nt_xent").declaration
 
 @pytest.fixture(autouse=True, scope="module")
 def two_temperatures():
-    """`nceref check` has one more between them."""
+    """`nceref check` has one more between them, for the first setting."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "PROPERTY_TEMPERATURES", (1.0, 0.07))
         run._property_cases.cache_clear()
