@@ -248,7 +248,7 @@ def convex_in_logits(loss: Loss, case: Case) -> str | None:
 
 
 def temperature_homogeneous(loss: Loss, case: Case) -> str | None:
-    """C times the embeddings and c^2 times the temperature give the same value."""
+    """Embeddings times c and the temperature times c^2 give the same value."""
     moved = dict(case.inputs)
     for name in _embeddings(loss, moved):
         # Powers of 2 are exact: the logits stay the same to the last bit.
