@@ -83,8 +83,8 @@ class LossFunction:
 
     @property
     def properties(self) -> frozenset[str]:
-        """Names of the properties that hold, no more and no fewer."""
-        return self.declaration.properties
+        """Names of the properties that hold, no more and no fewer, some for the settings of `declaration` alone."""
+        return frozenset(self.declaration.properties)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -144,6 +144,11 @@ _WANTED: Mapping[str, str] = {
 """What a loss states about itself and nothing else can know: it has no default, since that would state it."""
 
 
+def always(*names: str) -> dict[str, Mapping[str, Any]]:
+    """Properties that hold for all settings."""
+    return dict.fromkeys(names, MappingProxyType({}))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Loss:
     """One loss: the formula that judges, the program that is judged, and what is declared about both.
@@ -158,8 +163,10 @@ class Loss:
     plan : callable
         ``plan(**arguments)``: who is compared with whom and the head over the row statistics, a `Plan`;
         float arrays come in one dtype, float32 or float64.
-    properties : frozenset of str
-        Names of exactly those properties that hold.
+    properties : mapping
+        Exactly those properties that hold, by name, each with its hypothesis: a mapping from parameters to the value,
+        or tuple of values, for which it holds, ``{}`` if it always does. ``None`` is not given, ``...`` is given. Names
+        alone are properties without a hypothesis.
     rows, sign, unit : str
         Shape of the row values, empty for a loss without rows; the sign of the values; their unit, empty for a plain
         number. None of them has a default.
@@ -169,7 +176,7 @@ class Loss:
         Whether a batch of one sample has a loss; False where there would be no negative or no positive.
     variants : tuple of mappings
         Argument sets that the checks go through: a value, ``...`` for a generated array, or "views" for the
-        alternative shape. The first one is what the properties are declared for.
+        alternative shape. Properties are checked for all of them, and for changes of the first one.
     lowest_temperature : float
         Below it nothing is judged: the loss, written as it is, leaves the range of floats there. Where it is not even
         defined, the scalar has a `low` of its own instead.
@@ -186,7 +193,7 @@ class Loss:
     sources: tuple[Source, ...]
     formula: Callable[..., Any]
     plan: Callable[..., Any]
-    properties: frozenset[str]
+    properties: Mapping[str, Mapping[str, Any]]
     rows: str = ...  # type: ignore[assignment]
     sign: str = ...  # type: ignore[assignment]
     unit: str = ...  # type: ignore[assignment]
@@ -206,6 +213,9 @@ class Loss:
             if not isinstance(getattr(self, name), str):
                 msg = f"the loss {self.name!r} must declare `{name}`: {meaning}"
                 raise TypeError(msg)
+        properties: Any = self.properties
+        if not isinstance(properties, Mapping):
+            object.__setattr__(self, "properties", always(*properties))
 
     @property
     def has_rows(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
+from nceref.engine.parameters import EQUAL_WEIGHTS, INVERSE_TEMPERATURES, at_temperature, judged_temperature
 from nceref.errors import InputError
 from nceref.spec import Array, Labels, Loss, Scalar
 
@@ -60,6 +60,23 @@ def _opposed(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any
     return _random(rng, shape, twin) if twin is None else -twin + 0.1 * rng.standard_normal(shape)
 
 
+def _mixed(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    """The first row aligned, all others opposed."""
+    return (
+        _random(rng, shape, twin)
+        if twin is None
+        else np.concatenate([twin[:1], -twin[1:]]) + 0.1 * rng.standard_normal(shape)
+    )
+
+
+def _antipodal(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    """Every second sample opposite to the first, views aligned: longer than 1, some have products below -1 alone."""
+    if twin is not None:
+        return _aligned(rng, shape, twin)
+    signs = (-1.0) ** np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1))
+    return signs * (1.5 + rng.random(shape[-1])) + 0.1 * rng.standard_normal(shape)
+
+
 def _collapsed(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
     return np.broadcast_to(np.arange(1.0, shape[-1] + 1), shape).copy()
 
@@ -94,6 +111,8 @@ GEOMETRIES: dict[str, Geometry] = {
     "odd": (_random, {"N": 5, "D": 2, "E": 2, "C": 4, "M": 3, "K": 7, "V": 3}, {}),
     "wide": (_random, {"D": 8, "E": 8}, {}),
     "many": (_random, {"N": 12}, {}),
+    "mixed": (_mixed, {"N": 12}, {}),
+    "pair": (_antipodal, {"N": 2, "V": 3}, {}),
 }
 """What every loss of the package is checked on, by name."""
 
@@ -168,7 +187,7 @@ def arguments(
     geometry : tuple
         RowGenerator, sizes and arguments of its own.
     variant : mapping
-        Arguments that must be given: a value, ``...`` for a generated array, or "views".
+        Arguments that must be given: a value, ``...`` for a generated array, "views", or "equal weights" for a mask.
     temperature : float
         Of the similarities; a scale gets its inverse.
     sizes : mapping
@@ -190,7 +209,7 @@ def arguments(
     given = [p for p in loss.parameters if getattr(p, "required", True) or variant.get(p.name) is not None]
     # Labels before arrays: the rows of a class share a twin.
     labels = {p.name: _labels(p, sizes, "without_positive" in extra, rng) for p in given if isinstance(p, Labels)}
-    centered = rows in (_aligned, _opposed) or "centered" in extra
+    centered = rows in (_aligned, _opposed, _mixed) or "centered" in extra
     twins = _Twins(sizes, {p.shape[0]: labels[p.name] for p in given if isinstance(p, Labels)}, centered, rng)
     out: dict[str, Any] = {}
     for p in given:
@@ -250,6 +269,8 @@ def _array(
         "mask": lambda: np.fmax(rng.integers(0, 3, shape) / 2, _cycle(shape[0])),
     }
     x = kinds[p.like]()
+    if requested == EQUAL_WEIGHTS[-1]:
+        x = np.ceil(x)
     if p.embedding and twins.first is None:
         twins.first = x
     return np.asarray(x)

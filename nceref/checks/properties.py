@@ -1,7 +1,7 @@
 """Properties that a loss may have, one function each: None, or a sentence with how far it is broken on a case.
 
-Properties are about the default options of a loss (its first variant). A loss declares exactly those that hold; `check`
-fails a declared one that breaks and an undeclared one that never does. A slack is a rounding-error bound of the case.
+A loss declares exactly those that hold, each with the settings for which it does (`nceref.checks.settings`); `check`
+fails a declared one that breaks, and any other that never does. A slack is a rounding-error bound of the case.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Inputs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Property:
-    """Something that holds for some losses; declared if and only if it holds.
+    """Something that holds for some losses and settings; declared for exactly those.
 
     `applies(loss)` is whether the property makes sense for it; `check(loss, case)` returns None, or a sentence with how
     far the property is broken on this case.
@@ -108,19 +108,28 @@ def _slack(logits: list[np.ndarray[Any, Any]], value: float) -> float:
 def nonnegative(loss: Loss, case: Case) -> str | None:
     """No row is negative."""
     rows = passes.evaluate(_plan(loss, case.inputs), "mean").rows
-    slack = _bounds(loss, case).value * rows.size
     worst = float(np.min(rows))
-    return None if worst >= -slack else f"a row is {worst:.6g}, but should be >= 0"
+    return (
+        None
+        if worst >= 0 or worst >= -_bounds(loss, case).value * rows.size
+        else f"a row is {worst:.6g}, but should be >= 0"
+    )
 
 
 def row_shift_invariant(loss: Loss, case: Case) -> str | None:
     """Adding a constant to all logits of an anchor changes nothing."""
     plan = _plan(loss, case.inputs)
     logits = _logits(plan)
-    shift = _rng(case).uniform(0.01, 0.05, logits[0].shape[0])
-    moved = [s + shift[: len(s), None] if len(s) <= len(shift) else s + 0.05 for s in logits]
-    value = _with_logits(plan, logits)
-    return _differs("value", _with_logits(plan, moved), value, _slack(logits, value))
+    value, rng = _with_logits(plan, logits), _rng(case)
+    # Shifts beyond the range of the logits, either way, reach a floor or a ceiling where there is one.
+    size = 3 * (1 + max(float(np.max(np.abs(s))) for s in logits))
+    for direction in (-1, 1):
+        shift = direction * size * rng.uniform(0.5, 1, max(len(s) for s in logits))
+        moved = [s + shift[: len(s), None] for s in logits]
+        broken = _differs("value", _with_logits(plan, moved), value, _slack(moved, value))
+        if broken:
+            return broken
+    return None
 
 
 def row_slopes_sum_to_zero(loss: Loss, case: Case) -> str | None:
@@ -240,14 +249,13 @@ def convex_in_logits(loss: Loss, case: Case) -> str | None:
 
 
 def temperature_homogeneous(loss: Loss, case: Case) -> str | None:
-    """Without normalization, c times the embeddings and c^2 times the temperature give the same value."""
-    moved = {**case.inputs, "normalize": "none"}
-    start = dict(moved)
+    """Embeddings times c and the temperature times c^2 give the same value."""
+    moved = dict(case.inputs)
     for name in _embeddings(loss, moved):
         # Powers of 2 are exact: the logits stay the same to the last bit.
         moved[name] = 2 * moved[name]
     moved["temperature"] = 4 * moved["temperature"]
-    return _differs("value", _value(loss, moved), _value(loss, start), 2 * bounds(loss, **start).value)
+    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), 2 * _bounds(loss, case).value)
 
 
 def _has(loss: Loss, *names: str) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from nceref import exact, losses
 from nceref.checks.cases import Case, cases
 from nceref.checks.properties import PROPERTIES, Property
+from nceref.checks.settings import Setting, cases_of, holds_for, in_words, settings
 from nceref.engine.arguments import bind
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
@@ -32,8 +33,10 @@ FORMULA_TEMPERATURES = {"ball": (0.3, 0.07, 0.001), "mpmath": (0.3, 0.07, 0.01)}
 """By judge: at 0.001 mpmath needs thousands of digits and minutes."""
 ROUNDINGS = 64
 """Both sides of a relation are means of a few numbers of order 1 to 10; so many roundings cover either evaluation."""
-PROPERTY_GEOMETRIES = ("random", "aligned", "opposed", "odd", "wide", "many")
+PROPERTY_GEOMETRIES = ("random", "aligned", "opposed", "odd", "wide", "many", "mixed", "pair")
 PROPERTY_TEMPERATURES = (1.0, 0.3, 0.07)
+OTHER_SETTINGS = ("random", "mixed", "pair", "unnormalized", "lonely"), (1.0, 0.07)
+"""Geometries and temperatures of all settings but the first."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def check_loss(loss: Loss) -> Iterator[CheckResult]:
     InputError
         For a property that does not exist.
     """
-    if unknown := sorted(loss.properties - PROPERTIES.keys()):
+    if unknown := sorted(loss.properties.keys() - PROPERTIES.keys()):
         known = ", ".join(PROPERTIES)
         msg = f"{loss.name} declares the property {unknown[0]!r}; it must be one of {known}"
         raise InputError(msg)
@@ -246,25 +249,47 @@ def check_property(loss: Loss, prop: Property) -> CheckResult:
     """
     if not prop.applies(loss):
         return CheckResult(loss.name, prop.name, "skip", "the question does not arise")
-    declared, seen = prop.name in loss.properties, 0
-    for case in _property_cases(loss):
-        if on_kink(loss, dict(case.inputs)):
-            continue
-        seen += 1
-        broken = _broken(loss, prop, case)
-        if broken and declared:
-            return CheckResult(loss.name, prop.name, "fail", f"declared, but {broken} [{case.name}]")
-        if broken:
-            return CheckResult(loss.name, prop.name, "pass", f"not declared, and rightly so: {broken} [{case.name}]")
-    if declared:
-        return CheckResult(loss.name, prop.name, "pass", f"declared, holds on {counted(seen, 'case')}")
-    return CheckResult(loss.name, prop.name, "fail", f"not declared, but it holds on {out_of(seen, seen, 'case')}")
+    held, refuted = 0, []
+    for setting, members in _property_cases(loss):
+        declared = holds_for(loss, prop.name, members[0].inputs)
+        broken = next(((case, why) for case in members if (why := _broken(loss, prop, case))), None)
+        if declared and broken:
+            detail = f"declared{_for(loss, prop)}, but {broken[1]} [{_case(setting, broken[0])}]"
+            return CheckResult(loss.name, prop.name, "fail", detail)
+        if not (declared or broken):
+            beyond = f"declared{_for(loss, prop)}, and" if prop.name in loss.properties else "not declared, but"
+            detail = f"{beyond} it holds on {out_of(len(members), len(members), 'case')} [{_named(setting)}]"
+            return CheckResult(loss.name, prop.name, "fail", detail)
+        held += len(members) if declared else 0
+        refuted += [] if broken is None else [f"{broken[1]} [{_case(setting, broken[0])}]"]
+    if prop.name not in loss.properties:
+        return CheckResult(loss.name, prop.name, "pass", f"not declared, and rightly so: {refuted[0]}")
+    beyond = f"; beyond, {refuted[0]}" if refuted else ""
+    detail = f"declared{_for(loss, prop)}, holds on {counted(held, 'case')}{beyond}"
+    return CheckResult(loss.name, prop.name, "pass", detail)
+
+
+def _for(loss: Loss, prop: Property) -> str:
+    clause = in_words(loss.properties.get(prop.name, {}))
+    return f" {clause}" if clause else ""
+
+
+def _case(setting: Setting, case: Case) -> str:
+    return f"{case.name}, {_named(setting)}"
+
+
+def _named(setting: Setting) -> str:
+    return ", ".join(f"{name} given" if x is ... else f"{name}={x!r}" for name, x in setting.items()) or "defaults"
 
 
 @lru_cache(maxsize=64)
-def _property_cases(loss: Loss) -> tuple[Case, ...]:
-    """Of the default options alone, which the declaration speaks of."""
-    return tuple(cases(loss, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES, variants=1))
+def _property_cases(loss: Loss) -> tuple[tuple[Setting, tuple[Case, ...]], ...]:
+    """Each setting with its cases, those on kinks and those that the loss refuses left out."""
+    first, *others = settings(loss)
+    made = [(first, cases_of(loss, first, PROPERTY_GEOMETRIES, PROPERTY_TEMPERATURES))]
+    made += [(setting, cases_of(loss, setting, *OTHER_SETTINGS)) for setting in others]
+    smooth = ((setting, tuple(c for c in members if not on_kink(loss, dict(c.inputs)))) for setting, members in made)
+    return tuple((setting, members) for setting, members in smooth if members)
 
 
 @entry_point

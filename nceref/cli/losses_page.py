@@ -45,9 +45,12 @@ def page_of(loss: LossFunction) -> Page:
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Title, and under it names with a text, or texts alone."""
     from nceref.checks.properties import PROPERTIES
+    from nceref.checks.settings import statement
 
     declared = loss.declaration
-    names = [(with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)]
+    names = [
+        (with_spaces(name), statement(declared, name, PROPERTIES[name].statement)) for name in sorted(loss.properties)
+    ]
     return {
         "Formula": _lines(declared.text),
         "Call": _lines(_called(loss)),
@@ -83,6 +86,8 @@ def call(loss: LossFunction, *, every: bool = True) -> str:
 
 def record(loss: LossFunction) -> dict[str, Any]:
     """All that is declared about one loss, ready for JSON."""
+    from nceref.checks.settings import in_words
+
     declared = loss.declaration
     return {
         "name": loss.name,
@@ -94,6 +99,7 @@ def record(loss: LossFunction) -> dict[str, Any]:
         "rows": declared.rows or None,
         "sign": declared.sign,
         "properties": sorted(loss.properties),
+        "hypotheses": {name: in_words(given) for name, given in sorted(declared.properties.items()) if given},
         "relations": [{"other": r.other, "kind": r.kind, "statement": r.statement} for r in declared.relations],
         "kinks": [{"name": k.name, "where": k.where, "subgradient": k.subgradient} for k in declared.kinks],
         "notes": declared.notes,

@@ -74,6 +74,12 @@ PRIOR = Scalar(
 NORMALIZE = Choice(
     "normalize", ("l2", "none"), "l2", "Whether each row of every embedding input is scaled to length 1."
 )
+L2, UNNORMALIZED = {NORMALIZE.name: "l2"}, {NORMALIZE.name: "none"}
+"""Hypotheses of properties: rows scaled to length 1, and rows as given."""
+NORMALIZED = {"radial_slope_zero": L2, "scale_invariant": L2}
+"""What every loss has that scales the rows of all its inputs to length 1, and only then."""
+EQUAL_WEIGHTS = (None, "equal weights")
+"""Levels of a mask: none, or one whose weights are 0 or the same, row by row."""
 NO_POSITIVE = Choice(
     "no_positive",
     ("error", "skip", "zero"),

@@ -10,12 +10,12 @@ from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows, squared_distance
 from nceref.engine.heads import HeadRows, monotone
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import NORMALIZE
+from nceref.engine.parameters import NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Everyone
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Factor
 from nceref.engine.statistics import Sum, Term
-from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, x, y, *, exponent, normalize):
@@ -91,10 +91,10 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant", "scale_invariant",
-        "view_swap_invariant",
-    }),
+    properties={
+        **always("nonnegative", "permutation_equivariant", "rotation_invariant", "view_swap_invariant"),
+        **NORMALIZED,
+    },
     rows="(N,)",
     sign=">= 0",
     relations=(Relation("alignment", "2 - 2 cos on the unit sphere", _cosine),),

@@ -13,14 +13,14 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
+from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, NORMALIZED, SCALE, TARGET
 from nceref.engine.patterns import Everyone, Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import shifted
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.errors import InputError
-from nceref.spec import Choice, Expectation, Kink, Loss, Relation, Scalar, Source
+from nceref.spec import Choice, Expectation, Kink, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, embeddings, class_weights, target, *, margin, scale, normalize, fallback):
@@ -179,10 +179,10 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant",
-        "scale_invariant",
-    }),
+    properties={
+        **always("nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant"),
+        **NORMALIZED,
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

@@ -13,7 +13,7 @@ from nceref.engine.patterns import Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Given, Offset, divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, logits, target, class_counts, *, temperature):
@@ -68,10 +68,12 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
-        "row_shift_invariant", "row_slopes_sum_to_zero",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "row_shift_invariant", "row_slopes_sum_to_zero",
+        ),
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

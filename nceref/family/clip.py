@@ -7,12 +7,12 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows, softplus_and_sigmoid
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Array, Expectation, Loss, Relation, Source
+from nceref.spec import Array, Expectation, Loss, Relation, Source, always
 
 
 def formula(m, image, text, *, logit_scale, normalize):
@@ -78,10 +78,13 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
-        "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "view_swap_invariant",
+        ),
+        **NORMALIZED,
+    },
     sign=">= 0",
     unit="nats",
     rows="(2, N), images first",

@@ -7,12 +7,12 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import Head, HeadRows, sigmoid, softplus
 from nceref.engine.layouts import two_towers
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, SCALE, TARGET
+from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, NORMALIZED, SCALE, TARGET
 from nceref.engine.patterns import Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, embeddings, class_weights, target, *, margin, scale, normalize):
@@ -82,10 +82,13 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
-        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero",
+        ),
+        **NORMALIZED,
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

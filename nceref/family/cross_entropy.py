@@ -11,7 +11,7 @@ from nceref.engine.patterns import Everyone, Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Given, divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, logits, target, *, temperature, label_smoothing):
@@ -80,10 +80,14 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
-        "row_shift_invariant", "row_slopes_sum_to_zero",
-    }),
+    properties={
+        **always(
+            "convex_in_logits", "nonnegative", "permutation_equivariant", "row_shift_invariant",
+            "row_slopes_sum_to_zero",
+        ),
+        "attracts_positives": {"label_smoothing": 0.0},
+        "repels_negatives": {"label_smoothing": 0.0},
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

@@ -10,9 +10,9 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows, cancelling
 from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.engine.parameters import NORMALIZE, NORMALIZED, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
-from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, z1, z2, *, temperature, sigma, normalize):
@@ -82,10 +82,10 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
-        "view_swap_invariant",
-    }),
+    properties={
+        **always("permutation_equivariant", "repels_negatives", "rotation_invariant", "view_swap_invariant"),
+        **NORMALIZED,
+    },
     unit="nats",
     rows="(2N,), view 1 first",
     relations=(Relation("dcl", "a flat weighting (sigma to infinity) is DCL", _flat),),

@@ -8,9 +8,9 @@ with e^+ = exp(s_ip / T) and n = 2N - 2 negatives.
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import corrected_negatives
 from nceref.engine.layouts import two_views
-from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.engine.parameters import L2, NORMALIZE, NORMALIZED, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
-from nceref.spec import Expectation, Kink, Loss, Relation, Source
+from nceref.spec import Expectation, Kink, Loss, Relation, Source, always
 
 
 def formula(m, z1, z2, *, temperature, positive_prior, normalize):
@@ -100,10 +100,12 @@ def expectations(chance):
     )  # fmt: skip
 
 
-PROPERTIES = frozenset({
-    "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "rotation_invariant",
-    "scale_invariant", "view_swap_invariant",
-})  # fmt: skip
+PROPERTIES = {
+    **always(
+        "attracts_positives", "nonnegative", "permutation_equivariant", "rotation_invariant", "view_swap_invariant",
+    ),
+    **NORMALIZED,
+}  # fmt: skip
 """Those of `hcl` too, which may attract a negative."""
 
 LOSS = Loss(
@@ -125,7 +127,12 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=PROPERTIES | {"repels_negatives"},
+    properties={
+        **PROPERTIES,
+        **always("repels_negatives"),
+        "convex_in_logits": {"positive_prior": 0.0},
+        "row_slopes_sum_to_zero": {"positive_prior": 0.0, **L2},
+    },
     sign=">= 0",
     unit="nats",
     rows="(2N,), view 1 first",

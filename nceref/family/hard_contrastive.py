@@ -1,6 +1,6 @@
 """InfoNCE restricted to the hardest negatives: the upper quantile of each row.
 
-L_i = -log( exp(s_ii / T) / (exp(s_ii / T) + sum_{j in top k} exp(s_ij / T)) ),    k = ceil(fraction (N - 1))
+L_i = -log( exp(s_ii / T) / (exp(s_ii / T) + sum_{j in top k} exp(s_ij / T)) ),    k = max(1, ceil(fraction (N - 1)))
 """
 
 import math
@@ -8,12 +8,12 @@ import math
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import softmax_one_positive
 from nceref.engine.layouts import two_towers
-from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES, TEMPERATURE
+from nceref.engine.parameters import KEYS, NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Hardest, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source
+from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source, always
 
 
 def kept(fraction, negatives):
@@ -82,7 +82,7 @@ LOSS = Loss(
     name="hard_contrastive",
     summary="InfoNCE over the hardest negatives only: an upper quantile of each row.",
     text="L_i = -log( exp(s_ii/T) / (exp(s_ii/T) + sum_{j in top k} exp(s_ij/T)) ),"
-    "  k = ceil(fraction (N-1)), s_ij = q_i.k_j",
+    "  k = max(1, ceil(round(fraction (N-1), 9))), s_ij = q_i.k_j",
     latex=r"L_i = -\log\frac{e^{s_{ii}/\tau}}{e^{s_{ii}/\tau}"
     r" + \sum_{j\ne i,\ s_{ij}\ge s_i^{(\alpha)}} e^{s_{ij}/\tau}}",
     gradient="as InfoNCE on the kept set, 0 on the other negatives",
@@ -99,11 +99,14 @@ LOSS = Loss(
     sources=(Source("Wang & Liu 2021", "eq. (8), (9)", "paper"),),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
-        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-        "temperature_homogeneous", "convex_in_logits",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
+            "row_shift_invariant", "row_slopes_sum_to_zero", "convex_in_logits",
+        ),
+        **NORMALIZED,
+        "temperature_homogeneous": UNNORMALIZED,
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

@@ -11,7 +11,7 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import Head, HeadRows, corrected_negatives
 from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
+from nceref.engine.parameters import L2, NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
 from nceref.family.debiased import PROPERTIES, expectations, on_clamp
@@ -118,7 +118,12 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=PROPERTIES,
+    properties={
+        **PROPERTIES,
+        "convex_in_logits": {"positive_prior": 0.0, "concentration": 0.0},
+        "repels_negatives": {"concentration": 0.0},
+        "row_slopes_sum_to_zero": {"positive_prior": 0.0, **L2},
+    },
     sign=">= 0",
     unit="nats",
     rows="(2N,), view 1 first",

@@ -6,12 +6,12 @@ L_i = -log( exp(q_i.k_i / T) / (exp(q_i.k_i / T) + sum_{k in queue} exp(q_i.k / 
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import softmax_one_positive
 from nceref.engine.layouts import two_towers
-from nceref.engine.parameters import NORMALIZE, QUERIES, TEMPERATURE
+from nceref.engine.parameters import NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Everyone, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
-from nceref.spec import Array, Expectation, Loss, Relation, Source
+from nceref.spec import Array, Expectation, Loss, Relation, Source, always
 
 
 def formula(m, queries, keys, queue, *, temperature, normalize):
@@ -64,11 +64,14 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
-        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-        "temperature_homogeneous",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero",
+        ),
+        **NORMALIZED,
+        "temperature_homogeneous": UNNORMALIZED,
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

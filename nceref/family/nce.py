@@ -13,7 +13,7 @@ from nceref.engine.patterns import Everyone
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Given, Offset
 from nceref.engine.statistics import Sum, Term
-from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, data_logits, noise_logits, *, data_log_noise, noise_log_noise, noise_ratio):
@@ -90,9 +90,11 @@ LOSS = Loss(
     sources=(Source("own derivation", "NCE-1 (objective and optimum of Gutmann & Hyvarinen)", "derived here"),),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+        ),
+    },
     sign=">= 0",
     unit="nats",
     rows="(N + M,), data first; noise rows times nu N / M",

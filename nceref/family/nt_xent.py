@@ -6,9 +6,9 @@ L_i = -log( exp(s_ip / T) / sum_{j != i} exp(s_ij / T) ),    p the other view of
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import softmax_one_positive, softplus
 from nceref.engine.layouts import two_views
-from nceref.engine.parameters import NORMALIZE, TEMPERATURE, Z1, Z2
+from nceref.engine.parameters import NORMALIZE, NORMALIZED, TEMPERATURE, UNNORMALIZED, Z1, Z2
 from nceref.engine.plan import Plan
-from nceref.spec import Expectation, Loss, Relation, Source
+from nceref.spec import Expectation, Loss, Relation, Source, always
 
 
 def formula(m, z1, z2, *, temperature, normalize):
@@ -57,11 +57,14 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
-        "repels_negatives", "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-        "temperature_homogeneous", "view_swap_invariant",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "view_swap_invariant",
+        ),
+        **NORMALIZED,
+        "temperature_homogeneous": UNNORMALIZED,
+    },
     sign=">= 0",
     unit="nats",
     rows="(2N,), view 1 first",

@@ -13,13 +13,13 @@ from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows, sigmoid, softplus, softplus_and_sigmoid
 from nceref.engine.label_patterns import OtherLabel, SameLabel
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import EMBEDDINGS, LABELS, NORMALIZE, QUEUE, TEMPERATURE
+from nceref.engine.parameters import EMBEDDINGS, L2, LABELS, NORMALIZE, QUEUE, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Except, Index, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Dot, Offset, divided_by
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
 from nceref.errors import InputError
-from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Choice, Expectation, Labels, Loss, Relation, Scalar, Source, always
 
 
 def formula(
@@ -245,10 +245,15 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
-        "row_shift_invariant", "row_slopes_sum_to_zero",
-    }),
+    properties={
+        **always(
+            "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
+            "row_shift_invariant", "row_slopes_sum_to_zero",
+        ),
+        "radial_slope_zero": {"center_features": ..., **L2},
+        "scale_invariant": {"center_features": ..., **L2},
+        "temperature_homogeneous": {"center_features": ..., **UNNORMALIZED},
+    },
     rows="(N,)",
     sign=">= 0",
     unit="nats",

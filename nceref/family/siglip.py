@@ -6,12 +6,12 @@ L = -(1/N) sum_ij log sigmoid( y_ij (t x_i.y_j + b) ),    y_ij = 1 on the diagon
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows, sigmoid, softplus, softplus_and_sigmoid_of_block
 from nceref.engine.layouts import two_towers
-from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE
+from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Offset, times
 from nceref.engine.statistics import Sum, Term
-from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, image, text, *, logit_scale, logit_bias, normalize):
@@ -71,10 +71,13 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero",
-        "repels_negatives", "rotation_invariant", "scale_invariant", "view_swap_invariant",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "view_swap_invariant",
+        ),
+        **NORMALIZED,
+    },
     sign=">= 0",
     unit="nats",
     rows="(N,), sums over a row of pairs",

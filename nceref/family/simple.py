@@ -8,12 +8,12 @@ The limit of InfoNCE at infinite temperature, up to scale and a constant; hard a
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import HeadRows
 from nceref.engine.layouts import two_towers
-from nceref.engine.parameters import KEYS, NORMALIZE, QUERIES
+from nceref.engine.parameters import KEYS, NORMALIZE, NORMALIZED, QUERIES
 from nceref.engine.patterns import Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Factor
 from nceref.engine.statistics import Sum, Term
-from nceref.spec import Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, queries, keys, *, negative_weight, normalize):
@@ -70,10 +70,15 @@ LOSS = Loss(
     sources=(Source("Wang & Liu 2021", "eq. (3)", "paper"), Source("source 000", "(2)", "source text")),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "convex_in_logits", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
-        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant", "view_swap_invariant",
-    }),
+    properties={
+        **always(
+            "attracts_positives", "convex_in_logits", "permutation_equivariant", "repels_negatives",
+            "rotation_invariant", "view_swap_invariant",
+        ),
+        **NORMALIZED,
+        "row_shift_invariant": {"negative_weight": None},
+        "row_slopes_sum_to_zero": {"negative_weight": None},
+    },
     rows="(N,)",
     relations=(Relation("simple", "the default weight is 1 / (N - 1)", _default),),
     expectations=(

@@ -9,15 +9,18 @@ from nceref.engine.layouts import counted_rows, labelled, per_anchor
 from nceref.engine.parameters import (
     ANCHOR_MODE,
     ANCHOR_WEIGHTS,
+    EQUAL_WEIGHTS,
     LABELS,
     MASK,
     NO_POSITIVE,
     NORMALIZE,
+    NORMALIZED,
     TEMPERATURE,
+    UNNORMALIZED,
     VIEWS,
 )
 from nceref.engine.plan import Plan
-from nceref.spec import Expectation, Labels, Loss, Relation, Source
+from nceref.spec import Expectation, Labels, Loss, Relation, Source, always
 
 
 def formula(m, embeddings, labels, *, mask, anchor_mode, anchor_weights, temperature, normalize, no_positive):
@@ -79,11 +82,11 @@ BOUNDS = (
 LOSS = Loss(
     name="supcon_in",
     summary="Supervised contrastive loss, log of the mean softmax over positives (L_in of Khosla et al.).",
-    text="L_i = -log( (1/|P|) sum_{p in P(i)} exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) ),"
-    "  a over all rows of all views, s_ia = z_i.z_a",
+    text="L_i = -log( (1/|P|) sum_{p in P(i)} w_ip exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) ),  |P| = sum_{p in P} w_ip,"
+    "  w = 1 or the weights of `mask`, a over all rows of all views, s_ia = z_i.z_a",
     latex=r"L_i = -\log\Big\{\frac1{|P(i)|}"
     r"\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
-    gradient="dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T;"
+    gradient="dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P;"
     "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;  dL/dZ = (G + G') Z, G = dL/ds",
     parameters=(
         VIEWS,
@@ -101,11 +104,15 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "attracts_positives", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
-        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-        "temperature_homogeneous",
-    }),
+    properties={
+        **always(
+            "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant", "row_shift_invariant",
+            "row_slopes_sum_to_zero",
+        ),
+        "attracts_positives": {"mask": EQUAL_WEIGHTS},
+        **NORMALIZED,
+        "temperature_homogeneous": UNNORMALIZED,
+    },
     sign=">= 0",
     unit="nats",
     rows="(V N,), view 1 first; (N,) with anchor_mode='one'",

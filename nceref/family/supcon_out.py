@@ -18,15 +18,17 @@ from nceref.engine.parameters import (
     MASK,
     NO_POSITIVE,
     NORMALIZE,
+    NORMALIZED,
     QUEUE,
     QUEUE_LABELS,
     TEMPERATURE,
+    UNNORMALIZED,
     VIEWS,
 )
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
 from nceref.family.supcon_in import BOUNDS
-from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source
+from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source, always
 
 
 def formula(
@@ -129,11 +131,12 @@ def _above(losses, rng):
 LOSS = Loss(
     name="supcon_out",
     summary="Supervised contrastive loss, mean over positives of the log-softmax (L_out of Khosla et al.).",
-    text="L_i = -(1/|P|) sum_{p in P(i)} log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) );  form='sum': without 1/|P|;"
+    text="L_i = -(1/|P|) sum_{p in P(i)} w_ip log( exp(s_ip/T) / sum_{a!=i} exp(s_ia/T) ),  |P| = sum_{p in P} w_ip,"
+    "  w = 1 or the weights of `mask`;  form='sum': without 1/|P|;"
     "  a over all rows of all views and of the queue, s_ia = z_i.z_a",
     latex=r"L_i = \frac{-1}{|P(i)|}"
     r"\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
-    gradient="dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T;"
+    gradient="dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T;"
     "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;"
     "  with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;"
     "  dL/dZ = (G + G') Z, G = dL/ds",
@@ -162,11 +165,14 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "convex_in_logits", "nonnegative", "permutation_equivariant", "radial_slope_zero", "repels_negatives",
-        "rotation_invariant", "row_shift_invariant", "row_slopes_sum_to_zero", "scale_invariant",
-        "temperature_homogeneous",
-    }),
+    properties={
+        **always(
+            "convex_in_logits", "nonnegative", "permutation_equivariant", "repels_negatives", "rotation_invariant",
+            "row_shift_invariant", "row_slopes_sum_to_zero",
+        ),
+        **NORMALIZED,
+        "temperature_homogeneous": UNNORMALIZED | {"base_temperature": None},
+    },
     sign=">= 0",
     unit="nats",
     rows="(V N,), view 1 first; (N,) with anchor_mode='one'",

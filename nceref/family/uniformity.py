@@ -12,13 +12,13 @@ from nceref.engine.embeddings import embed
 from nceref.engine.formulas import rows, squared_distance
 from nceref.engine.heads import HeadRows, cancelling, monotone
 from nceref.engine.namespaces import array_namespace
-from nceref.engine.parameters import NORMALIZE
+from nceref.engine.parameters import NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Except, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import Factor
 from nceref.engine.statistics import NEAR, LogSumExp, Term
 from nceref.errors import InputError
-from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source
+from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source, always
 
 
 def formula(m, x, *, t, include_diagonal, normalize):
@@ -101,9 +101,10 @@ LOSS = Loss(
     ),
     formula=formula,
     plan=plan,
-    properties=frozenset({
-        "permutation_equivariant", "radial_slope_zero", "repels_negatives", "rotation_invariant", "scale_invariant",
-    }),
+    properties={
+        **always("permutation_equivariant", "repels_negatives", "rotation_invariant"),
+        **NORMALIZED,
+    },
     unit="nats",
     rows="",
     relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),

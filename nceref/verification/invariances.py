@@ -1,8 +1,8 @@
 """What must hold between answers of the target itself, whatever the reference is: a second way to see an error.
 
 An invariance is checked on one case, the first where it means something. Those that move the input run the target once
-more. A loss has those that it declares as properties, and they are about its default policies; the reference must keep
-them on the case as well, to its own accuracy: what holds by accident within a wide bound is not demanded of a target.
+more. A loss has those that it declares as properties, for the settings that it declares; the reference must keep them
+on the case as well, to its own accuracy: what holds by accident within a wide bound is not demanded of a target.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.checks.settings import holds_for
 from nceref.checks.situations import Sizes
 from nceref.output.limits import guaranteed, stable
-from nceref.spec import Array, Choice, Labels, Scalar
+from nceref.spec import Array, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.corpus.corpus import evaluate
 from nceref.verification.judge import UNSUPPORTED, correct_bits
@@ -40,14 +41,8 @@ class Invariance:
     claim: str = ""
 
     def concerns(self, probe: Probe) -> bool:
-        """Whether the loss declares it, under the policies of the probe."""
-        return not self.claim or (self.claim in probe.loss.properties and _default_policies(probe))
-
-
-def _default_policies(probe: Probe) -> bool:
-    first = probe.loss.variants[0]
-    policies = (p for p in probe.loss.parameters if isinstance(p, Choice))
-    return all(probe.inputs.get(p.name, p.default) == first.get(p.name, p.default) for p in policies)
+        """Whether the loss declares it for the arguments of the probe."""
+        return not self.claim or holds_for(probe.loss, self.claim, probe.inputs)
 
 
 def check_invariances(observations: Iterable[Observation], run: Callable[[Probe], Outcome] | None) -> Iterator[Result]:

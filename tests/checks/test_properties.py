@@ -7,7 +7,7 @@ from checks.frozen_references import all_cases, frozen
 from sweep import every_loss, sweep
 
 from nceref import get_loss
-from nceref.checks import run
+from nceref.checks import run, settings
 from nceref.checks.cases import cases
 from nceref.checks.properties import PROPERTIES
 from nceref.tolerance import bounds
@@ -19,7 +19,7 @@ SOUND = get_loss("nt_xent").declaration
 
 @pytest.fixture(autouse=True, scope="module")
 def two_temperatures():
-    """`nceref check` has one more between them."""
+    """`nceref check` has one more between them, for the first setting."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "PROPERTY_TEMPERATURES", (1.0, 0.07))
         run._property_cases.cache_clear()
@@ -39,13 +39,20 @@ def test_property_is_declared_if_and_only_if_it_holds(loss_name, name):
 
 @every_loss
 def test_every_declared_name_is_a_property(loss_name):
-    assert get_loss(loss_name).properties <= set(PROPERTIES)
+    loss = get_loss(loss_name).declaration
+    assert loss.properties.keys() <= set(PROPERTIES)
+    parameters = {p.name: p for p in loss.parameters}
+    for hypothesis in loss.properties.values():
+        for name, allowed in hypothesis.items():
+            some = allowed if isinstance(allowed, tuple) else (allowed,)
+            assert set(some) <= {None, *settings.levels(parameters[name])}
 
 
 def test_a_declaration_too_many_fails_by_name():
     from dataclasses import replace
 
-    boastful = replace(get_loss("dcl").declaration, properties=get_loss("dcl").properties | {"nonnegative"})
+    dcl = get_loss("dcl").declaration
+    boastful = replace(dcl, properties={**dcl.properties, "nonnegative": {}})
     result = run.check_property(boastful, PROPERTIES["nonnegative"])
     assert (result.status, result.check) == ("fail", "nonnegative")
     assert result.detail.startswith("declared, but a row is -")
@@ -54,10 +61,83 @@ def test_a_declaration_too_many_fails_by_name():
 def test_a_declaration_too_few_fails_by_name():
     from dataclasses import replace
 
-    modest = replace(SOUND, properties=SOUND.properties - {"convex_in_logits"})
+    modest = replace(SOUND, properties={k: v for k, v in SOUND.properties.items() if k != "convex_in_logits"})
     result = run.check_property(modest, PROPERTIES["convex_in_logits"])
     assert (result.status, result.check) == ("fail", "convex_in_logits")
     assert "not declared, but it holds" in result.detail
+
+
+# What the pages once printed without a hypothesis, and a hypothesis that is too narrow.
+TOO_WIDE = {
+    "supcon_in": {"attracts_positives": "mask given"},
+    "cross_entropy": {"attracts_positives": "label_smoothing=", "repels_negatives": "label_smoothing="},
+    "supcon_out": {"temperature_homogeneous": "base_temperature="},
+    "nt_xent": {"scale_invariant": "normalize='none'"},
+}
+
+
+@sweep(("loss_name", "name", "where"), [(n, k, w) for n, names in TOO_WIDE.items() for k, w in names.items()])
+def test_a_property_without_its_hypothesis_fails_with_the_setting(loss_name, name, where):
+    from dataclasses import replace
+
+    loss = get_loss(loss_name).declaration
+    kept = {k: v for k, v in loss.properties[name].items() if k == "normalize" and "normalize" not in where}
+    result = run.check_property(replace(loss, properties={**loss.properties, name: kept}), PROPERTIES[name])
+    assert result.status == "fail"
+    assert where in result.detail
+    assert result.detail.startswith("declared")
+
+
+def test_a_hypothesis_that_is_too_narrow_fails_with_the_setting_beyond():
+    from dataclasses import replace
+
+    loss = get_loss("supcon_out").declaration
+    narrow = replace(loss, properties={**loss.properties, "convex_in_logits": {"form": "mean"}})
+    result = run.check_property(narrow, PROPERTIES["convex_in_logits"])
+    assert result.status == "fail"
+    assert "declared with form='mean', and it holds on" in result.detail
+    assert "form='sum'" in result.detail
+
+
+def test_weights_of_a_mask_push_a_positive_away():
+    # Row weights 0.001 and 1: almost all of the weight is on the farther positive.
+    z = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]])
+    mask = np.array([[0, 0.001, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
+    slopes = get_loss("supcon_in").anatomy(z, mask=mask, temperature=0.5).slopes[0]
+    p = np.exp(z @ z[0] / 0.5)
+    expected = (p[1] / p[1:].sum() - 0.001 * p[1] / (0.001 * p[1] + p[2])) / 4
+    np.testing.assert_allclose(slopes[1], expected, rtol=1e-12)
+    assert slopes[1] > 0.15
+    equal = get_loss("supcon_in").anatomy(z, mask=(mask > 0) * 0.7, temperature=0.5)
+    assert np.all(equal.slopes[mask > 0] < 0)
+    declared = get_loss("supcon_in").declaration
+    assert not settings.holds_for(declared, "attracts_positives", {"mask": mask})
+    assert settings.holds_for(declared, "attracts_positives", {"mask": (mask > 0) * 0.7})
+
+
+@every_loss
+def test_every_level_of_every_parameter_is_in_some_setting_that_the_loss_takes(loss_name):
+    loss = get_loss(loss_name).declaration
+    taken = [setting for setting, _ in run._property_cases(loss)]
+    for p in loss.parameters:
+        for level in settings.levels(p):
+            # A default is not named, and what must be given is not either.
+            default = level in settings._defaults(p)
+            assert any(p.name not in s if default else s.get(p.name) == level for s in taken), (p.name, level)
+
+
+def test_settings_are_listed_once_and_those_that_exclude_one_another_have_no_case():
+    loss = get_loss("supcon_in").declaration
+    listed = [tuple(sorted(map(str, s.items()))) for s in settings.settings(loss)]
+    assert len(listed) == len(set(listed))
+    both = {"labels": ..., "mask": ...}
+    assert settings.cases_of(loss, both, ("random",), (1.0,)) == []
+
+
+def test_names_alone_are_properties_without_a_hypothesis():
+    from dataclasses import replace
+
+    assert replace(SOUND, properties=frozenset({"nonnegative"})).properties == {"nonnegative": {}}
 
 
 CASES = tuple(cases(SOUND, run.PROPERTY_GEOMETRIES, (1.0, 0.3), variants=1))

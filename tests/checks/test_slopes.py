@@ -131,7 +131,7 @@ def info_nce(queries, keys, temperature, **_):
 def hard_contrastive(queries, keys, temperature, fraction, **_):
     """as InfoNCE on the kept set, 0 on the other negatives"""
     s, T, own = queries @ keys.T, temperature, np.eye(len(queries), dtype=bool)
-    count = int(np.ceil(fraction * (len(s) - 1)))
+    count = max(1, int(np.ceil(round(fraction * (len(s) - 1), 9))))
     threshold = -np.sort(-np.where(own, -np.inf, s), axis=1)[:, count - 1, None]
     P = over(own | (s >= threshold), s / T)
     return query_slopes(queries, keys, (P - own) / T, (np.diag(s) - (P * s).sum(axis=1)) / T**2)
@@ -235,29 +235,35 @@ def positives(labels):
     return (labels[:, None] == labels) & ~np.eye(len(labels), dtype=bool)
 
 
-def supcon_out(embeddings, labels, temperature, form="mean", base_temperature=None, **_):
-    """dL_i/ds_ia = (P_ia - [a in P] / |P|) / T; sum form: (|P| P_ia - [a in P]) / T;
+def weights(labels, mask):
+    """Those of the positives: 1 by label, or those of a mask off its diagonal."""
+    return positives(labels) if mask is None else mask * ~np.eye(len(mask), dtype=bool)
+
+
+def supcon_out(embeddings, labels=None, temperature=1.0, mask=None, form="mean", base_temperature=None, **_):
+    """dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T;
     dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;
     with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;
     dL/dZ = (G + G') Z, G = dL/ds"""
-    s, T, inside = embeddings @ embeddings.T, temperature, positives(labels)
+    s, T, inside = embeddings @ embeddings.T, temperature, weights(labels, mask)
     P, count = over(~np.eye(len(s), dtype=bool), s / T), inside.sum(axis=1, keepdims=True)
     g = (P - inside / count) / T if form == "mean" else (count * P - inside) / T
     by_t = homogeneous(s, g, T)
     if base_temperature is not None:
         rows = losses.supcon_out(
-            embeddings, labels, temperature=T, form=form, base_temperature=base_temperature, normalize="none",
-            reduction="none",
+            embeddings, labels, mask=mask, temperature=T, form=form, base_temperature=base_temperature,
+            normalize="none", reduction="none",
         )  # fmt: skip
         g, by_t = g * T / base_temperature, by_t * T / base_temperature + rows / T
     return {"embeddings": (g + g.T) @ embeddings / len(s), "temperature": np.mean(by_t)}
 
 
-def supcon_in(embeddings, labels, temperature, **_):
-    """dL_i/ds_ia = (P_ia - [a in P] e^(s_ia/T) / sum_{p in P} e^(s_ip/T)) / T;
+def supcon_in(embeddings, labels=None, temperature=1.0, mask=None, **_):
+    """dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P;
     dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;  dL/dZ = (G + G') Z, G = dL/ds"""
     s, T = embeddings @ embeddings.T, temperature
-    g = (over(~np.eye(len(s), dtype=bool), s / T) - over(positives(labels), s / T)) / T
+    e = weights(labels, mask) * np.exp(s / T)
+    g = (over(~np.eye(len(s), dtype=bool), s / T) - e / e.sum(axis=1, keepdims=True)) / T
     return {"embeddings": (g + g.T) @ embeddings / len(s), "temperature": np.mean(homogeneous(s, g, T))}
 
 
@@ -292,6 +298,7 @@ NEAR = np.stack([PAIR[0], unit(RNG, N, D)])
 NEAR[1, :2] = PAIR[0, :2] + 0.05 * PAIR[1, :2]
 NEAR[1] /= np.linalg.norm(NEAR[1], axis=1, keepdims=True)
 ROWS, CENTERS = unit(RNG, 5, D), RNG.standard_normal((2, D))
+WEIGHTS = RNG.integers(0, 3, (5, 5)) / 2 + np.roll(np.eye(5), 1, axis=1)
 LOGITS, COUNTS = RNG.standard_normal((N, 3)), np.array([3.0, 1.0, 7.0])
 CLASSES = unit(RNG, 3, D)
 # Of the first row, the own class lies at an angle of about 2.9.
@@ -327,8 +334,10 @@ SLOPES = [
     (siglip, tuple(PAIR), {"logit_scale": 4.0, "logit_bias": -1.0}),
     (simple, tuple(PAIR), {}),
     (supcon_in, (ROWS, LABELS), {"temperature": 0.3}),
+    (supcon_in, (ROWS,), {"temperature": 0.3, "mask": WEIGHTS}),
     (supcon_out, (ROWS, LABELS), {"temperature": 0.3}),
     (supcon_out, (ROWS, LABELS), {"temperature": 0.3, "form": "sum", "base_temperature": 0.07}),
+    *((supcon_out, (ROWS,), {"temperature": 0.3, "form": form, "mask": WEIGHTS}) for form in ("mean", "sum")),
     (uniformity, (PAIR[0],), {}),
 ]  # fmt: skip
 

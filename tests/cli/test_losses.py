@@ -7,6 +7,7 @@ from output.page_text import plain_lines, words
 from sweep import every_loss, sweep
 
 from nceref.checks.properties import PROPERTIES
+from nceref.checks.settings import in_words
 from nceref.cli import losses_page
 from nceref.errors import InputError
 from nceref.losses import all_losses, get_loss
@@ -55,7 +56,9 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
     texts += [p.meaning for p in loss.parameters] + [p.name for p in loss.parameters]
     texts += [r.statement for r in declared.relations] + [k.subgradient for k in declared.kinks]
     texts += [str(source) for source in loss.sources]
-    texts += [f"{name.replace('_', ' ')} {PROPERTIES[name].statement}" for name in loss.properties]
+    for name, hypothesis in declared.properties.items():
+        only = f" Only {in_words(hypothesis)}." if hypothesis else ""
+        texts.append(f"{name.replace('_', ' ')} {PROPERTIES[name].statement}{only}")
     for text in texts:
         assert words(text) in words(page)
     wide = losses_page.page_of(loss).text(width=300)

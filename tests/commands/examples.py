@@ -194,8 +194,8 @@ EXAMPLES = (
         "losses --json",
         json="-",
         keys={
-            "[]": "formula, gradient, inputs, kinks, latex, name, notes, properties, relations, rows, sign, "
-            "sources, summary",
+            "[]": "formula, gradient, hypotheses, inputs, kinks, latex, name, notes, properties, relations, rows, "
+            "sign, sources, summary",
             "[].inputs[]": "gradient, kind, meaning, name, shapes",
             "[].sources[]": "place, read, work",
         },

@@ -66,3 +66,17 @@ def test_cotangent_weighs_the_rows_and_sum_adds_them():
     )
     assert close(grad["queries"], 2 * P / T * np.array([[0, 0], [1, 0], [0, 0]]))
     assert close(grad["temperature"], 2 * P / T**2)
+
+
+def test_the_printed_number_of_negatives_is_the_one_that_is_kept():
+    import math
+    import re
+
+    printed = re.search(r"k = (.*), s_ij", hard_contrastive.declaration.text)[1].replace(
+        "fraction (N-1)", "f * (n - 1)"
+    )
+    names = {"max": max, "round": round, "ceil": math.ceil}
+    # 0.07 * 100 is above 7 in floating point, 1e-12 keeps one all the same.
+    for f, n in [(0.07, 101), (0.5, 4), (1e-12, 5), (1.0, 9), (0.51, 3), (1 / 3, 10)]:
+        assert eval(printed, names, {"f": f, "n": n}) == kept(f, n - 1)
+    assert kept(0.07, 100) == 7 != math.ceil(0.07 * 100)

@@ -1,9 +1,11 @@
 """Claims: evidence holds, verdicts follow by rule, and a changed digit or sign is seen."""
 
 import ast
+import contextlib
 import re
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from nceref.theory.verdicts import Verdict, printed_numbers
 
 pytestmark = pytest.mark.machine
 
+ROOT = Path(__file__).parents[2]
 CLAIMS = prove.claims()
 NUMBERED = [one for one, claim in CLAIMS.items() if claim.values]
 STATED = [one for one, claim in CLAIMS.items() if claim.formula and not claim.values and not claim.table]
@@ -269,3 +272,113 @@ def test_ids_in_what_losses_expect_are_those_of_claims():
 
     said = " ".join(e.because for loss in all_losses().values() for e in loss.declaration.expectations)
     assert set(re.findall(r"\b[A-Z]{2,4}-\d+", said)) <= set(CLAIMS)
+
+
+# The border of each scenario: nobody else to compare with, all alike, weights and temperatures at their ends.
+EDGES = {
+    "anchor": [
+        {"s": (0.3, -0.2), "t": 0.5}, {"s": (0.5, 0.5, 0.5), "t": 0.1}, {"s": (0.5, 0.5, 0.1, -0.4), "t": 0.07},
+        {"s": (-1.0, 1.0, 1.0), "t": 0.05}, {"s": (0.0, 0.9, -0.5, -0.8), "t": 0.3}, {"s": (3.0, -2.0, 5.0), "t": 1.0},
+    ],
+    "split": [
+        {"s": (1.0, 1.0), "t": 0.5, "w": 0.0}, {"s": (-1.0, 0.5, 0.25), "t": 0.1, "w": 1.0},
+        {"s": (0.0, 0.0, 0.0), "t": 1.0, "w": 0.5}, {"s": (0.3, -0.4), "t": 0.1, "w": 0.0},
+        {"s": (0.2, 0.9, -0.5), "t": 0.01, "w": 0.1},
+    ],
+    "limits": [
+        {"s": (0.1, 0.1, 0.1), "t": 0.3}, {"s": (0.5, 0.1, 0.1), "t": 0.01}, {"s": (0.0, 0.9, -0.5, -0.8), "t": 0.5},
+    ],
+    "paco": [
+        {"alpha": 0.0, "center": (1.0, 0.5), "positives": (0.5,), "negatives": (0.2,)},
+        {"alpha": 0.5, "center": (1.0,), "positives": (0.5,), "negatives": (0.3,)},
+        {"alpha": 1.0, "center": (0.0,), "positives": (0.0, 0.0), "negatives": (0.0,)},
+        {"alpha": 0.5, "center": (1.0, 0.5), "positives": (0.5, 0.5), "negatives": ()},
+        {"alpha": 1.0, "center": (0.0,), "positives": (0.0, 0.0), "negatives": ()},
+    ],
+    "positives": [
+        {"w": (1.0,), "positives": ((1.0,),), "negatives": ((-1.0,),), "t": 0.5},
+        {"w": (1.0, 0.0), "positives": ((0.0, 1.0),), "negatives": ((1.0, 0.0),), "t": 0.05},
+    ],
+    "probabilities": [
+        {"p": 0.999, "alpha": 3.0, "K": 0.01}, {"p": 0.01, "alpha": 1e-3, "K": 1e-3},
+        {"p": 0.5, "alpha": 5.0, "K": 1000.0},
+    ],
+    "sphere": [{"a": (0.1, 0.1), "b": (0.1, 0.1)}, {"a": (0.0, 3.0), "b": (3.0, 0.0)}],
+    "smoothing": [{"s": (0.1, 0.1), "t": 0.5, "e": 0.5}, {"s": (0.9, -0.4), "t": 0.1, "e": 0.999}],
+    "false_negatives": [{"q": 0.5, "N": 2}, {"q": 0.999, "N": 3}, {"q": 1e-9, "N": 2}],
+}  # fmt: skip
+SYSTEM = statements.DecimalSystem(50)
+
+
+def allowed(claim, base):
+    """Whether the hypotheses hold there: those of the scenario, and those of the claim that are a statement."""
+    given = [statements.scenario(claim.scenario).given]
+    if re.fullmatch(r"[-\d.]+ <=? [\w ]+(<=? [-\d.]+)?|[\w ]+ <=? [-\d.]+", claim.given):
+        given.append(claim.given)
+    return all(statements.evaluate(text, claim.scenario, base, SYSTEM).holds for text in given)
+
+
+@sweep("one", [one for one, claim in CLAIMS.items() if claim.formula and claim.scenario in EDGES])
+def test_a_statement_holds_at_the_border_of_its_hypotheses(one):
+    claim = CLAIMS[one]
+    for base in EDGES[claim.scenario]:
+        if allowed(claim, base):
+            held = statements.evaluate(claim.formula, claim.scenario, base, SYSTEM)
+            assert held.holds, (base, held.shown)
+
+
+# What was missing once: a hypothesis, and where the statement is false without it.
+WITHOUT = [
+    ("PC-3", {"alpha": 0.5, "center": (0.0,), "positives": (0.0, 0.0), "negatives": ()}),
+    ("PC-4", {"alpha": 0.5, "center": (0.0,), "positives": (0.0, 0.0), "negatives": ()}),
+    ("PC-5", {"alpha": 0.0, "center": (1.0, 0.5), "positives": (0.5,), "negatives": (0.2,)}),
+    ("PC-6", {"alpha": 0.0, "center": (1.0, 0.5), "positives": (0.5,), "negatives": (0.2,)}),
+    ("WL-9", {"s": (0.5, 1.0), "t": 0.5, "w": 0.0}),
+]
+
+
+@sweep(("one", "base"), WITHOUT)
+def test_a_hypothesis_excludes_where_the_statement_has_no_value_or_is_false(one, base):
+    claim = CLAIMS[one]
+    assert not allowed(claim, base)
+    with contextlib.suppress(ZeroDivisionError):
+        assert not statements.evaluate(claim.formula, claim.scenario, base, SYSTEM).holds
+
+
+# Statements that stood here once, each with an instance against it.
+ONCE = [
+    ("WL-12", "[d(r[j], t) for j in range(K) if r[j] < max(*r)] <= 0", {"s": (0.0, 0.9, -0.5, -0.8), "t": 0.05}),
+    ("IS-6", "d(P[1] - P[2], t) <= 0", {"s": (3.0, 2.0, 1.0), "t": 0.5}),
+    ("NC-3", "1 / 2 <= P[0]", {"s": (0.25, 0.9, -0.45), "t": 0.05, "w": 1.0}),
+]
+
+
+@sweep(("one", "text", "base"), ONCE)
+def test_a_statement_that_stood_here_is_false_where_the_present_one_holds(one, text, base):
+    claim = CLAIMS[one]
+    assert not statements.evaluate(text, claim.scenario, base, SYSTEM).holds
+    assert statements.evaluate(claim.formula, claim.scenario, base, SYSTEM).holds
+
+
+def test_shares_at_or_below_the_mean_of_the_negatives_only_rise_with_the_temperature():
+    s = np.array([0.9, -0.5, -0.8])
+    shares = np.exp(s / np.geomspace(0.02, 50, 400)[:, None])
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert np.all(np.diff(shares[:, 1:], axis=0) >= 0)
+    assert np.all(np.diff(shares[:, 0]) <= 0)
+    above = np.exp(np.array([0.9, 0.5, -0.8]) / np.geomspace(0.02, 50, 400)[:, None])
+    middle = (above / above.sum(axis=1, keepdims=True))[:, 1]
+    assert 0 < np.argmax(middle) < 399
+
+
+@pytest.mark.parametrize("page", ["docs/claims.md", "docs/tutorials/mathematics.md"])
+def test_the_pages_count_the_statements_that_have_no_evidence_and_name_them(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    without = [one for one, claim in CLAIMS.items() if not claim.evidence()]
+    assert f"{len(CLAIMS)} statements. {len(CLAIMS) - len(without)} have evidence" in text
+    assert re.search(rf"\b{len(without)} (have none|are about)", text)
+    named = re.search(r"have none \(([^)]*)\)", text)
+    assert named is None or named[1].split(", ") == without
+    for one in without:
+        assert CLAIMS[one].expected is Verdict.NOT_REPRODUCIBLE
+        assert re.search("trained|images|networks|[Ss]cripts", CLAIMS[one].no_evidence), one

@@ -23,11 +23,16 @@ TAKEN_BACK = [
     ("QT-12", "true under conditions", r"(?i)must be moderate \| wrong"),
     ("WL-9", "imprecise", r"(?i)tangential: it peaks at s\* and vanishes"),
     ("WL-20", "imprecise", r"(?i)defaults of the methods behind these sources are 0\.07 to 0\.2"),
+    ("WL-12", "imprecise", r"(?i)the share of one between them has a peak"),
+    ("NC-3", "true under conditions", r"(?i)at low temperature nearly as much as alignment\."),
+    ("PC-11", "wrong", r"(?i)0\.71 for balanced classes and a queue of 8192,"),
+    ("WL-13", "wrong", r"(?i)published limit at temperature 0 diverges\."),
 ]
 
 
 JUDGED = {
-    "NC-5": "agrees", "NC-7": "wrong", "NC-8": "imprecise", "NC-9": "agrees", "QT-14": "wrong", "QT-15": "wrong",
+    "NC-5": "imprecise", "IS-6": "imprecise", "IS-9": "imprecise", "WL-21": "agrees", "WL-22": "imprecise",
+    "PC-21": "imprecise", "NC-7": "wrong", "NC-8": "imprecise", "NC-9": "agrees", "QT-14": "wrong", "QT-15": "wrong",
     "QT-16": "imprecise", "PC-20": "true under conditions", "GR-2": "true under conditions",
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from sweep import sweep
 from nceref import get_loss
 from nceref.losses import LossFunction
 from nceref.verification.corpus.corpus import corpus, evaluate
-from nceref.verification.invariances import check_invariances
+from nceref.verification.invariances import INVARIANCES, check_invariances
 from nceref.verification.records import Observation, Outcome
 
 LOSS = get_loss("nt_xent").declaration
@@ -103,3 +103,16 @@ def test_an_infinite_answer_to_a_moved_input_is_a_failure_and_no_accident():
     results = {r.quantity: r for r in check_invariances(observed, lambda probe: Outcome(math.inf, {}))}
     assert results["identity.scale"].status == "fail"
     assert results["identity.scale"].bits == 0
+
+
+def test_an_identity_is_asked_for_in_the_settings_of_its_property_alone():
+    scale = next(i for i in INVARIANCES if i.claim == "scale_invariant")
+    for loss in (LOSS, get_loss("supcon_out").declaration):
+        for probe in corpus(loss, {}, suite="quick"):
+            assert scale.concerns(probe) == (probe.inputs.get("normalize", "l2") == "l2"), probe.id
+    as_given = replace(PROBE, inputs={**PROBE.inputs, "normalize": "none"})
+    assert not scale.concerns(as_given)
+    # The rows of the paco declaration are scaled, its centers' features are not: with them as a second input, it is.
+    paco = get_loss("paco").declaration
+    verdicts = {p.inputs.get("center_features") is not None: scale.concerns(p) for p in corpus(paco, {}, suite="quick")}
+    assert not verdicts[False]

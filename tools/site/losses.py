@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nceref.checks.expect import COUNTS, ExpectedReadings, Reading, expected_readings, option
 from nceref.checks.properties import PROPERTIES
+from nceref.checks.settings import statement
 from nceref.checks.situations import Sizes
 from nceref.cli.losses_page import call
 from nceref.cli.mutants_page import source
@@ -30,7 +31,10 @@ def page(loss: LossFunction) -> str:
         "Value": _value(loss),
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "What it reads": _readings(loss),
-        "Properties": _list((with_spaces(name), PROPERTIES[name].statement) for name in sorted(loss.properties)),
+        "Properties": _list(
+            (with_spaces(name), statement(declared, name, PROPERTIES[name].statement))
+            for name in sorted(loss.properties)
+        ),
         "Relations": _list((f"[{r.other}]({r.other}.md)", r.statement) for r in declared.relations),
         "What implementations do differently": _conventions(loss),
         "Released implementations": released.section(loss),

@@ -106,20 +106,71 @@ def _hardest_of_a_batch(rng):
     return True
 
 
-def _defaults_elsewhere():
-    """All defaults that were read, the most frequent first; the statement is broken if 0.05 is not one of these."""
+def _defaults():
+    """The default temperatures of each implementation whose code was read, and how often each was read."""
     from collections import Counter as Count
 
     from nceref.theory.tables.conventions import default_temperatures
 
     by_name = {**default_temperatures(), **SCRIPTS}
-    counts = Count(temperature for temperatures in by_name.values() for temperature in temperatures)
+    return by_name, Count(temperature for temperatures in by_name.values() for temperature in temperatures)
+
+
+def _defaults_elsewhere():
+    """All defaults that were read, the most frequent first; the statement is broken if 0.05 is not one of these."""
+    by_name, counts = _defaults()
     ranked = counts.most_common()
     shown = ", ".join(f"{temperature:g} ({count})" for temperature, count in ranked)
     users = ", ".join(name for name, temperatures in by_name.items() if 0.05 in temperatures)
-    first = {temperature for temperature, _ in ranked[:2]} == {0.07, 0.1}
-    small = sum(count for temperature, count in ranked if temperature <= 0.1) * 2 > counts.total()
-    return Counter(f"defaults, and how often each was read: {shown}; 0.05 in {users}", first and small)
+    first = {temperature for temperature, _ in ranked[:2]}
+    return Counter(f"defaults, and how often each was read: {shown}; 0.05 in {users}", 0.05 not in first)
+
+
+def _small_defaults():
+    """More than half of the defaults that were read are 0.1 or less, 0.07 and 0.1 the two most frequent; 1 is one."""
+    counts = _defaults()[1]
+    small = sum(count for temperature, count in counts.items() if temperature <= 0.1)
+    return {t for t, _ in counts.most_common(2)} == {0.07, 0.1} and 2 * small > counts.total() and counts[1.0] > 0
+
+
+def _linear_over_hard_negatives():
+    """Source 000's property is missing in the simple loss over the hardest negatives, which is as accurate."""
+    from nceref.theory.claims.source_000_loss import COPIED, accuracies
+
+    lost = {}
+    for dataset in COPIED:
+        printed = accuracies(dataset)
+        lost[dataset] = max(printed[:4]) - printed[9], max(printed[:4]) - printed[4]
+    shown = "; ".join(f"{name} {hard:.2f}, {simple:.2f}" for name, (hard, simple) in lost.items())
+    return Counter(
+        f"points between the best contrastive loss and the simple one, over the hardest negatives, over all: {shown}",
+        all(hard < 1 < 8 < simple for hard, simple in lost.values()),
+    )
+
+
+def _behind_without_hard_negatives():
+    """On all four datasets the simple loss is behind the contrastive loss at each of its temperatures."""
+    from nceref.theory.claims.source_000_loss import COPIED, accuracies
+
+    return all(printed[4] < min(printed[:4]) for printed in map(accuracies, COPIED))
+
+
+def _evenly_spread_is_lower(rng):
+    """Points that add up to 0 are all as good for the simple loss; InfoNCE is lower on a polygon than elsewhere.
+
+    64 points on the circle, spread evenly, at two poles and at random, temperatures from 0.1 to 10.
+    """
+    import numpy as np
+
+    from nceref import losses
+    from nceref.theory.scenarios.sphere import balanced
+
+    polygon, *others = balanced(64, rng)
+    held = [np.allclose(losses.simple(x, x), losses.simple(polygon, polygon), rtol=1e-12) for x in others]
+    for t in 10 ** rng.uniform(-1, 1, 6):
+        best = losses.info_nce(polygon, polygon, temperature=t)
+        held += [best < losses.info_nce(x, x, temperature=t) for x in others]
+    return len(others) > 1 and all(held)
 
 
 CHAPTER = Chapter(
@@ -154,13 +205,17 @@ CHAPTER = Chapter(
             r"=-\frac{\mathrm{Var}_r(s)}{\tau^2},\qquad1-m\,r_{\max}\le(K-m)\,e^{-g/\tau}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="True of the hardest and of the easiest negative. The share of one between them has a peak, where "
-            "E_r[s] = s_j: below that temperature it falls, however similar the negative is.",
+            repaired="True of the hardest negative, and of all at or below the mean of the negatives, whose shares "
+            "fall "
+            "with the temperature. The share of one above that mean and below the hardest has a peak, where E_r[s] = "
+            "s_j: "
+            "below that temperature it falls, however similar the negative is.",
             scenario="limits",
             as_published="[d(r[j], t) for j in range(K) if mean(s[1:]) < s[j + 1]] <= 0",
             counterexample={"s": (0.0, 0.9, 0.5, -0.8), "t": 1.0},
             formula="[d(r[j], t) for j in range(K)] == [r[j] / t**2 * (r_mean - s[j + 1]) for j in range(K)]"
-            " and d(r_mean, t) == -r_var / t**2 and d(max(*r), t) <= 0 and 0 <= d(min(*r), t)"
+            " and d(r_mean, t) == -r_var / t**2 and d(max(*r), t) <= 0 and mean(s[1:]) <= r_mean <= max(*s[1:])"
+            " and 0 <= [d(r[j], t) for j in range(K) if s[j + 1] <= mean(s[1:])]"
             " and 1 - ties * max(*r) <= others * exp(below / t)",
             symbolic="[d(p, t) for p in r] == [p / t**2 * (r_mean - x) for p, x in zip(r, s[1:])]"
             " and d(r_mean, t) == -r_var / t**2",
@@ -304,7 +359,46 @@ CHAPTER = Chapter(
             repaired="Small, yes: most defaults are 0.1 or less. The common ones are 0.07 and 0.1; some are 0.05, "
             "and some are 1 (nceref tables conventions).",
             counterexample=_defaults_elsewhere,
-            no_evidence="What authors choose is no mathematics; the defaults were read in their code.",
+            given="the defaults in the code that was read",
+            numeric=_small_defaults,
+            no_evidence="symbolic, property: what authors choose is no mathematics; the defaults were read in their "
+            "code.",
+        ),
+        Claim(
+            id="WL-21",
+            title="a loss that looks at hard negatives favors a uniform distribution",
+            source="source 000; source 002",
+            place="end of the section on hard negatives; note on point charges",
+            published="Larger gradients for more similar negatives favor features that are uniform on the hypersphere.",
+            latex=r"0\le L-\log\big(1+Ke^{(\bar s_--s_+)/\tau}\big)"
+            r"\le\frac{(\max_{j\ge1}s_j-\min_{j\ge1}s_j)^2}{8\tau^2},\quad\bar s_-=\frac1K\sum_{j\ge1}s_j;\qquad "
+            r"L_{\mathrm{simple}}=-s_++\lambda K\bar s_-",
+            expected=Verdict.AGREES,
+            scenario="split",
+            formula="0 <= L - log(1 + K * exp((mean(s[1:]) - s[0]) / t)) <= (max(*s[1:]) - min(*s[1:]))**2 / (8 * t**2)"
+            " and simple == w * K * mean(s[1:]) - s[0]",
+            numeric=True,
+            random=_evenly_spread_is_lower,
+            no_evidence="symbolic: it is an inequality. Of arrangements: without hardness, all that add up to 0 are "
+            "minima, two poles as well as the uniform one (WL-5)",
+        ),
+        Claim(
+            id="WL-22",
+            title="the attention to hard negatives is crucial",
+            source="source 000",
+            place="first of the two findings",
+            published="That the loss looks for hard negatives by itself is crucial for representations of high "
+            "quality.",
+            latex=r"A_{\mathrm{simple}}<\min_\tau A_\tau,\qquad\max_\tau A_\tau-A_{\mathrm{hard\ simple}}<1",
+            given="the printed accuracies, in percent, of WL-4",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="Hard negatives matter, not who looks for them: the simple loss over all negatives is behind at "
+            "every "
+            "printed temperature, and over the hardest ones, picked beforehand, it is within a point of the best.",
+            counterexample=_linear_over_hard_negatives,
+            numeric=_behind_without_hard_negatives,
+            no_evidence="symbolic, property: accuracies were measured; it takes the images and the networks.",
         ),
     ),
 )

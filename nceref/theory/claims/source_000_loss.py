@@ -41,6 +41,11 @@ def _numbers(dataset, what):
     return [float(text) for text in ROWS[f"{dataset} {what}"]]
 
 
+def accuracies(dataset):
+    """The printed accuracies of all losses on one dataset, in percent, in the order of `LOSSES`."""
+    return _numbers(dataset, "accuracy")
+
+
 def _copied_right_and_understated():
     """The copy is the paper's, every gain is positive, and 0.07 is nowhere the best of the four temperatures."""
     accuracies = [(_numbers(dataset, "accuracy"), list(map(float, printed))) for dataset, printed in COPIED.items()]
@@ -130,10 +135,23 @@ def _least_simple_loss(n, weight, rng):
     return best.fun, np.mean(np.sum(x[0] * x[1], axis=1) / np.prod(np.linalg.norm(x, axis=2), axis=0))
 
 
+def _least_on_a_line(n, weight):
+    """The smallest simple loss of n anchors and n keys in one dimension: each is 1 or -1."""
+    import itertools
+
+    import numpy as np
+
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    pairs = signs @ signs.T
+    totals = np.outer(signs.sum(axis=1), signs.sum(axis=1))
+    return np.min(-pairs + weight * (totals - pairs)) / n
+
+
 def _minima_of_the_simple_loss(rng):
     """Aligned points that add up to zero are all as good; a weight above 2 / (N - 2) makes anti-alignment better.
 
-    64 points on the circle; 8 anchors and keys in space from 3 starts, weights 0.95 and 1.05 of the threshold.
+    64 points on the circle; 8 anchors and keys in space from 3 starts, weights 0.95 and 1.05 of the threshold; 3 and 4
+    anchors and keys on a line, all signs: three do not add up to zero there, and stay above.
     """
     import numpy as np
 
@@ -149,7 +167,8 @@ def _minima_of_the_simple_loss(rng):
         value, cosine = _least_simple_loss(8, weight, rng)
         good &= abs(value + max(1 + weight, weight * 7 - 1)) < 1e-8
         good &= abs(cosine - (1 if weight < 1 / 3 else -1)) < 1e-4
-    return good
+    line = [_least_on_a_line(n, weight) for n, weight in ((3, 0.5), (4, 0.5), (3, 3.0))]
+    return good and np.allclose(line, [-4 / 3, -1.5, -5.0], rtol=1e-14)
 
 
 def _strongest_push(temperature, others=1e12):
@@ -261,7 +280,8 @@ CHAPTER = Chapter(
             published="The derivative by every negative is lambda, a weight that is not specified.",
             latex=r"L_{\mathrm{simple}}=-s_++\lambda\sum_{j\ge1}s_j,\quad\frac{\partial L}{\partial s_j}=\lambda;\quad "
             r"\min\tfrac1N\sum_iL_i=-\max(1+\lambda,\ \lambda(N-1)-1),\text{ anti-aligned for }\lambda>\tfrac2{N-2}",
-            given="the minima: a mean over N >= 3 anchors and their keys, all of length 1",
+            given="the minima: a mean over N >= 3 anchors and their keys, all of length 1, with two dimensions or more "
+            "for odd N",
             expected=Verdict.AGREES,
             scenario="split",
             formula="d(simple, s[0]) == -1 and [d(simple, s[j]) for j in range(1, N)] == w",
@@ -328,6 +348,7 @@ CHAPTER = Chapter(
             "vanishes at contact, where a Coulomb force diverges. With the normalizer held fixed it peaks at s*; else "
             "at a lower s, where (1 - P_j) (1 - s^2) = tau s.",
             scenario="split",
+            given="-1 < s < 1",
             as_published="0 < d(push[0], s[1])",
             counterexample={"s": (0.9, 0.99, -0.3), "t": 0.1, "w": 1.0},
             formula="d(log(push[0]), s[1]) == (peak - s[1]) * (s[1] + 1 / peak) / (t * (1 - s[1]**2))"

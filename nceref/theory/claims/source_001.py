@@ -21,6 +21,24 @@ def _listing_without_temperature():
     )
 
 
+def _outputs_of_the_listing():
+    """The outputs of classes 1 and 0 at the three temperatures of the listing, and the statement broken at 0.5."""
+    import numpy as np
+
+    from nceref import losses
+    from nceref.theory.statements import DecimalSystem, evaluate
+
+    seen = [
+        losses.cross_entropy.anatomy(np.array([[1.0, 2.0, 3.0]]), np.array([2]), temperature=t).probabilities[0]
+        for t in (1, 0.5, 0.1)
+    ]
+    apart = [float(p[1] - p[0]) for p in seen]
+    claim = next(one for one in CHAPTER.claims if one.id == "IS-6")
+    held = evaluate(claim.as_published, claim.scenario, {"s": (3.0, 2.0, 1.0), "t": 0.5}, DecimalSystem(50)).holds
+    shown = "classes 1 and 0 of the listing differ by {:.4f}, {:.4f} and {:.2g} at temperatures 1, 0.5 and 0.1"
+    return Counter(shown.format(*apart), not held and apart == sorted(apart, reverse=True))
+
+
 def _one_turn_at_most(rng):
     """The loss falls, then rises, as the temperature goes down, or does one of both: never more than one turn.
 
@@ -132,10 +150,19 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="conclusion after the listing",
             published="The smaller the temperature, the larger the differences between the softmax outputs.",
-            latex=r"\frac{dH(P)}{d\tau}=\frac{\mathrm{Var}_P(s)}{\tau^3}\ge0,\qquad\frac{dP_{\max}}{d\tau}\le0",
-            expected=Verdict.AGREES,
+            latex=r"\frac{dH(P)}{d\tau}=\frac{\mathrm{Var}_P(s)}{\tau^3}\ge0,\qquad"
+            r"\frac{d}{d\tau}(P_{\max}-P_j)\le0,\qquad\tau\log\frac{P_j}{P_k}=s_j-s_k",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="True of the largest output against each other one, of ratios, and of the entropy. The "
+            "difference of "
+            "two that are not the largest goes to 0 with the temperature, as it does in the listing.",
+            as_published="[d(max(P[j], P[k]) - min(P[j], P[k]), t) for j in range(N) for k in range(j)] <= 0",
+            counterexample=_outputs_of_the_listing,
             formula="d(entropy(P), t) == sum(p * (x - expected)**2 for p, x in zip(P, s)) / t**3"
-            " and 0 <= d(entropy(P), t) and d(max(*P), t) <= 0",
+            " and 0 <= d(entropy(P), t) and [d(max(*P) - P[j], t) for j in range(N)]"
+            " == [(max(*P) * (expected - s_max) - p * (expected - x)) / t**2 for p, x in zip(P, s)] <= 0"
+            " and [t * log(p / P[0]) for p in P] == [x - s[0] for x in s]",
             numeric=True,
             random=True,
             no_evidence="symbolic: the identity is proved symbolically in WL-11, for the negatives alone",
@@ -167,6 +194,28 @@ CHAPTER = Chapter(
             latex=r"\text{a choice of model, and an empirical statement (see WL-19)}",
             expected=Verdict.NOT_REPRODUCIBLE,
             no_evidence="It is about trained networks on images; the source gives no number.",
+        ),
+        Claim(
+            id="IS-9",
+            title="all features are to be as far apart as possible",
+            source=SOURCE,
+            place="first conclusion before the section on the temperature in contrastive learning",
+            published="Contrastive learning trains a network such that all feature vectors are as far apart as "
+            "possible.",
+            latex=r"\frac{\partial L}{\partial s_+}=-\sum_{j\ge1}\frac{\partial L}{\partial s_j}\le0,\qquad"
+            r"\frac{\partial L}{\partial s_j}\ge0\quad(j\ge1)",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="Those of different images. The two of one image are to meet, and are pulled together by as much "
+            "as "
+            "all others are pushed away; and false negatives are to stay near (WL-19).",
+            as_published="0 <= [d(L, s[j]) for j in range(N)]",
+            counterexample={"s": (0.25, 0.5, -0.45, -0.1), "t": 1.0},
+            formula="d(L, s[0]) == -sum(d(L, s[j]) for j in range(1, N)) and d(L, s[0]) <= 0"
+            " and 0 <= [d(L, s[j]) for j in range(1, N)]",
+            derivation="gradients",
+            numeric=True,
+            random=True,
         ),
     ),
 )

@@ -129,6 +129,21 @@ def _descended(parts, start):
     return pair / np.linalg.norm(pair, axis=2, keepdims=True)
 
 
+def _pairs_stay_where_they_met():
+    """Descent on alignment alone, from six pairs at random in the plane: not all points end in one."""
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    from nceref import losses
+
+    start = np.random.default_rng(0).standard_normal((2, 6, 2))
+    with threadpool_limits(1):
+        x = _descended(("alignment",), start)
+    aligned, uniform = float(losses.alignment(*x)), float(losses.uniformity(x.reshape(-1, 2)))
+    shown = f"descent on alignment alone: alignment {aligned:.1g}, uniformity {uniform:.3f}; of a collapse it is 0"
+    return Counter(shown, aligned < 1e-12 and uniform < -0.5)
+
+
 def _both_parts_are_needed():
     """A collapse is at log N, at the least alignment and the most uniformity, with 50 digits and by program.
 
@@ -203,16 +218,20 @@ CHAPTER = Chapter(
             place="three-line formula in the section on how it works",
             published="If positives coincide, alignment is about the positive pair only, uniformity about negatives.",
             latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\qquad "
-            r"0\le\log\frac{e^{1/\tau}+S}{e^{s_+/\tau}+S}\le\frac{1-s_+}\tau\,\frac{e^{1/\tau}}{e^{1/\tau}+S}",
+            r"0\le\log\frac{e^{1/\tau}+S}{e^{s_+/\tau}+S}\le\frac{1-s_+}\tau\,\frac{e^{1/\tau}}{e^{1/\tau}+S},"
+            r"\qquad 1-Ke^{\Delta/\tau}\le P_+\le e^{-\Delta/\tau},\quad\Delta=\max_{j\ge1}s_j-s_+",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="Unit vectors and perfect alignment; alignment is then the constant -1 / tau. Otherwise the "
-            "uniformity term moves with the positive by P_+ / tau: at low temperature nearly as much as alignment.",
+            "uniformity term moves with the positive by P_+ / tau: at low temperature nearly as much as alignment "
+            "where "
+            "the positive is the most similar, and hardly at all where a negative is.",
             scenario="split",
             as_published="d(uniformity, s[0]) == 0",
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.07, "w": 1.0},
             formula="L == alignment + uniformity and d(uniformity, s[0]) == P[0] / t"
-            " and 0 <= ideal - uniformity <= (1 - s[0]) / t * exp(1 / t) / (exp(1 / t) + others)",
+            " and 0 <= ideal - uniformity <= (1 - s[0]) / t * exp(1 / t) / (exp(1 / t) + others)"
+            " and 1 - P[0] <= K * exp((max(*s[1:]) - s[0]) / t) and P[0] <= exp((s[0] - max(*s[1:])) / t)",
             derivation="alignment-uniformity",
             numeric=True,
             random=True,
@@ -245,8 +264,13 @@ CHAPTER = Chapter(
             latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
             r"L_{\mathrm{uniform}}=0=\max;\qquad L_{\mathrm{uniform}}(z_{\pi(1)},\dots,z_{\pi(n)})"
             r"=L_{\mathrm{uniform}}(z_1,\dots,z_n)\ \text{for every}\ \pi",
-            given="collapse and descent: a batch of rows of length 1",
-            expected=Verdict.AGREES,
+            given="collapse and descent: a batch of rows of length 1, free points",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="Without alignment nothing pairs up: uniformity does not see who is whose partner. Without "
+            "uniformity a collapse is as good as anything and stays one, but nothing leads there: descent on alignment "
+            "leaves each pair where its two points met.",
+            counterexample=_pairs_stay_where_they_met,
             scenario="split",
             formula="-1 / t <= alignment and ideal - 1 / t <= log(N)",
             numeric=_both_parts_are_needed,

@@ -1,4 +1,4 @@
-"""Source 004, in passing: how the gradient of a class depends on how frequent the class is."""
+"""Source 004, in passing: gradients of frequent classes, and the pull on samples of the same class."""
 
 from nceref.theory.claim import Chapter, Claim, Counter, Repair
 from nceref.theory.verdicts import Verdict
@@ -92,6 +92,32 @@ CHAPTER = Chapter(
             symbolic=_by_count_of_positives,
             numeric=_of_equal_rows,
             random=_before_training,
+        ),
+        Claim(
+            id="PC-21",
+            title="PaCo pulls samples of a class together more, hard ones above all",
+            source="source 004",
+            place="first sentence",
+            published="PaCo adaptively strengthens the force that gathers samples of the same class, and so the "
+            "learning of hard examples.",
+            latex=r"-\frac{\partial L_i}{\partial l_+}=\alpha-Wp_+\le\alpha,\qquad "
+            r"-\frac{\partial L_{supcon}}{\partial l_+}=1-\frac{Kp_+}{P_{supcon}}\le1,\qquad W=1+\alpha K",
+            expected=Verdict.IMPRECISE,
+            repair=Repair.WORDING,
+            repaired="The pull on a positive is larger the less probable it is, and rises as features gather at the "
+            "centers (PC-15). But it is alpha at most, where supervised contrast pulls with up to 1, and the pull on a "
+            "hard positive is weaker by that factor. What is learned of hard examples takes experiments.",
+            scenario="paco",
+            as_published="1 - K * P_positives[0] / p_supcon <= alpha - W * P_positives[0]",
+            counterexample={"alpha": 0.05, "center": (1.5, 0.25), "positives": (-3.0, 1.0), "negatives": (0.5, -0.25)},
+            formula="[-d(L, positives[j]) for j in range(K)] == [alpha - W * x for x in P_positives] <= alpha"
+            " and [-d(L_supcon, positives[j]) for j in range(K)] == [1 - K * x / p_supcon for x in P_positives] <= 1"
+            " and [d(alpha - W * P_positives[j], positives[j]) for j in range(K)] == [W * x * (x - 1) for x in "
+            "P_positives]",
+            symbolic="[-d(L, positives[j]) for j in range(K)] == [alpha - W * x for x in P_positives]"
+            " and [-d(L_supcon, positives[j]) for j in range(K)] == [1 - K * x / p_supcon for x in P_positives]",
+            numeric=True,
+            random=True,
         ),
     ),
 )

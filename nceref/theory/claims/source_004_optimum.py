@@ -215,6 +215,7 @@ CHAPTER = Chapter(
             " and L == W * log(W) - alpha * K * log(alpha)"
             " - log(W * P_center) - alpha * sum(log(p * W / alpha) for p in P_positives)",
             scenario="paco",
+            given="0 < alpha",
             derivation="paco-optimum",
             numeric=True,
             random=True,
@@ -238,6 +239,7 @@ CHAPTER = Chapter(
             " and d(W * log(W) - alpha * K * log(alpha), alpha) == K * log(K + 1 / alpha)"
             " and d(log(W) - alpha * K / W * log(alpha), alpha) == -K * log(alpha) / W**2",
             scenario="paco",
+            given="0 < alpha",
             symbolic=True,
             numeric=_gaps_of_two_classes,
             random=True,

@@ -33,7 +33,7 @@ def terms(m, base):
     level = m.log(everyone)
     return {
         "alpha": alpha, "center": center, "positives": positives, "negatives": negatives,
-        "K": count, "W": 1 + alpha * count,
+        "K": count, "M": len(negatives), "W": 1 + alpha * count,
         "L": level - center[0] + alpha * sum(level - x for x in positives),
         "L_sup": m.log(classes) - center[0],
         "L_supcon": sum(m.log(contrast) - x for x in positives),
@@ -49,13 +49,14 @@ def terms(m, base):
 SCENARIO = Scenario(
     name="paco",
     setting="one anchor",
-    given="1 <= K and 0 <= alpha",
+    given="1 <= K and 1 <= M and 0 <= alpha",
     meaning={
         "alpha": "weight of each positive beside the weight 1 of the center",
         "center": "logits of the class centers, that of the own class first",
         "positives": "contrast logits of the positives",
         "negatives": "contrast logits of the negatives",
         "K": "number of positives",
+        "M": "number of negatives",
         "W": "sum of the weights, 1 + alpha K",
         "L": "PaCo loss, the sum form",
         "L_sup": "cross-entropy among the centers",

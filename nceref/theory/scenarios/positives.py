@@ -33,8 +33,8 @@ def terms(m, base):
     e_p, e_n = ([m.exp(x / t) for x in similarities] for similarities in (s_p, s_n))
     share, total, count = sum(e_p), sum(e_p) + sum(e_n), len(s_p)
     return {
-        **base, "norm": norm, "z": z, "z_p": z_p, "z_n": z_n, "D": len(w), "K": count, "s_p": s_p, "s_n": s_n,
-        "e_p": e_p, "total": total,
+        **base, "norm": norm, "z": z, "z_p": z_p, "z_n": z_n, "D": len(w), "K": count, "M": len(s_n),
+        "s_p": s_p, "s_n": s_n, "e_p": e_p, "total": total,
         "P_p": [x / total for x in e_p], "P_n": [x / total for x in e_n], "X_in": [x / share for x in e_p],
         "L_out": m.log(total) - sum(s_p) / (count * t),
         "L_in": m.log(total) - m.log(share) + m.log(count),
@@ -54,7 +54,7 @@ def _unit(m, v):
 SCENARIO = Scenario(
     name="positives",
     setting="one anchor",
-    given="1 <= K and 0 < t and 0 < norm",
+    given="1 <= K and 1 <= M and 0 < t and 0 < norm",
     meaning={
         "w": "the anchor before normalization",
         "positives": "the positives before normalization",
@@ -66,6 +66,7 @@ SCENARIO = Scenario(
         "z_n": "the negatives, normalized",
         "D": "number of coordinates",
         "K": "number of positives",
+        "M": "number of negatives",
         "s_p": "similarities of the positives",
         "s_n": "similarities of the negatives",
         "e_p": "e^(s / t) of the positives",

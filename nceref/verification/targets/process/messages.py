@@ -52,7 +52,7 @@ _UNUSED: dict[str, Any] = {
     "sources": (),
     "formula": None,
     "plan": None,
-    "properties": frozenset(),
+    "properties": {},
 }
 """Of a loss, what a target has no use for: a child that imports no formula starts in half the time."""
 
