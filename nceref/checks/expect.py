@@ -62,6 +62,11 @@ class Reading:
         """Whether the error, if any, is below the digits that are printed."""
         return self.value is None or self.error <= 5e-8 * abs(self.value)
 
+    @property
+    def reason(self) -> str:
+        """Why it reads that, after what the batch must be made of."""
+        return f"{self.assumes}: {self.because}" if self.assumes and self.value is not None else self.because
+
 
 @dataclass(frozen=True)
 class ExpectedReadings:

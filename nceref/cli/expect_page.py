@@ -15,7 +15,7 @@ def page_of(expected: ExpectedReadings, location: Location | None = None) -> Pag
     page = Page()
     page.print((expected.loss, "bold"), f", {expected.conventions}")
     page.print(f"{_settings(expected)}\n", style="dim")
-    entries = [(r.situation, _value(r), r.formula, f"{_because(r)}{_one_batch(r)}") for r in expected.readings]
+    entries = [(r.situation, _value(r), r.formula, f"{r.reason}{_one_batch(r)}") for r in expected.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
     for reading, (situation, value, formula, because) in zip(expected.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""
@@ -63,11 +63,6 @@ def _value(reading: Reading) -> str:
     # Two digits of the error, and the same places of the value.
     places = max(0, 1 - math.floor(math.log10(reading.error)))
     return f"{reading.value:.{places}f}±{reading.error:.{places}f}"
-
-
-def _because(reading: Reading) -> str:
-    """The reason, after what the batch must be made of."""
-    return f"{reading.assumes}: {reading.because}" if reading.assumes and reading.value is not None else reading.because
 
 
 def _one_batch(reading: Reading) -> str:

@@ -232,14 +232,14 @@ def test_a_batch_of_one_class_reads_the_lower_bound_of_margins(margin, fallback,
     assert abs(value - readings("cosface", {"classes": count, **scalars})["lower bound"].value) < 1e-15
 
 
-def lonely_clamp():
+def halves_on_the_clamp():
     """Views that are aligned and, with half of them opposite, all on the clamp: on a line, for a prior of 1/2."""
     return [[1.0], [1.0], [-1.0], [-1.0]]
 
 
 @sweep("temperature", [0.1, 1.0])
 def test_lower_bound_of_debiased_is_attained_where_the_clamp_acts_on_each_row(temperature):
-    z, scalars = lonely_clamp(), {"temperature": temperature, "positive_prior": 0.5}
+    z, scalars = halves_on_the_clamp(), {"temperature": temperature, "positive_prior": 0.5}
     known = readings("debiased", {"n": 4, **scalars})
     assert abs(exact("debiased", z1=z, z2=z, **scalars) / known["lower bound"].value - 1) < 1e-14
     assert known["optimum"].value == known["lower bound"].value
@@ -290,7 +290,7 @@ def check_collapse(name, loss, given, n, dim, count):
     assert abs(value - collapse) <= 1e-13 * max(1, abs(value)), (given, value, collapse)
 
 
-def least_found(name, arrays, fixed, starts):
+def least_by_descent(name, arrays, fixed, starts):
     """The least value that descent from random rows comes to."""
     from scipy.optimize import minimize
 
@@ -332,7 +332,7 @@ DESCENTS = [
 def test_descent_from_random_rows_ends_at_the_optimum_and_never_below(name, arrays, fixed, sizes):
     scalars = {k: v for k, v in fixed.items() if not isinstance(v, np.ndarray)}
     known = readings(name, {**scalars, **sizes})
-    least = least_found(name, arrays, fixed, 2)
+    least = least_by_descent(name, arrays, fixed, 2)
     floor = max(r.value for s, r in known.items() if s in ("optimum", "lower bound") and r.value is not None)
     assert least >= floor - 1e-9 * max(1, floor)
     # Descent stalls at kinks: where the angle is 0, negatives are equally hard, or a clamp begins.
