@@ -55,7 +55,7 @@ help:
 	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
 	@echo "make peers     install PyTorch, which make bench compares with"
 	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
-	@echo "make experiments  run all experiments, rewrite docs/experiments"
+	@echo "make experiments  run all experiments, rewrite docs/experiments and nceref/theory/analogues.json"
 	@echo "make clean     remove .venv and caches"
 
 tables: $(VENV)/installed
@@ -171,6 +171,7 @@ experiments: $(VENV)/installed-dev
 		$(BIN)/nceref experiment $$name --out docs/experiments > /dev/null || exit 1; \
 	done
 	rm docs/experiments/*.png
+	$(BIN)/python -m tools.analogues
 
 audit: $(VENV)/installed-peers
 	$(BIN)/python -c "from nceref.verification.peers.audit_ranks import update; update('docs/audit.md')"

@@ -113,7 +113,8 @@ class Expectation:
 
     `at(sizes)` receives the sizes and scalars of `nceref expect` as attributes and returns a float, or None where
     the situation cannot arise for these sizes. Where the formula depends on whether D, the features of an embedding,
-    is known, a situation is declared twice: with `dim` True for a given D, and with `dim` False.
+    is known, a situation is declared twice: with `dim` True for a given D, and with `dim` False. `assumes` names what
+    the batch must be made of, such as "balanced classes", where the number is no statement about every batch.
     """
 
     situation: Literal["chance", "collapse", "optimum", "lower bound", "upper bound"]
@@ -121,6 +122,7 @@ class Expectation:
     because: str
     at: Callable[[Any], float | None]
     dim: bool | None = None
+    assumes: str = ""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class Reading:
 
     `because` names the derivation or claim; where a value is None for the sizes given, it has what that would need.
     A value that had to be drawn is off by about `error`, and `because` says what that is where it shows. `spread` is
-    the standard deviation of one batch around the value, the mean over batches; None where it is not known.
+    the standard deviation of one batch around the value, the mean over batches; None where it is not known. `assumes`
+    names what the batch must be made of, such as "balanced classes"; empty where the value holds for every batch.
     """
 
     situation: str
@@ -54,11 +55,17 @@ class Reading:
     needs_dim: bool = False
     error: float = 0.0
     spread: float | None = None
+    assumes: str = ""
 
     @property
     def exact(self) -> bool:
         """Whether the error, if any, is below the digits that are printed."""
         return self.value is None or self.error <= 5e-8 * abs(self.value)
+
+    @property
+    def reason(self) -> str:
+        """Why it reads that, after what the batch must be made of."""
+        return f"{self.assumes}: {self.because}" if self.assumes and self.value is not None else self.because
 
 
 @dataclass(frozen=True)
@@ -241,7 +248,7 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     because = expectation.because
     if value is None and not needs_dim:
         because = alone.reasons[0] if alone.reasons else "does not arise for these sizes"
-    out = Reading(expectation.situation, value, expectation.formula, because, needs_dim)
+    out = Reading(expectation.situation, value, expectation.formula, because, needs_dim, assumes=expectation.assumes)
     if isinstance(value, Estimate):
         out = replace(out, value=float(value), error=value.error, spread=value.spread)
         out = out if out.exact else replace(out, because=f"{because}; {value.how}")
@@ -251,18 +258,20 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
 def _bounded(readings: list[Reading], loss: Loss, sizes: Sizes) -> list[Reading]:
     """The readings with an optimum that needs more dimensions as lower bound, where it is the larger one.
 
-    Rows with zeros added have the same similarities: what no batch reads in many dimensions, none reads in few.
+    Rows with zeros added have the same similarities: what no batch reads in many dimensions, none reads in few. The
+    bound of every batch stays where the optimum assumes more.
     """
-    out = {reading.situation: reading for reading in readings}
+    by_situation = {reading.situation: reading for reading in readings}
     best = next((e for e in loss.expectations if e.situation == "optimum" and e.dim is None), None)
-    if best is None or out["optimum"].value is not None:
+    if best is None or by_situation["optimum"].value is not None:
         return readings
     value = best.at(Sizes({**sizes.values, "dim": None}, sizes.scaled))
-    lower = out.get("lower bound")
-    if value is not None and math.isfinite(value) and (lower is None or lower.value is None or value > lower.value):
-        because = "no batch in D dimensions reads less than the best one in more"
-        out["lower bound"] = Reading("lower bound", float(value), best.formula, f"{because}: {best.because}")
-    return list(out.values())
+    lower = by_situation.get("lower bound")
+    if value is None or not math.isfinite(value) or (lower and lower.value is not None and value <= lower.value):
+        return readings
+    because = f"no batch in D dimensions reads less than the best one in more: {best.because}"
+    bound = Reading("lower bound", float(value), best.formula, because, assumes=best.assumes)
+    return [*(r for r in readings if best.assumes or r.situation != "lower bound"), bound]
 
 
 def _refuse_missing(loss: Loss, missing: set[str]) -> None:

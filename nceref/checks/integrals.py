@@ -52,7 +52,12 @@ def distance_power(exponent: float, dim: int) -> tuple[float, float]:
 
 
 def mean_log_sum(
-    terms: int, kappa: float, dim: int, own: Callable[[Any, Any], Any] | None = None, plus: float = 0.0
+    terms: int,
+    kappa: float,
+    dim: int,
+    own: Callable[[Any, Any], Any] | None = None,
+    plus: float = 0.0,
+    jump: float | None = None,
 ) -> float:
     """E log(plus + e^(kappa s_1) + ... + e^(kappa s_m)) for independent cosines s_j of uniform rows.
 
@@ -72,6 +77,8 @@ def mean_log_sum(
         A function of cosine and sine: own(s_1) stands in the place of s_1.
     plus : float
         A constant term of the sum, at least 0.
+    jump : float, optional
+        The angle at which `own` jumps.
 
     Returns
     -------
@@ -82,6 +89,8 @@ def mean_log_sum(
 
     cosines, weights = cosine_law(kappa, dim)
     every = _law(kappa * cosines, weights)
+    if own is not None:
+        cosines, weights = cosine_law(kappa, dim, jump)
     first = None if own is None else _law(kappa * own(cosines, sines(cosines)), weights)
     reach = kappa if first is None else max(kappa, float(np.max(np.abs(first[0]))))
     equal, total = terms - (first is not None), 0.0
@@ -148,13 +157,21 @@ def sines(cosines: Any) -> Any:
     return np.sqrt((1 - cosines) * (1 + cosines))
 
 
-def cosine_law(kappa: float, dim: int) -> tuple[Any, Any]:
-    """Nodes, rising, and weights of the cosine's law (1 - s^2)^((D - 3) / 2), by s = tanh v."""
+def cosine_law(kappa: float, dim: int, jump: float | None = None) -> tuple[Any, Any]:
+    """Nodes and weights of the cosine's law (1 - s^2)^((D - 3) / 2), by s = tanh v; for an integrand that jumps, too.
+
+    Parameters
+    ----------
+    jump : float, optional
+        The angle of the jump: what is integrated is analytic on both sides of it.
+    """
     import numpy as np
 
     # On a line the cosine is a sign, without a density.
     if dim == 1:
         return np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    if jump is not None:
+        return _law_with_jump(kappa, dim, jump)
     # The weight cosh(v)^-(D - 1) has a width of 1 / sqrt(D) and falls below e^-40 within the reach: like
     # exp(-(D - 1) v^2 / 2) near 0, like (2 e^-v)^(D - 1) far out.
     step = min(0.3 / max(kappa, 1.0), 0.2 / math.sqrt(dim))
@@ -162,3 +179,26 @@ def cosine_law(kappa: float, dim: int) -> tuple[Any, Any]:
     v = np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1) * step
     weights = np.exp(-(dim - 1) * np.log(np.cosh(v)))
     return np.tanh(v), weights / weights.sum()
+
+
+_NODES = 16
+"""Of Gauss and Legendre, in each panel."""
+
+
+def _law_with_jump(kappa: float, dim: int, jump: float) -> tuple[Any, Any]:
+    """The same by panels of the angle, whose law is sin^(D - 2): the jump is the border of two panels."""
+    import numpy as np
+
+    # An exponent of up to kappa and a weight like exp(-(D - 2) x^2 / 2) each change by little within a panel.
+    width, reach = min(2 / max(kappa, 1.0), 0.7 / math.sqrt(dim), 0.5), math.pi / 2
+    if dim > 2:
+        # The weight is below e^-45 beyond: cos x <= exp(-x^2 / 2).
+        reach = min(reach, math.sqrt(90 / (dim - 2)))
+    low, high = math.pi / 2 - reach, math.pi / 2 + reach
+    borders = np.linspace(low, high, math.ceil(2 * reach / width) + 1)
+    if low < jump < high:
+        borders = np.unique(np.append(borders, jump))
+    half, (nodes, parts) = np.diff(borders)[:, None] / 2, np.polynomial.legendre.leggauss(_NODES)
+    angles = (borders[:-1, None] + half * (1 + nodes)).ravel()
+    weights = (half * parts).ravel() * np.exp((dim - 2) * np.log(np.sin(angles)))
+    return np.cos(angles), weights / weights.sum()

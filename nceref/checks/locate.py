@@ -78,6 +78,8 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
     multiples = tuple(_multiples(expected, x))
     if outside := _outside(expected, value, known):
         return Location(float(x), (*multiples, *outside), possible=False)
+    if unlike := _unlike_assumed(expected, value, known):
+        return Location(float(x), (*multiples, unlike))
     if batch:
         return Location(float(x), (*(multiples or (f"{value} {_where(value, known)}.",)), *batch))
     return Location(float(x), multiples or (_between(expected, value, known),))
@@ -147,8 +149,8 @@ def _without_dim(expected: ExpectedReadings) -> bool:
 def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> tuple[str, ...]:
     """Sentences if no batch reads the value, by more than float32 or the digits printed may round."""
     x, slack = float(value), _rounding(expected, value, known)
-    values = {r.situation: r.value for r in known if r.value is not None}
-    for reading in known:
+    values = {r.situation: r.value for r in _of_every_batch(known) if r.value is not None}
+    for reading in _of_every_batch(known):
         limit = reading.value or 0.0
         below = reading.situation == "lower bound" and x < limit - slack
         if below or (reading.situation == "upper bound" and x > limit + slack):
@@ -162,6 +164,19 @@ def _outside(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
         meaning += "; or there are fewer negatives than assumed"
         return (f"{value} {_where(value, known)}: {meaning}.", *_zero(value))
     return ()
+
+
+def _of_every_batch(known: Sequence[Reading]) -> list[Reading]:
+    """Readings that assume nothing of the batch."""
+    return [r for r in known if not r.assumes]
+
+
+def _unlike_assumed(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> str:
+    """A sentence if only batches of another make than a reading assumes are below it."""
+    slack = _rounding(expected, value, known)
+    limits = [r for r in known if r.assumes and r.situation in ("optimum", "lower bound")]
+    below = next((r for r in limits if float(value) < (r.value or 0.0) - slack), None)
+    return f"{value} {_where(value, known)}: no batch of {below.assumes} reads that, others may." if below else ""
 
 
 def _zero(value: str) -> Iterator[str]:

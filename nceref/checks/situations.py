@@ -18,6 +18,13 @@ from nceref.checks.integrals import (
     mean_softmax_cosine,
     sines,
 )
+from nceref.checks.optima import (
+    debiased_optimum,
+    largest_margin_logit,
+    margin_gap,
+    sigmoid_optimum,
+    target_entropy,
+)
 from nceref.checks.optimal_points import least_potential
 from nceref.checks.random_rows import MOST_NEGATIVES, Estimate, mean_log_potential, mean_of_rows
 
@@ -139,11 +146,31 @@ class Sizes:
             return None
         else:
             level = mean_log_sum(int(others), 1 / self.temperature, int(self.dim), plus=float(self.classes))
-        if self.form == "sum" and self.values.get("positives") is None and self.n % self.classes:
+        if self.form == "normalized":
+            return level
+        return float(factor * level) if self._positives_known() else None
+
+    def paco_collapse(self) -> float | None:
+        """(1 + a K) log(C + (n + M - 1) e^(1/T)) - a K / T, divided by 1 + a K in the normalized form.
+
+        All similarities are 1 and all center logits 0.
+        """
+        if not self._positives_known():
+            return None
+        mass, others = self.alpha * self.positives, self.views * self.n + self.queue - 1
+        top = 1 / self.temperature if others > 0 else 0.0
+        # Both terms are measured from the positives, and a level of 1 / T cancels but for the center.
+        level = math.log(others + self.classes * math.exp(-top))
+        out = (1 + mass) * level + top
+        return float(out / (1 + mass) if self.form == "normalized" else out)
+
+    def _positives_known(self) -> bool:
+        """Whether every anchor has the same number of positives, or the mean is given."""
+        if self.values.get("positives") is None and self.n % self.classes:
             # The mean of K over unbalanced labels depends on them.
             self.absent(f"{self.n} is not a multiple of {self.classes} classes; give `positives`")
-            return None
-        return level if self.form == "normalized" else float(factor * level)
+            return False
+        return True
 
     def inside_chance(self) -> float | None:
         """The same with a mean over l - 1 positives inside the logarithm, for balanced classes of l rows."""
@@ -153,23 +180,25 @@ class Sizes:
             return None
         return everyone - positives + self.log(same - 1)
 
-    def margin_chance(self, own: Callable[[Any, Any], Any]) -> float | None:
+    def margin_chance(self, own: Callable[[Any, Any], Any], jump: float | None = None) -> float | None:
         """Mean cross-entropy of `scale` times C cosines of a random row with random class weights, D given.
 
         Parameters
         ----------
         own : callable
             What a margin makes of the target's cosine: a function of cosine and sine.
+        jump : float, optional
+            The angle at which that function jumps.
         """
         if self.scale > 1 / _COLDEST:
             self.absent(f"the integral takes too long for s > {1 / _COLDEST:.0f}")
             return None
-        cosines, weights = cosine_law(self.scale, int(self.dim))
+        cosines, weights = cosine_law(self.scale, int(self.dim), jump)
         target = own(cosines, sines(cosines))
         if self.scale * max(abs(target)) > 2 / _COLDEST:
             self.absent(f"the integral takes too long for s m > {1 / _COLDEST:.0f}")
             return None
-        total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own)
+        total = mean_log_sum(int(self.classes), self.scale, int(self.dim), own, jump=jump)
         return total - float(self.scale * (weights @ target))
 
     def distance_chance(self) -> Estimate:
@@ -289,6 +318,72 @@ class Sizes:
         others = -math.inf if c == 1 else self.log((c - 1) * same) - c / ((c - 1) * t)
         inside = self.log(same - 1)
         return inside + self.softplus(others - inside)
+
+    def cosface_bound(self, others: float) -> float:
+        """log(1 + (C-1) e^(-s (1 - m - others))): the target's cosine is 1, those of the other classes `others`."""
+        return self.softplus(self.log(self.classes - 1) - self.scale * (1 - self.margin - others))
+
+    def cosface_simplex(self) -> float | None:
+        """Class weights on a simplex, every row equal to the weights of its class; see `margin_gap`, psi = cos - m."""
+        return self.cosface_bound(-1 / max(1, self.classes - 1)) if self._fits_classes() else None
+
+    def arcface_bound(self) -> float:
+        """log(1 + (C-1) e^(-s (1 + psi))) with the largest psi: the cosines of the other classes are -1."""
+        largest = largest_margin_logit(self.margin, linear=self.fallback == "linear")
+        return self.softplus(self.log(self.classes - 1) - self.scale * (1 + largest))
+
+    def arcface_optimum(self) -> float | None:
+        """log(1 + (C-1) e^(-s gap)) for balanced classes, see `margin_gap`."""
+        if self.classes == 1:
+            return 0.0
+        best = margin_gap(self.margin, int(self.classes), linear=self.fallback == "linear")
+        if best is None:
+            self.absent("approached where the linear fallback jumps, never attained")
+            return None
+        gap, simplex = best
+        if not self._fits_classes(simplex=simplex):
+            return None
+        return self.softplus(self.log(self.classes - 1) - self.scale * gap)
+
+    def _fits_classes(self, *, simplex: bool = True) -> bool:
+        """Whether so many classes can be balanced, and stand on a simplex if they have to."""
+        # The size of a batch of which only the classes matter may be missing, and is not asked for.
+        if (self.values.get("n") or 0) % self.classes:
+            self.absent(f"{self.n} is not a multiple of {self.classes} classes")
+            return False
+        return not simplex or self.classes == 1 or self._fits(int(self.classes))
+
+    def sigmoid_optimum(self) -> float | None:
+        """The least over all rows for this scale and bias, see `optima`."""
+        value, dim = sigmoid_optimum(float(self.logit_scale), float(self.logit_bias), int(self.n))
+        if self.dim is not None and self.dim < dim:
+            self.absent(f"needs D >= {dim}")
+            return None
+        return value
+
+    def debiased_optimum(self) -> float | None:
+        """The least over all rows, see `optima`."""
+        if self.n < 2 or not self._fits(int(self.n)):
+            return None
+        value = debiased_optimum(float(self.temperature), float(self.positive_prior), int(self.n))
+        if value is None:
+            self.absent("known for prior <= 1/(2N-1), or where the clamp acts on a simplex")
+        return value
+
+    def target_entropy(self) -> float:
+        """Entropy of the smoothed target."""
+        return target_entropy(float(self.label_smoothing), int(self.classes))
+
+    def smoothed_optimum(self) -> float | None:
+        """The entropy of the target where logits attain it: with no smoothing that takes an infinite one."""
+        return self.target_entropy() if self.label_smoothing else self.infimum(self.classes == 1)
+
+    def infimum(self, attained: bool = False) -> float | None:
+        """0 where it is attained, and else the reason why there is no optimum."""
+        if attained:
+            return 0.0
+        self.absent("the infimum 0 is approached as logits grow, never attained")
+        return None
 
     def _class_size(self) -> int | None:
         """Rows of a class, all views of it, if classes are balanced and every row has a positive."""

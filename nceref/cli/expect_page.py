@@ -15,7 +15,7 @@ def page_of(expected: ExpectedReadings, location: Location | None = None) -> Pag
     page = Page()
     page.print((expected.loss, "bold"), f", {expected.conventions}")
     page.print(f"{_settings(expected)}\n", style="dim")
-    entries = [(r.situation, _value(r), r.formula, f"{r.because}{_one_batch(r)}") for r in expected.readings]
+    entries = [(r.situation, _value(r), r.formula, f"{r.reason}{_one_batch(r)}") for r in expected.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
     for reading, (situation, value, formula, because) in zip(expected.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""

@@ -20,7 +20,8 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.option(
     "--digits",
     type=click.IntRange(1, 17),
-    help="Significant digits of computed numbers; published ones stay as printed, and verdicts compare all digits.",
+    help="Significant digits of computed numbers; LaTeX else has those of the published number, or six. Published ones "
+    "stay as printed, and verdicts compare all digits.",
 )
 @click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")

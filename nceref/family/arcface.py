@@ -138,10 +138,14 @@ def _falls_back(s):
 
 
 def _chance(s):
-    if s.fallback == "linear":
-        s.absent("not computed with the linear fallback, at which the integrand jumps")
-        return None
-    return s.margin_chance(lambda cos, sin: cos * math.cos(s.margin) - sin * math.sin(s.margin))
+    def own(cos, sin):
+        with_margin = cos * math.cos(s.margin) - sin * math.sin(s.margin)
+        if s.fallback == "none":
+            return with_margin
+        past = cos < math.cos(math.pi - s.margin)
+        return array_namespace(cos).where(past, cos - s.margin * math.sin(s.margin), with_margin)
+
+    return s.margin_chance(own, math.pi - s.margin if s.fallback == "linear" else None)
 
 
 def _no_margin(losses, rng):
@@ -197,14 +201,24 @@ LOSS = Loss(
         ),
         Expectation(
             "chance", "E log(e^(s p) + sum_(k != y) e^(s cos theta_k)) - s E p",
-            "p = cos(theta_y + m), cosines of independent uniform rows in D dimensions (WI-2)",
+            "p = cos(theta_y + m) or its fallback, cosines of independent uniform rows in D dimensions (WI-2)",
             lambda s: _chance(s), dim=True,
         ),
         Expectation(
             "collapse", "log(1 + (C-1) e^(s (1 - cos m)))", "all cosines equal 1 (ARC-1)",
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * (1 - math.cos(s.margin))),
         ),
-        Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation(
+            "optimum", "log(1 + (C-1) e^(-s max(cos m + 1/(C-1), 1 - cos m))); with the linear fallback the first",
+            "rows equal to the weights of their class on a simplex, D >= C - 1; for a cos m < (C-2) / (2C-2) opposite "
+            "to all weights, and with the linear fallback none if 2 cos m + m sin m < (1 + cos m) (C-2) / (2C-2)",
+            lambda s: s.arcface_optimum(), assumes="balanced classes",
+        ),
+        Expectation(
+            "lower bound", "log(1 + (C-1) e^(-s (1 + max(cos m, -cos m)))), with the linear fallback -cos m - m sin m",
+            "any targets: all rows of one class, the others' weights opposite to them (WL-1)",
+            lambda s: s.arcface_bound(),
+        ),
         Expectation(
             "upper bound", "log(1 + (C-1) e^(2s)), with the linear fallback log(1 + (C-1) e^(s (2 + m sin m)))",
             "all rows x, the others' weights x, and those of the target at the least psi: -1 at theta = pi - m, for "

@@ -83,6 +83,11 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation("chance", "log C", "all logits equal and balanced counts (NC-5)", lambda s: s.log(s.classes)),
+        Expectation(
+            "collapse", "log C", "all logits equal and balanced counts; a row else reads -log(n_y / sum_k n_k) (NC-5)",
+            lambda s: s.log(s.classes), assumes="balanced counts",
+        ),
+        Expectation("optimum", "0", "one class", lambda s: s.infimum(s.classes == 1)),
         Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
         Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),

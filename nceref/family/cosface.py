@@ -107,7 +107,16 @@ LOSS = Loss(
             "collapse", "log(1 + (C-1) e^(s m))", "all cosines equal",
             lambda s: s.softplus(s.log(s.classes - 1) + s.scale * s.margin),
         ),
-        Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation(
+            "optimum", "log(1 + (C-1) e^(-s (C/(C-1) - m)))",
+            "rows equal to the weights of their class on a simplex, D >= C - 1 (SC-8)",
+            lambda s: s.cosface_simplex(), assumes="balanced classes",
+        ),
+        Expectation(
+            "lower bound", "log(1 + (C-1) e^(-s (2 - m)))",
+            "any targets: all rows of one class and equal to its weights, the others' weights opposite (WL-1)",
+            lambda s: s.cosface_bound(-1),
+        ),
         Expectation(
             "upper bound", "log(1 + (C-1) e^(s (2 + m)))",
             "cosine -1 with the weights of the target, 1 with the others: all rows x, w_y = -x, the others x",

@@ -95,7 +95,14 @@ LOSS = Loss(
     expectations=(
         Expectation("chance", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),
         Expectation("collapse", "log C", "all logits equal (NC-5)", lambda s: s.log(s.classes)),
-        Expectation("lower bound", "0", "-log of a probability (WL-1)", lambda s: 0.0),
+        Expectation(
+            "optimum", "H(q) = -(1-e+e/C) log(1-e+e/C) - (C-1) (e/C) log(e/C)",
+            "the entropy of the target, at softmax(x/T) = q", lambda s: s.smoothed_optimum(),
+        ),
+        Expectation(
+            "lower bound", "H(q), 0 without smoothing", "no cross-entropy is below the entropy of its target (WL-1)",
+            lambda s: s.target_entropy(),
+        ),
         Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),
     notes="With label smoothing the target probability is (1-e) + e/C, as in PyTorch; above it the target is repelled.",

@@ -89,7 +89,13 @@ def expectations(chance):
             "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
         ),
         Expectation(
-            "lower bound", "log(1 + (2N-2) e^(-2/T))", "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1",
+            "optimum", "log(1 + (2N-2) max((e^(-N / ((N-1) T)) - prior) / (1 - prior), e^(-2/T)))",
+            "aligned views on a simplex, D >= N - 1, if prior <= 1/(2N-1) or the clamp acts there (SC-8)",
+            lambda s: s.debiased_optimum(),
+        ),
+        Expectation(
+            "lower bound", "log(1 + (2N-2) e^(-2/T))",
+            "Ng >= (2N-2) e^(-1/T) by the clamp, s_ip <= 1; attained by aligned views where the clamp acts on each row",
             lambda s: s.cosine_bound(2 * s.n - 2, -2),
         ),
         Expectation(

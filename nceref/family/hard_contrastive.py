@@ -127,6 +127,11 @@ LOSS = Loss(
             "collapse", "log(1 + k)", "all similarities equal (NC-5)", lambda s: s.log(1 + kept(s.fraction, s.n - 1)),
         ),
         Expectation(
+            "optimum", "log(1 + k e^(-N / ((N-1) T)))",
+            "aligned simplex, D >= N - 1: the hardest negatives are at least as similar as all in the mean (SC-8)",
+            lambda s: s.simplex(s.n, kept(s.fraction, s.n - 1)),
+        ),
+        Expectation(
             "lower bound", "log(1 + k e^(-2/T))", "cosines in [-1, 1] (WL-1)",
             lambda s: s.cosine_bound(kept(s.fraction, s.n - 1), -2),
         ),

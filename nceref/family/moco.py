@@ -89,6 +89,10 @@ LOSS = Loss(
         ),
         Expectation("collapse", "log(K + 1)", "all similarities equal (NC-5)", lambda s: s.log(s.queue + 1)),
         Expectation(
+            "optimum", "log(1 + K e^(-2/T))", "all queries and keys equal, the queue opposite",
+            lambda s: s.cosine_bound(s.queue, -2),
+        ),
+        Expectation(
             "lower bound", "log(1 + K e^(-2/T))", "cosines in [-1, 1] (WL-1)", lambda s: s.cosine_bound(s.queue, -2)
         ),
         Expectation(

@@ -104,6 +104,13 @@ LOSS = Loss(
             "chance", "log(1 + nu) + nu log((1 + nu) / nu)", "the model equals the noise (NCE-1)",
             lambda s: s.log(1 + s.noise_ratio) + s.noise_ratio * s.log((1 + s.noise_ratio) / s.noise_ratio),
         ),
+        Expectation(
+            "collapse", "log(1 + nu) + nu log((1 + nu) / nu)",
+            "equal odds on data and noise, u = -log nu; any other equal u reads softplus(-u) + nu softplus(u), which "
+            "is more (NCE-1)",
+            lambda s: s.log(1 + s.noise_ratio) + s.noise_ratio * s.log((1 + s.noise_ratio) / s.noise_ratio),
+        ),
+        Expectation("optimum", "0", "", lambda s: s.infimum()),
         Expectation("lower bound", "0", "two cross-entropies", lambda s: 0.0),
         Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: logits have no bound")),
     ),

@@ -273,6 +273,10 @@ LOSS = Loss(
             lambda s: s.paco_chance(), dim=True,
         ),
         Expectation(
+            "collapse", "(1 + aK) log(C + (n + M - 1) e^(1/T)) - aK / T, K positives, M rows in the queue",
+            "all rows equal, and centers 0 (NC-5)", lambda s: s.paco_collapse(),
+        ),
+        Expectation(
             "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives",
             "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5); without `positives`, K is (n + M)/C - 1, at least 0",
             lambda s: s.paco_bound(),

@@ -67,7 +67,9 @@ LOSS = Loss(
     ),
     sources=(
         Source("google-research/big_vision", "siglip.py", "authors' code"),
-        Source("own derivation", "SIG-1, G-8", "derived here"),
+        Source("own derivation", "SIG-1, G-8, optimum for a given scale and bias", "derived here"),
+        Source("Lee, Chang & Sohn 2024, arXiv:2402.12613", "abstract: optimum from simplex to antipodal", "paper"),
+        Source("Bangachev et al. 2025, arXiv:2509.18552", "abstract: trained scale and bias bring it to 0", "paper"),
     ),
     formula=formula,
     plan=plan,
@@ -96,6 +98,13 @@ LOSS = Loss(
         Expectation(
             "collapse", "softplus(-t-b) + (N-1) softplus(t+b)", "all similarities 1 (SIG-1)",
             lambda s: s.softplus(-s.logit_scale - s.logit_bias) + (s.n - 1) * s.softplus(s.logit_scale + s.logit_bias),
+        ),
+        Expectation(
+            "optimum", "min over d in [0, 1] of softplus(-t(1-2d)-b) + (N-1) softplus(b - t(1+(N-2)d)/(N-1))",
+            "d = 0: an aligned simplex, D >= N - 1; d = 1: all images opposite to all texts; between, D >= N. Over t "
+            "and b the infimum is 0, never attained: on the simplex with b = -t (N-2) / (2N-2) the loss is "
+            "N softplus(-t N / (2N-2))",
+            lambda s: s.sigmoid_optimum(),
         ),
         Expectation(
             "lower bound", "softplus(-t-b) + (N-1) softplus(b-t)", "positives at 1, negatives at -1",

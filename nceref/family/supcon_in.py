@@ -66,6 +66,16 @@ def _one_positive(losses, rng):
     return losses.supcon_in(z, temperature=0.3), losses.supcon_out(z, temperature=0.3)
 
 
+CLASS_SIMPLEX = Expectation(
+    "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))", "collapsed classes on a simplex, l = n / C, D >= C - 1 "
+    "(SC-8, GR-1)", lambda s: s.class_simplex(), assumes="balanced classes",
+)  # fmt: skip
+"""Of both supervised losses, which are equal for collapsed classes.
+
+The mean inside: e^(s/T) of a positive is at most e^(1/T), and by Jensen's inequality the mean of a row is at least that
+of the mean similarity of other classes, which is at least -1 / (C - 1), as |sum of rows|^2 >= 0.
+"""
+
 BOUNDS = (
     Expectation(
         "lower bound", "log(1 + (n - 2) e^(-2/T))",
@@ -133,6 +143,7 @@ LOSS = Loss(
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
         ),
+        CLASS_SIMPLEX,
         *BOUNDS,
     ),
     notes="Not convex in the logits. Leaving out 1/|P| lowers every row by log |P|.",

@@ -27,7 +27,7 @@ from nceref.engine.parameters import (
 )
 from nceref.engine.plan import Plan
 from nceref.errors import InputError
-from nceref.family.supcon_in import BOUNDS
+from nceref.family.supcon_in import BOUNDS, CLASS_SIMPLEX
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source, always
 
 
@@ -194,11 +194,7 @@ LOSS = Loss(
         Expectation(
             "collapse", "log(n - 1) for n rows", "all similarities equal (NC-5)", lambda s: s.log(s.views * s.n - 1)
         ),
-        Expectation(
-            "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))",
-            "collapsed classes on a simplex, l = n / C, D >= C - 1 (SC-8, GR-1)",
-            lambda s: s.class_simplex(),
-        ),
+        CLASS_SIMPLEX,
         *BOUNDS,
     ),
     notes="It does push a positive away that has more than its share of the softmax: attraction is not declared.",

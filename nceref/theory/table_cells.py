@@ -10,12 +10,16 @@ from typing import Any
 from nceref.output.limits import DIGITS, stable
 from nceref.output.words import counted
 from nceref.theory.table import Cell
-from nceref.theory.verdicts import Verdict, verdict
+from nceref.theory.verdicts import Verdict, printed_numbers, verdict
 
 PARTS = ("published", "computed", "verdict")
 TableRow = Mapping[str, Any]
 TableRows = Sequence[TableRow]
-Show = Callable[[Any], str]
+Show = Callable[..., str]
+"""Writes a computed value, and may look at the text of the published number beside it."""
+
+_FEW = 6
+"""Significant digits of a number that has no published one beside it."""
 
 SIGNS = {Verdict.AGREES: "=", Verdict.NOT_REPRODUCIBLE: "°"}
 """Here the computed number would repeat the published one, or there is none: a sign beside the text says it all."""
@@ -60,7 +64,7 @@ def three(value: Any, show: Show) -> tuple[str, str, str]:
     """Give what was published, what was computed, and the verdict; a plain value was computed."""
     if not isinstance(value, Cell):
         return "", show(value), ""
-    return value.published, show(value.computed), verdict(value).value
+    return value.published, show(value.computed, value.published), verdict(value).value
 
 
 def grid(columns: Sequence[str], rows: TableRows, show: Show) -> list[list[str]]:
@@ -130,7 +134,7 @@ def plain(value: Any) -> Any:
     return value if not isinstance(value, float) else stable(value) if isfinite(value) else None
 
 
-def full(value: Any) -> str:
+def full(value: Any, published: str = "") -> str:
     """A value with every digit that does not depend on the machine."""
     return _shown(value, lambda number: repr(stable(number)))
 
@@ -148,7 +152,16 @@ def short(digits: int) -> Show:
             return f"{decimal:f}"
         return f"{float(decimal):.{len(decimal.as_tuple().digits) - 1}e}"
 
-    return lambda value: _shown(value, rounded)
+    return lambda value, published="": _shown(value, rounded)
+
+
+def as_printed(value: Any, published: str = "") -> str:
+    """A value with as many significant digits as the published number has, or six: 0 has none."""
+    numbers = printed_numbers(published) if published else ()
+    digits = [len(number.as_tuple().digits) if number else _FEW for number in numbers]
+    if isinstance(value, tuple | list) and len(value) == len(digits):
+        return ", ".join(short(count)(one) for count, one in zip(digits, value, strict=True))
+    return short(digits[0] if len(digits) == 1 else _FEW)(value)
 
 
 def _shown(value: Any, number: Callable[[float], str]) -> str:

@@ -39,8 +39,8 @@ def render(table: Table, format: str = "text", digits: int | None = None) -> str
     format : {"text", "markdown", "latex", "csv", "json"}
         Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says,
         or else 80.
-        The others carry 12 digits of the computed numbers, which every machine computes alike. Any other word raises
-        `InputError`.
+        LaTeX has as many digits of a computed number as the published one beside it, six where there is none. The
+        others carry 12, which every machine computes alike. Any other word raises `InputError`.
     digits : int, optional
         Significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as
         it is printed; no more than 12 are shown. Verdicts are those of all digits. JSON has 12; with this it raises
@@ -270,10 +270,11 @@ def _lines(columns: Sequence[str], rows: TableRows, width: int, digits: Sequence
 
 def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]:
     shown = table_cells.full if digits is None else table_cells.short(integer("`digits`", digits, 1, 17))
+    page = table_cells.as_printed if digits is None else shown
     writers: dict[str, tuple[Callable[[Table], str], str]] = {
         "text": (partial(text, digits=digits), "txt"),
         "markdown": (partial(markdown, show=shown), "md"),
-        "latex": (partial(latex, show=shown), "tex"),
+        "latex": (partial(latex, show=page), "tex"),
         "csv": (partial(to_csv, show=shown), "csv"),
         "json": (to_json, "json"),
     }

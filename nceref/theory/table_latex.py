@@ -57,7 +57,7 @@ _SIGNS = {
 } | {sign: f"\\{sign}" for sign in "#$%&_{}"}
 
 
-def latex(table: Table, show: Show = table_cells.full) -> str:
+def latex(table: Table, show: Show = table_cells.as_printed) -> str:
     """Write one table as LaTeX; if it compares numbers, with a line for each of them.
 
     A comment names the packages that it needs, if any.

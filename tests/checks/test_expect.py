@@ -128,7 +128,7 @@ def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, 
 
 
 def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
-    given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05}
+    given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05, "temperature": 0.1}
     one, other = expected_readings("paco", given), expected_readings("paco", {**given, "positives": 128 // 8 - 1})
     assert [r.value for r in one.readings] == [r.value for r in other.readings]
     assert "without `positives`, K is (n + M)/C - 1" in one.readings[0].because
@@ -140,6 +140,7 @@ def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
 def test_equal_rows_read_collapse(name):
     row = np.random.default_rng(0).standard_normal(D)
     arguments = inputs(name, lambda rows: np.tile(row, (rows, 1)))
+    arguments |= {"centers": 0 * arguments["centers"]} if "centers" in arguments else {}
     # Cosines of equal rows are 1 to 2 eps, where the angle is sqrt(4 eps); the scale of at most 64 multiplies that.
     moved = 64 * sqrt(4 * EPS) if name == "arcface" else 0.0
     assert agrees(name, values(name)["collapse"], arguments, moved)
@@ -353,7 +354,7 @@ def test_conventions_follow_from_the_declaration(name, given, conventions):
 
 def test_what_only_dim_brings_into_play_may_be_given_without_it():
     expected = expected_readings("supcon_in", {"n": 64, "temperature": 0.1, "classes": 8})
-    assert dict(expected.settings) == {"n": 64, "dim": None, "views": 1, "temperature": 0.1}
+    assert dict(expected.settings) == {"n": 64, "dim": None, "classes": 8, "views": 1, "temperature": 0.1}
 
 
 def test_simplex_does_not_fit_into_few_dimensions():
@@ -421,7 +422,7 @@ def test_refusals_say_what_to_do(name, given, message):
 def test_policies_at_their_default_may_be_given():
     form = next(p for p in ALL["paco"].parameters if isinstance(p, Choice) and p.name == "form")
     assert form.default == "sum"
-    given = {"n": 30, "alpha": 0.1, "classes": 3}
+    given = {"n": 30, "alpha": 0.1, "classes": 3, "temperature": 0.1}
     assert expected_readings("paco", {**given, "form": "sum"}).readings == expected_readings("paco", given).readings
     assert (
         expected_readings("paco", {**given, "form": "normalized"}).readings != expected_readings("paco", given).readings

@@ -140,4 +140,4 @@ def test_chance_of_the_linear_fallback_is_its_own():
     x, w = np.eye(20)[:2], np.eye(20)[2:12]
     value = losses.arcface(x, w, np.array([0, 3]), margin=2.0, fallback="linear")
     assert abs(readings("arcface", given)["chance"].value - value) < 1e-9
-    assert readings("arcface", {**given, "dim": 4})["chance"].value is None
+    assert abs(readings("arcface", {**given, "dim": 10**6})["chance"].value / value - 1) < 1e-3

@@ -611,3 +611,30 @@ def test_figures_name_claims_that_exist():
 
     named = {one for figure in figure_files.figures().values() for one in figure.claims}
     assert named <= set(prove.claims())
+
+
+def test_captions_speak_of_what_the_pictures_show():
+    # An axis that ends at alpha = 1; equal logits at pi - m / 2; one loss at three temperatures.
+    assert "10" not in re.sub(r"\d+\.\d+", "", FIGURES["class-bounds"].caption)
+    margin, plain, angle = (data("arcface-target")[key] for key in ("margin", "no margin", "angle"))
+    assert ((margin < plain) == (angle < pi - 0.25)).all()
+    assert "lowers the logit up to θ = π − m/2" in FIGURES["arcface-target"].caption
+    assert "approaches its infimum" in FIGURES["pair-probability"].caption
+    for accuracy, *_ in published_metrics.PAPER.values():
+        by_loss = {key: float(x) for key, x in zip(LOSSES, accuracy, strict=True)}
+        best = {
+            loss: max((x, t) for (name, t), x in by_loss.items() if name == loss) for loss in ("contrastive", "hard")
+        }
+        assert best["contrastive"][1] == 0.3
+        assert best["hard"][1] in (0.7, 1)
+        assert best["hard"][0] > by_loss["simple", None]
+
+
+def test_class_gradients_are_those_of_the_analogue():
+    shown = data("class-gradients")
+    slopes = [np.polyfit(np.log(shown["samples"]), np.log(curve), 1)[0] for curve in shown["pull"]]
+    # A slope of means over seeds is near the mean of their slopes; rarer classes pull less for the sum alone.
+    assert slopes[0] > 0.3 > -0.2 > max(slopes[1:3])
+    assert abs(slopes[3]) < 0.1
+    for slope, recorded in zip(slopes, re.findall(r"[+−]\d\.\d\d", FIGURES["class-gradients"].caption), strict=True):
+        assert abs(slope - float(recorded.replace("−", "-"))) < 0.06

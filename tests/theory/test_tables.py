@@ -1,3 +1,4 @@
+import json
 from decimal import Decimal, localcontext
 from itertools import pairwise
 from math import exp, isfinite, log, sqrt
@@ -9,11 +10,14 @@ from sweep import sweep
 
 from nceref.registry import discover
 from nceref.spec import Loss
+from nceref.theory import analogues
 from nceref.theory.figures.class_bounds import FIGURE
+from nceref.theory.prove import claims
 from nceref.theory.table import Cell, Table
 from nceref.theory.tables import class_bounds, contrastive_vs_simple, conventions, hardness, paco_optimum
 from nceref.theory.tables.temperature_cross_entropy import single_precision
 from nceref.theory.verdicts import Verdict, verdict
+from tools import analogues as made
 
 pytestmark = pytest.mark.machine
 
@@ -300,8 +304,7 @@ def test_the_normalized_bounds_are_farthest_apart_at_the_named_alpha():
     assert max(found, key=found.get) == widest
     # Only for alpha up to 1: then they part again, and farther.
     assert class_bounds.normalized_gap(10) > found[widest] > class_bounds.normalized_gap(1)
-    caption = FIGURE.caption
-    assert all(f"{class_bounds.normalized_gap(alpha):.3f}" in caption for alpha in (widest, 10, 1e12))
+    assert f"{class_bounds.normalized_gap(widest):.3f} nats" in FIGURE.caption
 
 
 def test_centers_bring_the_pair_probabilities_of_head_and_tail_together():
@@ -317,3 +320,22 @@ def test_every_implementation_has_one_row_that_states_every_convention():
 
 def test_every_declared_loss_is_listed():
     assert [row["loss"] for row in TABLES["losses"].rows()] == list(discover("nceref.family", "LOSS", Loss))
+
+
+def test_results_that_are_images_stand_beside_the_recorded_analogue():
+    assert json.loads(analogues.PATH.read_text(encoding="utf-8")) == made.content()
+    rows = TABLES["long-tail-results"].rows()
+    images = [row for row in rows if row["published"] == "no number"]
+    assert {row["image"] for row in images} == {"PaCoF2", "PaCoT1", "PaCoF3", "PaCoF6"}
+    source = {(row["image"], row["measure"], row["loss"], row["data"]): row["analogue"] for row in images}
+    record = json.loads((made.RECORDS / "long-tail.json").read_text(encoding="utf-8"))["values"]
+    assert source["PaCoF6", "tail", "CE", "drawn"] == pytest.approx(100 * np.mean(record["CE"]["tail"]), rel=1e-5)
+    mean, total = (source["PaCoF2", "pull slope", loss, "drawn"] for loss in ("SupCon mean", "SupCon sum"))
+    assert mean < 0 < total
+
+
+def test_published_accuracies_of_paco_are_those_of_the_claim():
+    read = [row["published"] for row in TABLES["long-tail-results"].rows() if isinstance(row["published"], Cell)]
+    assert {verdict(cell) for cell in read} == {Verdict.NOT_REPRODUCIBLE}
+    claimed = ", ".join(value.published for value in claims()["PC-19"].values).split(", ")
+    assert [cell.published for cell in read if cell.published not in claimed] == []

@@ -88,7 +88,7 @@ def _readings(loss: LossFunction) -> str:
         return ""
     expected = expected_readings(loss.name, _example(loss))
     shown = [
-        (r.situation, _number(r), f"`{r.formula}`" if r.formula else "", linked(escaped(r.because)))
+        (r.situation, _number(r), f"`{r.formula}`" if r.formula else "", linked(escaped(r.reason)))
         for r in expected.readings
     ]
     return (

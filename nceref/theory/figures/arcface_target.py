@@ -52,9 +52,9 @@ FIGURE = Figure(
     title="Target logit of ArcFace",
     caption=(
         "The target's logit over the scale s against the angle between an embedding and the center of its class, "
-        "without a margin and with the margin m = 0.5 of ArcFace. The margin lowers the logit, so that the loss asks "
-        "for a smaller angle, up to θ = π − m; beyond, cos(θ + m) rises again with the angle. The dashed line is the "
-        "linear fallback that the authors' code offers there."
+        "without a margin and with the margin m = 0.5 of ArcFace. The margin lowers the logit up to θ = π − m/2, where "
+        "both are equal. From θ = π − m on, cos(θ + m) rises with the angle, and with it the loss falls. The dashed "
+        "line is the linear fallback that the authors' code offers there."
     ),
     source="Source 002, figure in the section on ArcFace; deepinsight/insightface, arcface_torch/losses.py",
     claims=("ARC-1",),

@@ -32,9 +32,9 @@ FIGURE = Figure(
     name="pair-probability",
     title="Best probability of a true pair",
     caption=(
-        "Softmax probability of each of K positives at the minimum of the loss: 1 / K without centers, 1 / (1/α + K) "
-        "beside a center of weight 1. A smaller α makes large and small classes more alike; it also makes every pair "
-        "less probable."
+        "Softmax probability of each of K positives with which the loss approaches its infimum: 1 / K without "
+        "centers, 1 / (1/α + K) beside a center of weight 1. Beside negatives no cosines attain it. A smaller α "
+        "makes large and small classes more alike; it also makes every pair less probable."
     ),
     source="Source 004, motivation and rebalance",
     claims=("PC-3", "PC-5", "PC-6"),
