@@ -11,6 +11,7 @@ import numpy as np
 from nceref.engine.chunks import ChunkedArray, chunked_rows
 from nceref.engine.namespaces import array_namespace, device
 from nceref.engine.scaling import excess_exponent, power_of_two, times_power
+from nceref.engine.tiles import row_major
 from nceref.errors import InputError
 
 Array = Any
@@ -159,7 +160,7 @@ def unit(x: Array, name: str, which: Callable[[int], str]) -> tuple[Array, Array
         For a row of zeros.
     """
     xp = array_namespace(x)
-    square = xp.vecdot(x, x, axis=-1)[:, None]
+    square = _squares(x)
     # Squares far inside the range, their sum and that of their inverses too: nothing was lost in them.
     if math.isfinite(float(xp.sum(square + 1e6 / square))):
         length = xp.sqrt(square)
@@ -172,8 +173,13 @@ def unit(x: Array, name: str, which: Callable[[int], str]) -> tuple[Array, Array
     # In units of their largest entry, neither rows of 1e200 nor of 1e-200 leave the range.
     scale = power_of_two(peak)
     rows = x / scale
-    length = xp.sqrt(xp.vecdot(rows, rows, axis=-1)[:, None])
+    length = xp.sqrt(_squares(rows))
     return rows / length, length, scale
+
+
+def _squares(x: Array) -> Array:
+    """The squared length of each row, (n, 1), of its entries alone: some BLAS add up a row by where it is in memory."""
+    return array_namespace(x).sum(row_major(x * x), axis=-1, keepdims=True)
 
 
 def row_words(samples: int | None, row: int, start: int = 0) -> str:
