@@ -6,7 +6,7 @@ To read the engine, begin with `plan` and `passes`; `statistics`, `patterns` and
 that a plan is made of, and each of their files begins with the methods that such an object has.
 
 arguments, arrays, namespaces, settings, threads   what comes in, and where it is computed
-embeddings, similarity, distances                  from rows to logits, and back
+embeddings, similarity, distances, ties            from rows to logits, and back; equal rows have equal logits
 patterns, label_patterns, tiles                    who is compared with whom, a block at a time
 statistics, unshifted_statistics, heads            what a row is folded into, and the loss it gives
 plan, layouts                                      one loss as comparisons, statistics and a head

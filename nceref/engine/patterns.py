@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from nceref.engine.namespaces import array_namespace, device
+from nceref.engine.ties import Copies
 from nceref.engine.tiles import Line, View
 
 Array = Any
@@ -266,11 +267,13 @@ class Except(_PairPattern):
 class Hardest(Pattern):
     """The `count` most similar candidates of each anchor among all but `own`; ties go to the lower index.
 
-    It looks at whole rows: its blocks are short and span all candidates.
+    It looks at whole rows: its blocks are short and span all candidates. Rounding never changes the places of `copies`,
+    whose logits are equal.
     """
 
     own: PairSets
     count: int
+    copies: Copies | None = None
     whole_rows = True
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:

@@ -29,6 +29,7 @@ from nceref.engine.chunks import ChunkedRows
 from nceref.engine.embeddings import NOTHING, Gradients, Rows, merge
 from nceref.engine.namespaces import array_namespace, as_scalar, device, number_format
 from nceref.engine.scaling import shifted, times_power
+from nceref.engine.ties import Copies, settled
 
 Array = Any
 
@@ -225,12 +226,13 @@ def _largest(offset: Offset | None) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Dot:
-    """factor * <anchor, candidate> + offset."""
+    """factor * <anchor, candidate> + offset; with `copies`, equal for candidates that are (see `ties`)."""
 
     anchors: Rows
     candidates: Rows
     factor: Factor = ONE
     offset: Offset | None = None
+    copies: Copies | None = None
     paired = False
 
     @property
@@ -244,8 +246,8 @@ class Dot:
     def window(self, rows: slice, columns: slice) -> "Dot":
         return replace(self, anchors=NOTHING, candidates=NOTHING, offset=offset_of(self.offset, columns))
 
-    def filled(self, *rows: Rows) -> "Dot":
-        return replace(self, anchors=rows[0], candidates=rows[-1])
+    def filled(self, *rows: Rows, copies: Copies | None = None) -> "Dot":
+        return replace(self, anchors=rows[0], candidates=rows[-1], copies=copies)
 
     @property
     def exponents(self) -> tuple[int, int]:
@@ -272,8 +274,11 @@ class Dot:
     def block(self, rows: slice, columns: slice) -> Array:
         # The factor goes into the rows, which are fewer numbers than the block where D is below its width.
         a = self.factor.multiplied(self.anchors.balanced[0][rows, :], sum(self.exponents))
-        s = _shifted(a @ self.candidates.balanced[0][columns, :].T, self.offset, columns)
-        return in_range(s, self.bound)
+        b = self.candidates.balanced[0]
+        s = a @ b[columns, :].T
+        if self.copies is not None:
+            s = settled(s, a, b, self.copies, columns)
+        return in_range(_shifted(s, self.offset, columns), self.bound)
 
     def reordered(self, rows: Array, columns: Array) -> "Dot":
         """The same logits with anchors and candidates in another order; there must be no offset by candidate."""

@@ -13,6 +13,7 @@ from nceref.engine.patterns import Hardest, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
+from nceref.engine.ties import ranked
 from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source, always
 
 
@@ -39,8 +40,8 @@ def formula(m, queries, keys, *, temperature, fraction, normalize):
 def plan(queries, keys, *, temperature, fraction, normalize) -> Plan:
     """InfoNCE with another pattern of negatives."""
     n = queries.shape[0]
-    logits = two_towers(normalize, divided_by(temperature), queries=queries, keys=keys)
-    hardest = Hardest(itself(n), kept(fraction, n - 1))
+    logits = ranked(two_towers(normalize, divided_by(temperature), queries=queries, keys=keys))
+    hardest = Hardest(itself(n), kept(fraction, n - 1), logits.copies)
     terms = {"negatives": Term(LogSumExp(), hardest), "positive": Term(Sum(), Only(itself(n)))}
     return Plan((Comparison(logits, terms),), softmax_one_positive)
 
