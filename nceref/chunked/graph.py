@@ -15,6 +15,7 @@ from nceref.engine.label_patterns import Unlisted, Weighted
 from nceref.engine.passes import largest_exponent
 from nceref.engine.patterns import Hardest
 from nceref.engine.settings import chosen
+from nceref.engine.ties import repeated
 from nceref.engine.windows import Window, least, windows
 from nceref.spec import Array, Scalar
 
@@ -124,19 +125,19 @@ class Graph:
     def filled(self, place: Place) -> tuple[list[Hashable], list[Any]]:
         """The rows that fill a window, and what it needs besides."""
         comparison = self.loss.plan.comparisons[place.comparison]
-        origin = least = None
+        origin = least = copies = None
         if isinstance(comparison.logits, SquaredDistance):
             origin = self.once(
                 ("origin", place.comparison), tasks.first_row, self.loaded(comparison.logits.sides[0].pieces[0])
             )
         if comparison.whole_rows:
-            least = self.least(place.comparison, place.window.pieces[0])
+            least, copies = self.least(place.comparison, place.window.pieces[0]), self.copies(place)
         tables = None
         if any(isinstance(term.pattern, Weighted | Unlisted) for term in comparison.terms.values()):
             i, j = (piece.chunk for piece in place.pieces)
             tables = [self.table(i, j), self.table(j, i)]
         rows = [self.handed.get(link) or self.loaded(link[0]) for link in zip(place.pieces, place.lanes, strict=True)]
-        return rows, [origin, least, tables]
+        return rows, [origin, least, tables, copies]
 
     def hand_on(self, place: Place, done: Hashable) -> None:
         """Rows go from window to window: what many tasks wait for would be kept by every worker that has met it."""
@@ -164,12 +165,19 @@ class Graph:
         )
         lists = []
         for place in places:
-            rows = [self.loaded(p) for p in place.pieces]
-            lists.append(
-                self.once(("hardest", comparison, *place.window.pieces), partial(tasks.hardest_of, place.window), rows)
-            )
+            rows, work = [self.loaded(p) for p in place.pieces], partial(tasks.hardest_of, place.window)
+            lists.append(self.once(("hardest", comparison, *place.window.pieces), work, rows, self.copies(place)))
         merged = self.once(("hardest", comparison, piece), partial(tasks.merge_hardest, count), lists)
         return self.once(("least", comparison, piece), least, merged)
+
+    def copies(self, place: Place) -> Hashable:
+        """Which candidates of a place have an equal one, there or in another chunk."""
+        pieces = self.loss.plan.comparisons[place.comparison].logits.sides[-1].pieces
+        prints = [self.once(("prints", *piece), tasks.fingerprints_of, self.loaded(piece)) for piece in pieces]
+        twice = self.once(("repeated", place.comparison), repeated, prints)
+        own = place.window.pieces[-1]
+        rows = self.loaded(pieces[own])
+        return self.once(("copies", place.comparison, own), tasks.copies_of, rows, prints[own], twice)
 
     def once(self, which: Any, function: Any, *args: Any) -> Hashable:
         """A task that several others need."""

@@ -20,6 +20,7 @@ from nceref.engine.plan import Plan
 from nceref.engine.scaling import times_power
 from nceref.engine.settings import config
 from nceref.engine.threads import keep_freed_blocks, one_blas_thread
+from nceref.engine.ties import Copies, copies, fingerprints
 from nceref.engine.windows import Extras, Window, fold, hardest, most_similar, pull
 from nceref.errors import InputError
 from nceref.spec import Array as Declared
@@ -178,9 +179,19 @@ def fold_window(window: Window, rows: Any, extras: Any) -> Any:
     return fold(window, tuple(rows), Extras(*extras))
 
 
-def hardest_of(window: Window, rows: Any) -> Least:
+def fingerprints_of(rows: Rows) -> Array:
+    """The fingerprints of the rows of a piece."""
+    return fingerprints(rows.values)
+
+
+def copies_of(rows: Rows, prints: Array, twice: Array) -> Copies | None:
+    """Which rows of a piece come more than once among those of all pieces."""
+    return copies(rows.values, prints, twice)
+
+
+def hardest_of(window: Window, rows: Any, equal: Copies | None) -> Least:
     """The most similar candidates of a window."""
-    return hardest(window, tuple(rows))
+    return hardest(window, tuple(rows), Extras(copies=equal))
 
 
 def merge_hardest(count: int, parts: Sequence[Least]) -> Least:

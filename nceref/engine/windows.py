@@ -21,6 +21,7 @@ from nceref.engine.patterns import HardestSoFar, Index, Least, Pattern, indices
 from nceref.engine.plan import Comparison
 from nceref.engine.similarity import Dot, Given, Offset
 from nceref.engine.statistics import FittedTerm
+from nceref.engine.ties import Copies
 
 Array = Any
 MIRRORED = "mirrored "
@@ -122,11 +123,14 @@ class Extras(NamedTuple):
         The last candidates that are kept of whole rows.
     tables : tuple of array or None
         The weights of the candidates' samples for the anchors' samples, and the other way round.
+    copies : Copies or None
+        Which candidates have an equal one in this window or in another.
     """
 
     origin: Array | None = None
     least: Least | None = None
     tables: tuple[Array, Array] | None = None
+    copies: Copies | None = None
 
 
 NO_EXTRAS = Extras()
@@ -187,12 +191,12 @@ def pull(
     return by_rows, {(name, window.start): grad for name, grad in grads.items()}
 
 
-def hardest(window: Window, rows: tuple[Rows, ...]) -> Least:
+def hardest(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> Least:
     """The most similar candidates of each anchor in a window, in order, for a pattern that keeps some of whole rows.
 
     Parameters
     ----------
-    window, rows
+    window, rows, extras
         As for `fold`.
 
     Returns
@@ -200,7 +204,7 @@ def hardest(window: Window, rows: tuple[Rows, ...]) -> Least:
     Least
         (n, kept) each.
     """
-    filled = _filled(window, rows, NO_EXTRAS)
+    filled = _filled(window, rows, extras)
     walk = Walk(filled, keep=False)
     pattern = _hardest(window)
     kept: dict[int, Least] = {}
@@ -247,9 +251,9 @@ def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Any:
         plain[1] = plain[0]
     if not on_host(rows[0].values):
         window = _moved(window, rows[0].values)
-    seen_from = {} if extras.origin is None else {"origin": extras.origin}
+    known = {name: x for name in ("origin", "copies") if (x := getattr(extras, name)) is not None}
     terms = {name: term._replace(pattern=_whole(term, extras)) for name, term in window.terms.items()}
-    return replace(window, logits=window.logits.filled(*plain, **seen_from), terms=terms)
+    return replace(window, logits=window.logits.filled(*plain, **known), terms=terms)
 
 
 _HOLDERS: Any = (Pattern, Index, Offset, Window, Dot, Given, ChunkedChord)

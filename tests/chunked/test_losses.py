@@ -5,16 +5,16 @@ import sys
 
 import numpy as np
 import pytest
+from equal_keys import equal_keys, ranks_of_equal, rounded_by_place, worst
 from slow import partly_slow
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
 from nceref.chunked import run
+from nceref.engine import similarity, ties
 from nceref.engine.arguments import real_array
 from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
-
-pytestmark = pytest.mark.machine
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
 
@@ -106,6 +106,24 @@ def test_every_kind_of_argument(name):
     in_chunks = {k: da.from_array(inputs[k], chunks=(c if len(c) > 1 else c[0], *inputs[k].shape[1:]))
                  for k, c in sizes.items()}  # fmt: skip
     assert_same(loss, inputs, in_chunks)
+
+
+def broken_by_chunks(seeds):
+    """Of batches in which equal keys lie in different chunks, those that are off."""
+    sizes, broken = np.random.default_rng(3), []
+    for seed in seeds:
+        inputs, same = equal_keys(seed)
+        cut = [chunked(inputs[name], int(sizes.integers(1, len(same) + 1))) for name in ("queries", "keys")]
+        answer = losses.hard_contrastive.value_and_grad(**{**inputs, "queries": cut[0], "keys": cut[1]})
+        broken += [seed] * (worst(inputs, ranks_of_equal(inputs, same), answer) > 2)
+    return broken
+
+
+def test_equal_keys_of_several_chunks_are_ranked_by_index(monkeypatch):
+    monkeypatch.setattr(similarity, "settled", lambda s, *args: ties.settled(rounded_by_place(s), *args))
+    assert broken_by_chunks(range(16)) == []
+    monkeypatch.setattr(similarity, "settled", lambda s, *args: rounded_by_place(s))
+    assert len(broken_by_chunks(range(8))) > 2
 
 
 WITH_LABELS = ("supcon_out", "cosface", "arcface", "balanced_softmax", "paco")
