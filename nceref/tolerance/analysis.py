@@ -9,6 +9,7 @@ With unit roundoff u of the format that accumulates, g_n = n u / (1 - n u):
     statistics  log-sum-exp: the softmax mean of |ds| + u |s - max| + u |s|, plus g of the sum; sums likewise
     head        its slopes times the statistics' errors, and what it rounds itself, operation by operation (`intervals`)
     slopes      |dG| from the intervals of the head's slopes and of the exponentials
+    ranks       the whole slope of a candidate that rounding may take into the hardest ones, or push out of them
     gradients   |dG| |B| + g_m |G| |B|, then through the normalization, componentwise
     storage     one rounding to the dtype of the input
 

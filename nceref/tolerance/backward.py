@@ -28,6 +28,7 @@ from nceref.tolerance.forward import (
     oriented,
     pattern,
     products,
+    unsure,
 )
 
 Array = Any
@@ -59,7 +60,12 @@ def block_slopes(
         sv, dv = oriented(term, s), oriented(term, ds)
         out, dout, slope, dslope = stats[name], errors[name], slopes[name], slope_errors[name]
         kind = _vjp_error if not isinstance(term.statistic, PositiveSet) else _positive_error
-        part, dpart, spart = kind(term.statistic, sv, dv, mask, weight, out, dout, slope, dslope, fmt)
+        near = unsure(term, sv, dv, fmt) if term.pattern.whole_rows else None
+        seen, weight = (mask, weight) if near is None else (mask | near, np.where(near, 1.0, weight))
+        part, dpart, spart = kind(term.statistic, sv, dv, seen, weight, out, dout, slope, dslope, fmt)
+        if near is not None:
+            # What may change places has its whole slope as its error, in the pattern or outside.
+            part, dpart = np.where(mask, part, 0.0), dpart + near * np.abs(part)
         g, dg, size = g + oriented(term, part), dg + oriented(term, dpart), size + oriented(term, spart)
     return g, dg + 2 * fmt.u * size + fmt.tiny
 
@@ -153,7 +159,6 @@ def shifted_slopes(
     for first in {term.along: term for term in comparison.terms.values()}.values():
         seen = _Direction(*(oriented(first, x) for x in (s, ds, own)))
         added = seen.positives([oriented(first, mask) for mask in positives], relative, load, fmt)
-        added = added + load[:, None] * seen.swapped([t for t in comparison.terms.values() if t.along == first.along])
         dg = dg + oriented(first, added + seen.at_the_maximum(total, fmt))
     return dg
 
@@ -183,18 +188,6 @@ class _Direction:
             target = 4 * fmt.u / np.maximum(np.sum(mask, axis=1, keepdims=True), 1)
             out = out + mask * load[:, None] * (probability * relative[:, None] + target)
         return out
-
-    def swapped(self, terms: list[Any]) -> Array:
-        """The size of pairs that rounding may take into a pattern of the largest logits, or push out of it."""
-        unsure = np.zeros(self.s.shape, dtype=bool)
-        for term in (t for t in terms if t.pattern.whole_rows):
-            kept = pattern(term, oriented(term, self.s))[0]
-            # Two logits change places only where they differ by no more than both of their errors.
-            edge = np.min(np.where(kept, self.s, np.inf), axis=1, keepdims=True)
-            near = np.abs(self.s - edge) <= 2 * np.max(self.ds, axis=1, keepdims=True)
-            dropped = np.any(near & ~np.isfinite(self.own), axis=1, keepdims=True)
-            unsure = unsure | (near & dropped)
-        return np.where(unsure, np.exp(np.minimum(self.s - self.top, 0.0)), 0.0)
 
     def at_the_maximum(self, total: Array, fmt: RoundingFormat) -> Array:
         """What the slopes of a row add up to, at its largest logit."""

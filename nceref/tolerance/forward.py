@@ -14,6 +14,7 @@ import numpy as np
 
 from nceref.engine.distances import PairedDistance, SquaredDistance
 from nceref.engine.embeddings import Rows
+from nceref.engine.patterns import union
 from nceref.engine.similarity import Dot
 from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
 
@@ -231,6 +232,46 @@ def _dense_pattern(term: Term, view: Array) -> tuple[Array, Array]:
     return mask, np.where(mask, 1.0 if weight is None else weight, 0.0)
 
 
+def unsure(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> Array:
+    """The pairs that rounding may take into a pattern of the largest logits, or push out of it.
+
+    Two candidates may stand in another order in the exact logits, or in those of the program, only where the logits in
+    hand are no further apart than what both may be off by.
+
+    Parameters
+    ----------
+    term : Term
+        With a pattern of whole rows.
+    s, ds : array of shape (n, m)
+        The term's own rows first.
+    fmt : RoundingFormat
+        A program that is not ours may tell equal candidates apart by their rounding.
+
+    Returns
+    -------
+    array of bool
+        (n, m).
+    """
+    ranking: Any = term.pattern
+    kept, (n, m) = _dense_pattern(term, s)[0], s.shape
+    dropped = ~(kept | union(ranking.own, slice(0, n), slice(0, m), s))
+    copies = None if fmt.textbook else ranking.copies
+    which = np.arange(m) if copies is None else copies.first
+    # The logits in hand are rounded to float64 themselves.
+    ds = ds * (1 + np.finfo(float).eps / 2 / (fmt.u * fmt.ratio))
+    pushed = kept & (_largest_other(s + ds, dropped, which) > s - ds)
+    taken = dropped & (s + ds > -_largest_other(ds - s, kept, which))
+    return pushed | taken
+
+
+def _largest_other(x: Array, among: Array, which: Array) -> Array:
+    """For each entry, the largest of some of its row that are no copies of its candidate; -inf: there is none."""
+    x = np.where(among, x, -np.inf)
+    best = which[np.argmax(x, axis=1)][:, None] == which[None, :]
+    largest, next_largest = (np.max(y, axis=1, keepdims=True) for y in (x, np.where(best, -np.inf, x)))
+    return np.where(best, next_largest, largest)
+
+
 def covered(comparison: Any, s: Array) -> Array:
     """Where at least one statistic looks, bool, dense."""
     return np.any([oriented(term, pattern(term, s)[0]) for term in comparison.terms.values()], axis=0)
@@ -258,6 +299,10 @@ def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Arr
     """
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
+    if term.pattern.whole_rows:
+        # Of candidates that may change places, the error is that of any of them: what is taken in is not in the mask.
+        near = unsure(term, s, ds, fmt)
+        ds = np.where(near, np.max(ds, axis=1, keepdims=True, where=near, initial=0.0), ds)
     if isinstance(term.statistic, LogSumExp):
         return log_sum_exp(term.statistic.k, s, ds, mask, weight / (term.statistic.count or 1), fmt)
     if isinstance(term.statistic, Sum):
