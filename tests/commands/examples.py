@@ -156,7 +156,7 @@ EXAMPLES = (
         json="-",
         keys={
             "": "conventions, defaults, loss, readings, settings, sign, value",
-            "readings[]": "because, error, formula, needs_dim, situation, spread, value",
+            "readings[]": "assumes, because, error, formula, needs_dim, situation, spread, value",
             "settings": "dim, logit_bias, logit_scale, n",
         },
     ),

@@ -101,13 +101,18 @@ def outputs(folder, chosen):
     (folder / "programs.py").write_text(PROGRAMS)
     out = {}
     for words in chosen:
-        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+        before = {path: path.stat().st_mtime_ns for path in _files(folder)}
         status, *streams = _forked(words.split(), "pipe")
-        written = {str(path.relative_to(folder)): path.read_bytes().decode("latin-1") for path in folder.rglob("*")
-                   if path.is_file() and before.get(path) != path.stat().st_mtime_ns}  # fmt: skip
+        written = {str(path.relative_to(folder)): path.read_bytes().decode("latin-1") for path in _files(folder)
+                   if before.get(path) != path.stat().st_mtime_ns}  # fmt: skip
         texts = {"output": streams[0], "errors": streams[1], **written}
         out[words] = {"status": status, **{name: TIMES.sub(r"\1", text) for name, text in texts.items()}}
     return out
+
+
+def _files(folder):
+    """What lies in a folder; bytecode, which has the time of its source, is no output."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
 
 
 def main():

@@ -12,7 +12,7 @@ from nceref.output.schema import check
 from nceref.verification.vectors.store import DATA
 
 SCHEMAS = sorted(DATA.glob("*.schema.json"))
-OTHERS = (None, True, -1, 0, 0.5, 1e400, "", "x", [], ["x"], [[]], {}, {"x": 1})
+OTHERS = (None, True, -1, 0.5, "x", [], ["x"], {"x": 1})
 """What may stand where something else belongs."""
 OUTPUTS = (
     {"manifest": "ab" * 32, "implementation": "C", "dtype": "float16"},
@@ -30,8 +30,18 @@ def documents(schema):
     file = {"cases": "nce.json", "manifest": "MANIFEST.json", "ranks": "ranks.json"}[name]
     content = json.loads((DATA / file).read_text())
     if "cases" in content:
-        content["cases"] = content["cases"][:1]
+        content["cases"] = content["cases"][-1:]
+        # The shapes of the numbers are no matter of a schema: few are enough.
+        _shorten(content["cases"])
     return (content,)
+
+
+def _shorten(x):
+    for inner in x.values() if isinstance(x, dict) else x:
+        if isinstance(inner, dict | list):
+            _shorten(inner)
+            if isinstance(inner, list):
+                del inner[2:]
 
 
 def changed(content):
@@ -56,8 +66,7 @@ def changed(content):
             else:
                 inner[place[-1]] = other
             yield copied
-            if isinstance(inner, dict):
-                yield {**copied, "more": 1}
+    yield {**content, "more": 1}
 
 
 @sweep("schema", SCHEMAS, ids=lambda path: path.name)
