@@ -32,9 +32,9 @@ def two_temperatures():
 MANY_SETTINGS = ("supcon_out", "supcon_in", "paco", "cross_entropy", "arcface")
 
 
-@pytest.mark.parametrize("loss_name", partly_slow(all_losses(), lambda x: x not in MANY_SETTINGS, "up to 51 settings"))
-def test_property_is_declared_if_and_only_if_it_holds(loss_name):
-    loss = get_loss(loss_name).declaration
+@pytest.mark.parametrize("named", partly_slow(all_losses(), lambda x: x not in MANY_SETTINGS, "up to 51 settings"))
+def test_property_is_declared_if_and_only_if_it_holds(named):
+    loss = get_loss(named).declaration
     for name, prop in PROPERTIES.items():
         result = run.check_property(loss, prop)
         assert result.status in ("pass", "skip"), result.detail
