@@ -25,14 +25,13 @@ WHOLE = (
     "figures limit-zero class-bounds --format svg --out drawn",
     "verify programs.py:right --loss info_nce --dtype float64 --dtype float32 --json -",
     "verify programs.py:right --loss info_nce --suite quick",
-    "verify programs.py:doubled --loss info_nce --json -",
     "verify programs.py:doubled --loss info_nce --explain",
-    "verify programs.py:off --loss info_nce --json -",
-    "verify programs.py:own_key_twice --loss info_nce --json -",
-    "verify programs.py:clipped --loss info_nce --json -",
-    "verify programs.py:half_gradient --loss info_nce --json -",
-)
-"""Beside the examples, what prints computed numbers: all of them, and reports of right and wrong programs."""
+    *(f"verify programs.py:{name} --loss info_nce --json -" for name in (
+        "doubled", "off", "own_key_twice", "clipped", "half_gradient", "symmetric", "overflows", "temperature_twice",
+        "summed", "unnormalized", "hardest_alone",
+    )),
+)  # fmt: skip
+"""Beside the examples, what prints computed numbers: all of them, and reports of twelve programs, one of them right."""
 PROGRAMS = """
 import numpy as np
 
@@ -67,6 +66,34 @@ def own_key_twice(queries, keys, temperature):
 
 def clipped(queries, keys, temperature):
     return mean_loss(np.clip(logits(queries, keys, temperature), -5, 5))
+
+
+def symmetric(queries, keys, temperature):
+    s = logits(queries, keys, temperature)
+    return (mean_loss(s) + mean_loss(s.T)) / 2
+
+
+def overflows(queries, keys, temperature):
+    terms = np.exp(logits(queries, keys, temperature))
+    return -np.mean(np.log(np.diag(terms) / terms.sum(axis=1)))
+
+
+def temperature_twice(queries, keys, temperature):
+    return mean_loss(logits(queries, keys, temperature**2))
+
+
+def summed(queries, keys, temperature):
+    return len(queries) * right(queries, keys, temperature)
+
+
+def unnormalized(queries, keys, temperature):
+    return mean_loss(queries @ keys.T / temperature)
+
+
+def hardest_alone(queries, keys, temperature):
+    s = logits(queries, keys, temperature)
+    others = np.where(np.eye(len(s), dtype=bool), -np.inf, s).max(axis=1)
+    return np.mean(np.logaddexp(0, others - np.diag(s)))
 
 
 def half_gradient(queries, keys, temperature):
