@@ -77,8 +77,9 @@ CHILDREN = {
         "tutorials/index", "guide", "losses", "Theory </claims>", "Reference </generated/api/index>",
     ),
     "tutorials/index": (
-        "generated/start", "A notebook </generated/notebook>", "tutorials/pytorch", "tutorials/training",
-        "tutorials/ci", "tutorials/maintainers", "tutorials/another-language", "tutorials/mathematics",
+        "generated/start", "A notebook </generated/notebook>", "tutorials/numpy", "tutorials/pytorch",
+        "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/another-language",
+        "tutorials/mathematics",
     ),
     "guide": (
         "verify", "other-languages", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine",
