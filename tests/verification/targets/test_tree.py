@@ -74,6 +74,16 @@ def test_all_below_a_process_are_ended_but_not_itself_nor_others(start):
     assert [is_there(pid) for pid in (own, *below, foreign)] == [True, False, False, False, True]
 
 
+def test_one_that_lives_on_below_nobody_is_waited_for(start, monkeypatch):
+    """A process whose parent has died is not found again, and lives until the signal reaches it."""
+    (pid,) = numbers(start(f"echo $$; exec {SLEEP}"), 1)
+    looks = iter([{pid}] * 3)
+    monkeypatch.setattr(tree, "_theirs", lambda *_: next(looks, set()))
+    monkeypatch.setattr(tree, "_signal", lambda *_: None)
+    monkeypatch.setattr(tree, "_PASSES", 3)
+    assert tree.end_tree(0, "nobody has this mark") == (pid,)
+
+
 def test_what_has_the_mark_is_ended_where_nobody_knows_its_parent(start):
     left, others = start(DETACHED, THIS), start(DETACHED, ANOTHER)
     left.wait()

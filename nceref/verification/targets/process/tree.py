@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 MARK = "NCEREF_TARGET"
@@ -60,9 +61,12 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
             break
         _signal(new, signal.SIGSTOP)
         stopped |= new
+    # One whose parent has died first is below nobody, and on a busy machine it lives a little longer than the signal.
+    killed: dict[int, int] = {}
     for _ in range(_PASSES):
-        theirs = _theirs(root, mark, born)
+        theirs = _theirs(root, mark, born) | _living(killed)
         _signal(theirs, signal.SIGKILL)
+        killed |= {pid: began for pid in theirs if pid > 0 and pid not in killed and (began := birth(pid))}
         # Groups of the dead are there until somebody takes these away.
         looks = looks if any(pid > 0 for pid in theirs) else looks - 1
         if looks == 0:
@@ -70,13 +74,19 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
         if time.monotonic() > end:
             break
         time.sleep(_PAUSE)
-    return tuple(sorted(pid for pid in _theirs(root, mark, born) if pid > 0))
+    return tuple(sorted(pid for pid in _theirs(root, mark, born) | _living(killed) if pid > 0))
 
 
 def birth(pid: int) -> int:
     """When a process began, in ticks since the system did; 0 if it is not there."""
     entry = _entry(pid)
     return 0 if entry is None else entry.born
+
+
+def _living(births: Mapping[int, int]) -> set[int]:
+    """Which of some processes live, by number and birth: a number alone may be that of another process by now."""
+    entries = {pid: _entry(pid) for pid in births}
+    return {pid for pid, e in entries.items() if e and e.born == births[pid] and e.state not in b"ZX"}
 
 
 def _signal(theirs: set[int], number: int) -> None:
