@@ -86,7 +86,7 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
 
 
 def _one_batch(expected: ExpectedReadings, x: float) -> Iterator[str]:
-    """Whether a value is within what one batch of random rows reads: chance is the mean over many."""
+    """How far a value is from chance, which is the mean over many batches, where one batch is usually as far."""
     for reading in expected.readings:
         if reading.situation != "chance" or reading.value is None or not reading.spread:
             continue
@@ -94,8 +94,8 @@ def _one_batch(expected: ExpectedReadings, x: float) -> Iterator[str]:
         if abs(off) <= _SINGLE:
             side = "above" if off > 0 else "below"
             yield (
-                f"One batch of random rows reads that too: it is {abs(off):.1f} standard deviations of one batch "
-                f"({reading.spread:.2g}) {side} chance ({reading.value:.7g})."
+                f"One batch of random rows may be that far from the mean over many: it is {abs(off):.1f} standard "
+                f"deviations of one batch ({reading.spread:.2g}) {side} chance ({reading.value:.7g})."
             )
 
 

@@ -194,6 +194,8 @@ def _parts(losses, rng):
     return losses.paco(z, y, c, **args), parts["L_sup"] + 0.05 * parts["L_supcon"] + parts["L_extra"]
 
 
+_ENDING = "; K positives; divided by 1 + aK in the normalized form"
+
 LOSS = Loss(
     name="paco",
     summary="Parametric contrastive loss: SupCon weighted by alpha, with class centers among the candidates.",
@@ -263,22 +265,23 @@ LOSS = Loss(
     ),
     expectations=(
         Expectation(
-            "chance", "(1 + aK) log(n + M - 1 + C), K positives, M rows in the queue",
+            "chance", f"(1 + aK) log(n + M - 1 + C), M rows in the queue{_ENDING}",
             "independent uniform rows as D grows, and centers 0: all logits 0 (WI-2)",
             lambda s: s.paco_chance(), dim=False,
         ),
         Expectation(
-            "chance", "(1 + aK) E log(C + sum of n + M - 1 terms e^(s/T)), K positives, M rows in the queue",
+            "chance", f"(1 + aK) E log(C + sum of n + M - 1 terms e^(s/T)), M in the queue{_ENDING}",
             "s cosines of independent uniform rows in D dimensions, centers 0 (WI-2)",
             lambda s: s.paco_chance(), dim=True,
         ),
         Expectation(
-            "collapse", "(1 + aK) log(C + (n + M - 1) e^(1/T)) - aK / T, K positives, M rows in the queue",
+            "collapse", f"(1 + aK) log(C + (n + M - 1) e^(1/T)) - aK / T, M in the queue{_ENDING}",
             "all rows equal, and centers 0 (NC-5)", lambda s: s.paco_collapse(),
         ),
         Expectation(
-            "lower bound", "(1 + aK) log(1 + aK) - aK log a, K positives",
-            "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5); without `positives`, K is (n + M)/C - 1, at least 0",
+            "lower bound", f"(1 + aK) log(1 + aK) - aK log a{_ENDING}",
+            "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5); without `positives`, the mean over C classes as equal"
+            " as n rows make them, and 0 with a queue, which may have no row of an anchor's class",
             lambda s: s.paco_bound(),
         ),
         Expectation(

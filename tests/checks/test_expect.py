@@ -129,11 +129,50 @@ def test_balanced_supcon_has_the_published_floor(classes, samples, temperature, 
 
 def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
     given = {"n": 64, "classes": 8, "queue": 64, "alpha": 0.05, "temperature": 0.1}
-    one, other = expected_readings("paco", given), expected_readings("paco", {**given, "positives": 128 // 8 - 1})
-    assert [r.value for r in one.readings] == [r.value for r in other.readings]
-    assert "without `positives`, K is (n + M)/C - 1" in one.readings[0].because
+    one, other = (
+        {r.situation: r.value for r in expected_readings("paco", {**given, **more}).readings}
+        for more in ({}, {"positives": 128 // 8 - 1})
+    )
+    # The bound holds for any labels, and those of the queue may be none of the batch.
+    assert one.pop("lower bound") == 0 < other.pop("lower bound")
+    assert one == other
     # 127 other rows and 8 centers.
-    assert close(one.readings[1].value, (1 + 0.05 * 15) * log(127 + 8))
+    assert close(one["chance"], (1 + 0.05 * 15) * log(127 + 8))
+
+
+@sweep(("alpha", "form"), [(a, form) for a in (0.05, 0.5, 2.0, 10.0) for form in ("sum", "normalized")])
+def test_no_labels_are_below_the_bound_of_paco_and_balanced_ones_attain_it(alpha, form):
+    """Of each partition of n rows into C classes, with the optimal probabilities of PC-5 for every anchor."""
+
+    def partitions(n, classes, most):
+        if classes == 0:
+            yield from [()] if n == 0 else []
+            return
+        for first in range(min(n, most), -1, -1):
+            yield from ((first, *rest) for rest in partitions(n - first, classes - 1, first))
+
+    def least(positives):
+        p = np.array([1 / (1 + alpha * positives)] + [alpha / (1 + alpha * positives)] * positives)
+        row = -np.sum(np.array([1.0] + [alpha] * positives) * np.log(p))
+        return row / (1 + alpha * positives) if form == "normalized" else row
+
+    for n, classes in ((3, 2), (7, 3), (11, 10), (12, 3), (9, 4)):
+        rows = {sizes: sum(m * least(m - 1) for m in sizes if m) / n for sizes in partitions(n, classes, n)}
+        given = {"n": n, "classes": classes, "alpha": alpha, "form": form, "temperature": 0.1}
+        bound = {r.situation: r.value for r in expected_readings("paco", given).readings}["lower bound"]
+        assert abs(min(rows.values()) - bound) <= 1e-12 * (1 + bound), (n, classes, rows, bound)
+        assert bound >= 0
+
+
+def test_a_queue_of_other_classes_reads_less_than_balanced_labels_would():
+    z, queue = np.array([[1.0, 0.0]]), np.tile([-1.0, 0.0], (3, 1))
+    centers = np.array([[60.0, 0.0], [-60.0, 0.0]])
+    value = losses.paco(
+        z, np.array([0]), centers, alpha=1.0, temperature=0.1, queue=queue, queue_labels=np.ones(3, int)
+    )
+    assert 0 <= value < 1e-6
+    given = {"n": 1, "queue": 3, "classes": 2, "alpha": 1.0, "temperature": 0.1}
+    assert {r.situation: r.value for r in expected_readings("paco", given).readings}["lower bound"] == 0
 
 
 @sweep("name", declaring("collapse"))

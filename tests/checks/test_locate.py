@@ -73,13 +73,23 @@ POINTS = {"n": 8, "dim": 4}
     ("name", "given", "value", "expected"),
     [
         # 400 batches of eight points read -2.47 in the mean, with a standard deviation of 0.3.
-        ("uniformity", POINTS, "-2.7", "One batch of random rows reads that too: it is 0.7 standard deviations of one"),
+        (
+            "uniformity",
+            POINTS,
+            "-2.7",
+            "One batch of random rows may be that far from the mean over many: it is 0.7 standard deviations of one",
+        ),
         ("uniformity", POINTS, "-1.9", "standard deviations of one batch (0.32) above chance (-2.467651)."),
         ("uniformity", POINTS, "-3.9", "positives are told from negatives, and there is room for more."),
         ("alignment", {"n": 16, "dim": 4}, "2.4", "1.6 standard deviations of one batch (0.25) above chance (2)."),
         ("alignment", {"dim": 4}, "1.6", "one batch of random rows may read that too: give --n."),
         ("nt_xent", {"n": 4, "temperature": 0.5, "dim": 2}, "1.9459", "collapse (1.94591), to 5 digits."),
-        ("nt_xent", {"n": 4, "temperature": 0.5, "dim": 2}, "1.9459", "One batch of random rows reads that too"),
+        (
+            "nt_xent",
+            {"n": 4, "temperature": 0.5, "dim": 2},
+            "1.9459",
+            "One batch of random rows may be that far from the mean over many",
+        ),
         ("nt_xent", {"n": 4, "temperature": 0.5}, "1.2", "one batch of random rows may read that too: give --dim."),
         ("nt_xent", {"n": 256, "temperature": 0.07, "dim": 128}, "6.2364", "is collapse (6.23637), to 5 digits."),
         ("moco", {"queue": 65536, "n": 256, "dim": 8, "temperature": 0.1}, "15", "or about chance: batches of random"),
@@ -184,7 +194,7 @@ def test_below_the_bound_of_a_row_no_single_row_is_blamed(run):
     ("given", "value", "expected"),
     [
         # The standard deviation of one batch is 0.0157.
-        ({"dim": 64}, "0.03", "One batch of random rows reads that too"),
+        ({"dim": 64}, "0.03", "One batch of random rows may be that far from the mean over many"),
         ({"dim": 64}, "0.065", "more than all but a few batches of random rows read, 4.1 standard deviations"),
         ({"dim": 64}, "0.1", "worse than guessing"),
         ({}, "0.1", "more than chance; one batch of random rows may read that too: give --dim"),

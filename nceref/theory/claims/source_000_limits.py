@@ -205,11 +205,10 @@ CHAPTER = Chapter(
             r"=-\frac{\mathrm{Var}_r(s)}{\tau^2},\qquad1-m\,r_{\max}\le(K-m)\,e^{-g/\tau}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="True of the hardest negative, and of all at or below the mean of the negatives, whose shares "
-            "fall "
-            "with the temperature. The share of one above that mean and below the hardest has a peak, where E_r[s] = "
-            "s_j: "
-            "below that temperature it falls, however similar the negative is.",
+            repaired="True of the hardest negative, whose share falls as the temperature rises, and of all at or below "
+            "the mean of the negatives, whose shares rise with it. The share of one above that mean and below the "
+            "hardest has a peak, where E_r[s] = s_j: below that temperature it falls with it, however similar the "
+            "negative is.",
             scenario="limits",
             as_published="[d(r[j], t) for j in range(K) if mean(s[1:]) < s[j + 1]] <= 0",
             counterexample={"s": (0.0, 0.9, 0.5, -0.8), "t": 1.0},
@@ -357,7 +356,7 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Small, yes: most defaults are 0.1 or less. The common ones are 0.07 and 0.1; some are 0.05, "
-            "and some are 1 (nceref tables conventions).",
+            "and some are 1 (nceref tables conventions has most of them).",
             counterexample=_defaults_elsewhere,
             given="the defaults in the code that was read",
             numeric=_small_defaults,

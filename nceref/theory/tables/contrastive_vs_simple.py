@@ -55,8 +55,9 @@ TABLE = Table(
         "Top-1 accuracy of a linear probe in percent; hard: the contrastive loss over the most similar negatives only; "
         "gain: accuracy minus that of the simple loss. The numbers were measured on trained networks and cannot be "
         "reproduced here; those that source 000 repeats are compared with the paper. Its choice of tau = 0.07 "
-        "understates the gain: another temperature is better on every dataset. Uniformity is minus L_uniform at t = 2, "
-        "at most 4 - log 0F1(d/2; 4) in d dimensions. Tolerance must be the mean similarity given equal labels; the "
-        "paper's (11) is an unconditional mean and could not exceed the probability of equal labels."
+        "understates the gain: another temperature is better on every dataset. Uniformity is minus L_uniform at t = 2: "
+        "of a law at most 4 - log 0F1(d/2; 4) in d dimensions, which a sample without its diagonal may exceed. "
+        "Tolerance must be the mean similarity given equal labels; the paper's (11) is an unconditional mean and could "
+        "not exceed the probability of equal labels."
     ),
 )
