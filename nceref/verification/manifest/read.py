@@ -170,6 +170,10 @@ def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> M
         msg = f"{place('target')}: `target` must be an array of tables, {EXAMPLE}, got {kind(tables)}"
         raise InputError(msg)
     unknown = [f"{place(key)}: {no_key(key, _TABLES, 'a manifest')}" for key in content if key not in _TABLES]
+    if misplaced := [key for key in content if key in KEYS and key not in _TABLES]:
+        # It was meant for the targets, which would run without it.
+        msg = f"{place(misplaced[0])}: `{misplaced[0]}` is a key of a target; move it below [[target]] or [defaults]"
+        raise InputError(msg)
     if not tables:
         msg = unknown[0] if unknown else f"{named} has no target{_below(prefix)}; write {EXAMPLE}"
         raise InputError(msg)

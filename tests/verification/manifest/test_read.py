@@ -213,6 +213,10 @@ def test_what_is_wrong_has_a_sentence_with_its_line(tmp_path, text, sentences):
     ("text", "sentence"),
     [
         ("", r"nceref.toml has no target; write \[\[target\]\] with"),
+        (
+            "isolate = true\n" + TARGET,
+            r":1: `isolate` is a key of a target; move it below \[\[target\]\] or \[defaults\]",
+        ),
         ("[[targets]]\n", r":1: `targets` is no key of a manifest; did you mean `target`\?"),
         ("\n[target]\n", r":2: `target` must be an array of tables, \[\[target\]\] with .*, got a table"),
         ("\ntarget = [1]", r":2: `target` must be an array of tables, .* got \[1\]"),
