@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import printable
@@ -24,7 +26,7 @@ from nceref.verification.vectors.ranks import RanksCase, ranks_diagnoses, ranks_
 from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
 from nceref.verification.vectors.rows import whole
-from nceref.verification.vectors.store import MANIFEST, ChecksumError, Vectors, losses_of, read_vectors
+from nceref.verification.vectors.store import DATA, MANIFEST, ChecksumError, Vectors, losses_of, read_vectors
 
 NO_LINE = Outcome(trouble=UNSUPPORTED, sentence="the outputs have no line for it")
 PathLike = str | os.PathLike[str]
@@ -63,6 +65,8 @@ def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any]
         )
         raise ChecksumError(msg)
     _check_format(vectors, recorded)
+    if not Path(folder).samefile(DATA):
+        _check_numbers(vectors)
     single = {case.id for each in vectors.cases.values() for case in each}
     # A folder with the files of one loss alone may lack that of ranks.
     ranks = read_ranks(vectors.manifest, folder) if recorded.lines.keys() - single else ()
@@ -86,6 +90,34 @@ def _check_format(vectors: Vectors, recorded: RecordedOutputs) -> None:
             f' {", ".join(sorted(formats))}; name the format in the first line, "dtype": "{min(formats)}"'
         )
         raise InputError(msg)
+
+
+def _check_numbers(vectors: Vectors) -> None:
+    """Refuse cases of the package whose numbers were changed: a checksum can be made anew."""
+    known = read_vectors(losses=tuple(vectors.cases))
+    if known.manifest["corpus"] != vectors.manifest["corpus"]:
+        return
+    for loss, cases in vectors.cases.items():
+        own = {case.id: case for case in known.cases[loss]}
+        for case in cases:
+            if case.id not in own or not _same_outputs(own[case.id], case):
+                corpus = vectors.manifest["corpus"]
+                msg = f"case {case.id}: its outputs are not those of corpus {corpus}; export the vectors anew"
+                raise ChecksumError(msg)
+
+
+def _same_outputs(own: VectorCase, case: VectorCase) -> bool:
+    """Whether the outputs are those of the package, as far as it has their rows and the folder their formats."""
+    if own.outputs.keys() != case.outputs.keys():
+        return False
+    for name, output in case.outputs.items():
+        wanted = own.outputs[name]
+        pick = slice(None) if output.rows == wanted.rows or wanted.rows is None else list(wanted.rows)
+        pairs = [(output.numbers, wanted.numbers)]
+        pairs += [(room, wanted.allowed.get(dtype)) for dtype, room in output.allowed.items()]
+        if not all(np.array_equal(x if x.ndim == 0 else x[pick], y) for x, y in pairs):
+            return False
+    return True
 
 
 def _unanswered(vectors: Vectors, recorded: RecordedOutputs, judged: Collection[str]) -> Iterator[Report]:

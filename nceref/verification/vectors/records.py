@@ -11,7 +11,7 @@ import numpy as np
 
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
-from nceref.losses import get_loss
+from nceref.losses import differentiable, get_loss
 from nceref.output.text import shown
 from nceref.tolerance.analysis import Bounds
 from nceref.tolerance.implementation import FORMATS
@@ -219,19 +219,23 @@ def _check_outputs(loss: str, arguments: Mapping[str, Any], outputs: Mapping[str
     """Refuse outputs that are none of the loss, or not in the shape of the input."""
     if not outputs:
         return
+    declared = get_loss(loss).declaration
     try:
-        inputs = bind(get_loss(loss).declaration, (), arguments)
+        inputs = bind(declared, (), arguments)
     except InputError as error:
         msg = f"{where}: the loss refuses its arguments: {error}"
         raise InputError(msg) from None
-    known = {VALUE: (), **{f"grad.{name}": np.shape(x) for name, x in inputs.items()}}
+    given = (name for name in differentiable(declared) if inputs.get(name) is not None)
+    known = {VALUE: (), **{f"grad.{name}": np.shape(inputs[name]) for name in given}}
     for name, output in outputs.items():
-        if known.get(name) != output.shape:
-            wanted = f"the shape {list(known[name])}" if name in known else f"a name among {', '.join(known)}"
-            msg = f"{where}, output {name}: it must have {wanted}, got the shape {list(output.shape)}"
+        if name not in known:
+            msg = f"{where}: `outputs` may have {', '.join(known)}, got {shown(name)}"
             raise InputError(msg)
-    if VALUE not in outputs:
-        msg = f"{where}: `outputs` must have a {VALUE!r}, got {', '.join(outputs)}"
+        if known[name] != output.shape:
+            msg = f"{where}, output {name}: `shape` must be {list(known[name])}, got {list(output.shape)}"
+            raise InputError(msg)
+    if VALUE not in outputs or not outputs[VALUE].allowed:
+        msg = f"{where}: `outputs` must have a {VALUE!r} with an allowed error in some format, got {', '.join(outputs)}"
         raise InputError(msg)
 
 
@@ -268,6 +272,9 @@ def output_of(record: Mapping[str, Any], where: str) -> VectorOutput:
         msg = f"{where}: `decimal` and `hex` are not the same numbers"
         raise InputError(msg)
     allowed = {dtype: np.array(room, dtype=np.float64) for dtype, room in record["allowed"].items()}
+    if wrong := [dtype for dtype, room in allowed.items() if not np.all(np.isfinite(room))]:
+        msg = f"{where}: `allowed` must have finite numbers, got an infinite one in {wrong[0]}"
+        raise InputError(msg)
     if wrong := [dtype for dtype, room in allowed.items() if room.size != numbers.size]:
         msg = f"{where}: `allowed` must have a number for each of `hex` in {wrong[0]}, got {allowed[wrong[0]].size}"
         raise InputError(msg)

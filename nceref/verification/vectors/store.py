@@ -34,6 +34,8 @@ FORMAT, FORMER = "2.0", "1"
 for a whole output."""
 CORPUS = "2026.11.1"
 """Version of the cases, by year and month."""
+SPECIFICATION = 1
+"""What the losses mean: one whose meaning changes gets another number."""
 PathLike = str | os.PathLike[str]
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]+)"')
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -191,6 +193,9 @@ def _manifest(path: Path, content: bytes) -> dict[str, Any]:
         )
         raise InputError(msg)
     check({**manifest, "format": FORMAT}, DATA / "manifest.schema.json", str(path))
+    if outside := [name for name in manifest["files"] if Path(name).name != name]:
+        msg = f"{path}: `files` must be names of files beside it, got {shown(outside[0])}"
+        raise InputError(msg)
     return manifest
 
 
@@ -214,6 +219,10 @@ def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, A
     if given != required:
         where = f"{path.with_name(MANIFEST)}: `min_cases` of {path.stem}"
         msg = f"{where} must be {required}, got {shown(given)}; export the vectors anew"
+        raise InputError(msg)
+    if (given := manifest["specification"].get(path.stem)) != SPECIFICATION:
+        where = f"{path.with_name(MANIFEST)}: `specification` of {path.stem}"
+        msg = f"{where} must be {SPECIFICATION}, which this version means by the loss, got {shown(given)}"
         raise InputError(msg)
     return cases
 
@@ -292,7 +301,7 @@ def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str
     content = {
         "format": FORMAT,
         "corpus": CORPUS,
-        "specification": dict.fromkeys(cases, 1),
+        "specification": dict.fromkeys(cases, SPECIFICATION),
         "generator": f"nceref {__version__}",
         "license": "CC0-1.0",
         "reduction": "mean",

@@ -1,5 +1,6 @@
 """Recorded outputs on reference vectors: the verdicts, explanations and exit codes of `verify`."""
 
+import hashlib
 import json
 from xml.etree import ElementTree as ET
 
@@ -72,6 +73,28 @@ def test_right_outputs_conform_in_any_order(judged, vectors, loss, dtype):
     skipped = {r.case for r in report.results if r.status == "skip"}
     assert skipped == {case.id for case in vectors.cases[loss]} - set(judged_once)
     assert bool(skipped) == (dtype == "float16")
+
+
+@pytest.mark.parametrize("entry", ["allowed", "hex"])
+def test_numbers_that_are_not_those_of_the_corpus_are_refused(tmp_path, entry):
+    """A checksum can be made anew: a case of the package has the numbers of the package."""
+    list(export(tmp_path, ("nce",), "float64"))
+    path, manifest = tmp_path / "nce.json", tmp_path / "MANIFEST.json"
+    content = json.loads(path.read_text())
+    output = content["cases"][0]["outputs"]["value"]
+    if entry == "allowed":
+        output["allowed"]["float64"] = [1e10]
+    else:
+        output |= {"hex": ["3ff0000000000000"], "decimal": ["1.0"]}
+    path.write_text(json.dumps(content))
+    about = json.loads(manifest.read_text())
+    about["files"]["nce.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(about))
+    read = read_vectors(tmp_path)
+    lines = answers.right_answers(read.cases["nce"])
+    id = read.cases["nce"][0].id
+    with pytest.raises(ChecksumError, match=f"case {id}: its outputs are not those of corpus"):
+        compare(tmp_path, answers.written(tmp_path / "run.jsonl", read.sha256, lines))
 
 
 def test_of_values_alone_the_report_says_what_was_not_judged(judged, vectors):

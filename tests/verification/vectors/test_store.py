@@ -294,6 +294,20 @@ def test_an_exported_folder_is_read_as_the_package_is(tmp_path, vectors, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+def test_a_folder_of_one_format_contradicts_nothing(tmp_path, dtype):
+    list(export(tmp_path, ("nce",), dtype))
+    assert check_vectors("nce", read_vectors(tmp_path).cases["nce"]).wrong == ()
+
+
+def test_an_error_that_is_no_number_or_not_there_is_refused(vectors):
+    record = record_of(vectors.cases["nce"][0])
+    for allowed, words in (({}, "in some format"), ({"float64": [float("inf")]}, "finite numbers")):
+        record["outputs"]["value"]["allowed"] = allowed
+        with pytest.raises(InputError, match=words):
+            case_of("nce", record, "here")
+
+
 def test_a_full_export_has_all_rows_of_the_large_case(tmp_path, vectors):
     pytest.importorskip("flint", reason="python-flint is not installed: pip install 'nceref[certify]'")
     list(export(tmp_path, ("nce",), full=True))
@@ -382,7 +396,17 @@ BROKEN = {
         "has the unknown entry 'x'",
     ),
     "too many": (lambda f: changed_file(f, '"float64": [', '"float64": [1.0, '), InputError, "`allowed` must have a"),
-    "other output": (lambda f: changed_file(f, '"grad.x"', '"grad.y"'), InputError, "a name among value, grad.x"),
+    "other output": (
+        lambda f: changed_file(f, '"grad.x"', '"grad.y"'),
+        InputError,
+        "`outputs` may have value, grad.x, got",
+    ),
+    "meaning": (lambda f: changed_manifest(f, specification={"uniformity": 2}), InputError, "`specification` of unif"),
+    "outside": (
+        lambda f: changed_manifest(f, files={"../x": "0" * 64}),
+        InputError,
+        "must be names of files beside it",
+    ),
     "not JSON": (lambda f: (f / MANIFEST).write_text("{"), InputError, "is not JSON"),
     "no manifest": (lambda f: (f / MANIFEST).unlink(), InputError, MANIFEST),
     "changed": (lambda f: (f / "uniformity.json").write_text("{}"), ChecksumError, "was changed: its sha256 is 44136"),
