@@ -73,7 +73,7 @@ def _write(path: str, text: str, option: str) -> None:
         write_text(path, text, option)
         wrote(path)
     else:
-        echo(f"there is no failing input to show, so {path} is not written", err=True)
+        echo(f"{path} is not written: no smallest failing input was found", err=True)
 
 
 def command_of(context: click.Context) -> str:

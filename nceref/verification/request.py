@@ -159,7 +159,7 @@ def parse_request(
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     _must_be_possible(thing, loss, own)
     if own.get("repro") and own.get("calls") == 0:
-        msg = "`repro` looks for the smallest failing input, and `calls` 0 for nothing; leave out one of the two"
+        msg = "`repro` needs calls to find the smallest failing input, and `calls` is 0: leave out one of the two"
         raise InputError(msg)
     if on_ranks:
         thing = _on_ranks(thing, own, settings)

@@ -89,7 +89,9 @@ def test_a_limit_is_shown_in_every_format(explained, calls, goal):
 
 
 def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
-    with pytest.raises(nceref.InputError, match="`repro` looks for the smallest failing input, and `calls` 0"):
+    with pytest.raises(
+        nceref.InputError, match="`repro` needs calls to find the smallest failing input, and `calls` is 0"
+    ):
         nceref.verify(doubled, "info_nce", calls=0, repro=True)
     with pytest.raises(nceref.InputError, match="`calls` must be"):
         nceref.verify(doubled, "info_nce", calls=-1)

@@ -87,6 +87,9 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     content = read(place / MANIFEST)
     manifest = _manifest(place / MANIFEST, content)
     files = {loss: f"{loss}.json" for loss in manifest["counts"]}
+    if folder is not None and (absent := [loss for loss in losses if loss not in files]):
+        msg = f"{place} has no vectors of {absent[0]}; it has {', '.join(files)}"
+        raise InputError(msg)
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
     names = [name.removesuffix(".json") for name in chosen]
     read_cases = _former_cases if is_former(manifest) else _cases
