@@ -445,13 +445,10 @@ class Sizes:
         """(1 + a K) log(1 + a K) - a K log a with K positives; in the normalized form divided by 1 + a K (PC-5).
 
         K is `positives`. Without it, the anchors of a class of m rows have m - 1: the sum over them is convex in m, so
-        that no labels are below those whose classes differ by one row at most. A queue may have no row of any anchor's
-        class, and then the bound is 0.
+        that no labels are below those whose classes differ by one row at most. A queue can only add positives.
         """
         if self.values.get("positives") is not None:
             return self._paco_row(self.positives)
-        if self.queue:
-            return 0.0
         rows, more = divmod(int(self.n), int(self.classes))
         larger, smaller = (rows + 1) * more * self._paco_row(rows), rows * (self.classes - more)
         return float((larger + (smaller * self._paco_row(rows - 1) if smaller else 0.0)) / self.n)

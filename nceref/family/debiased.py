@@ -143,7 +143,7 @@ LOSS = Loss(
     unit="nats",
     rows="(2N,), view 1 first",
     relations=(
-        Relation("nt_xent", "prior 0 is NT-Xent", _no_prior),
+        Relation("nt_xent", "prior 0 is NT-Xent, for rows of length 1", _no_prior),
         Relation("hcl", "HCL with concentration 0", _no_concentration),
     ),
     expectations=expectations(_chance),

@@ -127,7 +127,7 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     rows="(2N,), view 1 first",
-    relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent", _plain),),
+    relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent, for rows of length 1", _plain),),
     expectations=expectations(_chance),
     kinks=(
         Kink(

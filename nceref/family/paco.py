@@ -281,7 +281,7 @@ LOSS = Loss(
         Expectation(
             "lower bound", f"(1 + aK) log(1 + aK) - aK log a{_ENDING}",
             "optimal probabilities 1/(1 + aK), a/(1 + aK) (PC-5); without `positives`, the mean over C classes as equal"
-            " as n rows make them, and 0 with a queue, which may have no row of an anchor's class",
+            " as n rows make them, which positives in a queue only raise",
             lambda s: s.paco_bound(),
         ),
         Expectation(

@@ -134,7 +134,8 @@ def test_paco_counts_the_positives_of_balanced_labels_in_batch_and_queue():
         for more in ({}, {"positives": 128 // 8 - 1})
     )
     # The bound holds for any labels, and those of the queue may be none of the batch.
-    assert one.pop("lower bound") == 0 < other.pop("lower bound")
+    alone = {r.situation: r.value for r in expected_readings("paco", {**given, "queue": 0}).readings}
+    assert 0 < one.pop("lower bound") == alone["lower bound"] < other.pop("lower bound")
     assert one == other
     # 127 other rows and 8 centers.
     assert close(one["chance"], (1 + 0.05 * 15) * log(127 + 8))
@@ -162,6 +163,8 @@ def test_no_labels_are_below_the_bound_of_paco_and_balanced_ones_attain_it(alpha
         bound = {r.situation: r.value for r in expected_readings("paco", given).readings}["lower bound"]
         assert abs(min(rows.values()) - bound) <= 1e-12 * (1 + bound), (n, classes, rows, bound)
         assert bound >= 0
+    # A queue adds positives, which only raises the least value of an anchor.
+    assert np.all(np.diff([least(positives) for positives in range(30)]) > 0)
 
 
 def test_a_queue_of_other_classes_reads_less_than_balanced_labels_would():

@@ -174,13 +174,14 @@ CHAPTER = Chapter(
             place="listing of SupConLoss, the first version of the authors' repository",
             published="The listing is offered as the formula of the loss; normalization must be added.",
             latex=r"\text{code}_i=\frac{\tau}{\tau_0}L_i^{out},\ \tau_0=0.07,\quad\text{if }|P(i)|>0"
-            r"\text{ and, in float32, }\frac{1-\max_{a\ne i}s_{ia}}{\tau}<150\log2=103.97",
+            r"\text{ and, in float32, }\frac{1-\max_{a\ne i}s_{ia}}{\tau}<126\log2=87.34",
             given="every anchor has a positive; a row of the loss",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="It computes tau / 0.07 times the loss of the rows as given, where every anchor has a positive: "
-            "the gradient does not scale as 1 / tau. In float32, a candidate must also be within 103.97 tau of the row"
-            " maximum, the anchor's own product included; otherwise all exponentials underflow.",
+            "the gradient does not scale as 1 / tau. In float32, a candidate must also be within 87.34 tau of the row "
+            "maximum, the anchor's own product included: below the normal numbers exponentials lose digits, and from "
+            "103.97 tau on all are 0 and the loss is NaN.",
             counterexample=_code_gives_nan,
             numeric=_underflow_below_150_bits,
             random=_code_is_the_scaled_formula,
