@@ -162,22 +162,17 @@ class Interval:
         nearest = np.clip(0.0, self.low, self.high)
         (bent, up), down = f(-np.abs(nearest)), f(np.abs(nearest))[1]
         # Rounded are e^-|x|, its log(1 + .), which is at most `bent`, and their sum with x where that is positive.
-        relative = self._operation + 2 * self._function * bent / np.where(value_high > 0, value_high, 1.0)
+        relative = self.fmt.u + 2 * self._function * bent / np.where(value_high > 0, value_high, 1.0)
         return (
             _made(value, self.fmt, value_low, value_high, *self._by(slope_low, slope_high), relative),
             # Rounded are the exponential, the sum and the quotient.
             _made(slope, self.fmt, slope_low, slope_high, *self._by(0.0 * up, up * down),
-                  self._function + 2 * self._operation),
+                  self._function + 2 * self.fmt.u),
         )  # fmt: skip
 
     @property
     def _is_point(self) -> Array:
         return self.low == self.high
-
-    @property
-    def _operation(self) -> Any:
-        """Relative rounding of an operation of the program."""
-        return self.fmt.u
 
     @property
     def _function(self) -> Any:
@@ -198,7 +193,7 @@ class Interval:
         other = _interval(other, self.fmt)
         low, high = self.low + other.low, self.high + other.high
         # 0 added is no operation.
-        lost = self._operation * ((self.size > 0) & (other.size > 0))
+        lost = self.fmt.u * ((self.size > 0) & (other.size > 0))
         slopes = _sum_of_slopes(self.slopes, other.slopes)
         return _made(self.middle + other.middle, self.fmt, low, high, slopes, self.rest + other.rest, lost)
 
@@ -223,7 +218,7 @@ class Interval:
         more, other_rest = other._by(self.middle, self.middle)
         # Powers of two multiply exactly; any other number that is given is itself rounded.
         exact, given = _is_power_of_two(self) | _is_power_of_two(other), self._is_point | other._is_point
-        lost = self._operation * np.where(exact, 0.0, 1.0 + given)
+        lost = self.fmt.u * np.where(exact, 0.0, 1.0 + given)
         return _made(
             self.middle * other.middle, self.fmt, low, high, _sum_of_slopes(slopes, more), rest + other_rest, lost
         )
@@ -241,7 +236,7 @@ class Interval:
         slopes, rest = other._by(-quotient, -quotient)
         both = Interval(quotient, self.fmt, low, high, _sum_of_slopes(self.slopes, slopes), self.rest + rest)
         slopes, rest = both._by(np.where(through, -np.inf, 1 / ends.high), np.where(through, np.inf, 1 / ends.low))
-        lost = self._operation * np.where(_is_power_of_two(other), 0.0, 1.0 + other._is_point)
+        lost = self.fmt.u * np.where(_is_power_of_two(other), 0.0, 1.0 + other._is_point)
         return _made(quotient, self.fmt, low, high, slopes, rest, lost)
 
     def __rtruediv__(self, other: Any) -> "Interval":
@@ -256,12 +251,12 @@ class Interval:
         (low, high), (least, most) = (np.sort(x, axis=0) for x in (values, steep))
         slopes, rest = base._by(least, most)
         if exponent == 2:
-            lost: Any = self._operation
+            lost: Any = self.fmt.u
         else:
             # The exponent may be one less than a number that is rounded, but for eighths, which every format has.
             inexact = 0 if (8 * exponent).is_integer() else 1
             far = np.maximum(_log_size(base.low), _log_size(base.high))
-            lost = self._function + (inexact + 2 * abs(exponent)) * self._operation * far
+            lost = self._function + (inexact + 2 * abs(exponent)) * self.fmt.u * far
         return _made(self.middle**exponent, self.fmt, low, high, slopes, rest, lost)
 
     def __abs__(self) -> "Interval":
@@ -405,7 +400,7 @@ def _elementary(
         low, high = map(f, ends)
         steep = np.sort([slope(end) for end in ends], axis=0)
         slopes, rest = x._by(*steep)
-        lost = x._operation if rounded else x._function
+        lost = x.fmt.u if rounded else x._function
         return _made(f(x.middle), x.fmt, low, high, slopes, rest, lost)
 
     return of_interval
@@ -495,7 +490,7 @@ def _logaddexp(x: Any, y: Any) -> Interval:
     second, more = y._by(share(y.low, x.high), share(y.high, x.low))
     # Rounded are the logarithm of at most 2, and its sum with the larger one.
     size = np.maximum(_size(low), _size(high))
-    lost = x._function * np.where(np.isfinite(low), np.log(2.0), 0.0) + x._operation * size
+    lost = x._function * np.where(np.isfinite(low), np.log(2.0), 0.0) + x.fmt.u * size
     middle = np.logaddexp(x.middle, y.middle)
     return _made(middle, x.fmt, low, high, _sum_of_slopes(first, second), rest + more, 1.0, lost)
 

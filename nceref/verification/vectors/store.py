@@ -92,8 +92,8 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
         raise InputError(msg)
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
     names = [name.removesuffix(".json") for name in chosen]
-    read_cases = _former_cases if is_former(manifest) else _cases
-    held = read_cases(place, names, manifest, folder is not None)
+    former = is_former(manifest)
+    held = _former_cases(place, names, manifest) if former else _cases(place, names, manifest, folder is not None)
     cases = {loss: _counted(place / f"{loss}.json", each, manifest) for loss, each in held.items()}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
 
@@ -107,9 +107,7 @@ def _cases(
     return {loss: (*small[loss], *large[loss]) for loss in losses}
 
 
-def _former_cases(
-    place: Path, losses: Sequence[str], manifest: Mapping[str, Any], foreign: bool
-) -> dict[str, tuple[VectorCase, ...]]:
+def _former_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, tuple[VectorCase, ...]]:
     """The cases of a folder of format 1: those of the package with the same ids, and so with the same contents."""
     own = read_vectors(losses=tuple(losses)).cases
     out = {}
