@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from nceref.output.html import Markup, element, join, link
 
-WIDTH, HEIGHT = 245, 128
-_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 240, 24, 108
+HEIGHT = 128
+NARROWEST, WIDEST = 220, 952
+"""Widths of a plot, in pixels."""
+_LEFT, _TOP, _BOTTOM = 36, 24, 108
 _LANE = 9
 """Where marks of what is not finite stand."""
 LETTERS = 9
@@ -37,12 +39,18 @@ class Axes:
     high: float
     top: float
     logarithmic: bool = True
+    width: int = NARROWEST
+
+    @property
+    def right(self) -> int:
+        """Where the axis ends."""
+        return self.width - 5
 
     def x(self, value: float) -> float:
         """Where a temperature stands."""
         ends = [math.log(each) if self.logarithmic else each for each in (self.low, self.high, value)]
         share = (ends[2] - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
-        return _LEFT + 10 + share * (_RIGHT - _LEFT - 20)
+        return _LEFT + 10 + share * (self.right - _LEFT - 20)
 
     def y(self, ratio: float | None) -> float:
         """Where an error stands."""
@@ -54,13 +62,14 @@ class Axes:
         return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
-def axes_of(marks: Sequence[Mark], logarithmic: bool = True) -> Axes:
-    """Axes on which all marks have a place."""
+def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4, page: int = 976) -> Axes:
+    """Axes on which all marks have a place, as wide as a page has room for where so many plots stand beside another."""
     finite = [mark.y for mark in marks if mark.y is not None and math.isfinite(mark.y)]
     # Beyond 1e308 there is no power of ten.
     top = 10.0 ** min(max(math.ceil(math.log10(max([10.0, *finite]))), 1), 308)
     places = [mark.x for mark in marks] or [1.0]
-    return Axes(min(places), max(places), top, logarithmic)
+    width = min(max(page // max(beside, 1) - 24, NARROWEST), WIDEST)
+    return Axes(min(places), max(places), top, logarithmic, width)
 
 
 def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
@@ -77,11 +86,11 @@ def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
         An ``svg`` whose marks are links.
     """
     bound = axes.y(1.0)
-    size = {"width": _RIGHT - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}
+    size = {"width": axes.right - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}
     paper = [
         element("rect", x=_LEFT, y=f"{bound:.1f}", **size, class_="within", fill="#0072B2", fill_opacity="0.1"),
-        _line(bound, "bound", "#767676"),
-        _line(_BOTTOM, "axis", "#767676"),
+        _line(axes, bound, "bound", "#767676"),
+        _line(axes, _BOTTOM, "axis", "#767676"),
         _label(_LEFT - 4, bound + 3, "bound", "end"),
         _label(_LEFT - 4, _TOP + 4, power(axes.top), "end"),
     ]
@@ -95,9 +104,17 @@ def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
               for kind in _KINDS}  # fmt: skip
     groups = [element("g", inside, class_=kind, **_KINDS[kind]) for kind, inside in shapes.items() if inside]
     ticks = [_label(axes.x(t), HEIGHT - 6, f"{t:g}", "middle") for t in _ticks(axes)]
-    view = Markup(f"0 0 {WIDTH} {HEIGHT}")
+    view = Markup(f"0 0 {axes.width} {HEIGHT}")
     return element(
-        "svg", paper, ticks, groups, viewBox=view, width=WIDTH, height=HEIGHT, aria_hidden="true", focusable="false"
+        "svg",
+        paper,
+        ticks,
+        groups,
+        viewBox=view,
+        width=axes.width,
+        height=HEIGHT,
+        aria_hidden="true",
+        focusable="false",
     )
 
 
@@ -121,8 +138,8 @@ def spread(marks: Sequence[Mark], axes: Axes) -> list[float]:
     return places
 
 
-def _line(y: float, kind: str, color: str) -> Markup:
-    return element("line", x1=_LEFT, x2=_RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_=kind, stroke=color)
+def _line(axes: Axes, y: float, kind: str, color: str) -> Markup:
+    return element("line", x1=_LEFT, x2=axes.right, y1=f"{y:.1f}", y2=f"{y:.1f}", class_=kind, stroke=color)
 
 
 def _label(x: float, y: float, words: str, anchor: str) -> Markup:

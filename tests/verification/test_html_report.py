@@ -295,3 +295,18 @@ def test_an_error_beyond_every_power_of_ten_has_a_place():
     axes = axes_of([Mark(1.0, 1.7e308, False, "overflows")])
     assert axes.top == 1e308
     assert axes.y(1.7e308) == axes.y(1e308)
+
+
+def test_what_fails_comes_first():
+    def one(case, quantity, status):
+        return Result(f"{case}/{quantity}", case, quantity, status, 2.0 if status == "fail" else 0.5, 1.0, 3.0, "")
+
+    right = [one("designed-0.3", "value", "pass"), one("designed-0.3", "grad.z1", "pass")]
+    wrong = [one("aligned-0.3", "value", "pass"), one("aligned-0.3", "grad.z1", "fail")]
+    text = html_of([made(right + wrong)])
+    assert text.index('id="aligned-0.3/value"') < text.index('id="designed-0.3/value"')
+    summary = text[text.index('id="summary"') : text.index('id="cases"')]
+    assert summary.index("gradient of z1") < summary.index(">value<")
+    good = made(right, target="good.py:f", verdict="conforms", exit_code=0)
+    both = Page(html_of([good, made(right + wrong, target="bad.py:f")])).text
+    assert both.index("bad.py:f") < both.index("good.py:f")

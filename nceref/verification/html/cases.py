@@ -87,7 +87,7 @@ def cases_of(view: ReportView) -> list[CaseResults]:
 
 
 def compared(view: ReportView) -> Iterator[Markup]:
-    """A section for each clause."""
+    """A section for each clause; clauses and cases that fail come first."""
     cases = cases_of(view)
     # What was judged on no case has no column; it is listed with its reason.
     quantities = tuple(dict.fromkeys(
@@ -95,10 +95,13 @@ def compared(view: ReportView) -> Iterator[Markup]:
     ))  # fmt: skip
     numbers = {case: number for number, case in enumerate(dict.fromkeys(c.case for c in cases))}
     marks = [m for c in cases for q in quantities if (m := c.mark(q, view, numbers[c.case]))]
-    axes = axes_of(marks, any(c.temperature for c in cases))
+    axes = axes_of(marks, any(c.temperature for c in cases), len(quantities))
     stopped = _without_answer(view)
-    for clause, group in groupby(cases, key=lambda c: c.clause):
-        yield _clause(view, clause, list(group), quantities, axes, numbers, stopped[clause])
+    clauses = [
+        (clause, sorted(group, key=lambda c: not c.fails)) for clause, group in groupby(cases, lambda c: c.clause)
+    ]
+    for clause, group in sorted(clauses, key=lambda one: not (one[1][0].fails or stopped[one[0]])):
+        yield _clause(view, clause, group, quantities, axes, numbers, stopped[clause])
 
 
 def _without_answer(view: ReportView) -> Counter[Clause]:
@@ -289,7 +292,7 @@ def _cell(view: ReportView, results: Sequence[Result]) -> Markup:
     ids = [element("span", id=view.result_anchor(r)) for r in others]
     if first.status not in FAILING:
         return element("td", ids, status(first, number), id=view.result_anchor(first))
-    why = view.cut(first.why) + (f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else "")
+    why = view.cut(first.why), f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else None
     return element("td", ids, status(first, number), element("span", why, class_="why"), id=view.result_anchor(first))
 
 

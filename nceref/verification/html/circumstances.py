@@ -6,7 +6,7 @@ from nceref.output.html import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
 from nceref.verification.html.cases import cases_of, counted_results, is_compared, quantity_name
-from nceref.verification.html.view import STATUS, ReportView, capital
+from nceref.verification.html.view import FAILING, STATUS, ReportView, capital
 from nceref.verification.page import skips
 from nceref.verification.records import Result
 
@@ -21,9 +21,10 @@ def summary(view: ReportView) -> Iterator[Markup]:
 
 
 def quantities(view: ReportView) -> Markup:
-    """A row for each quantity, a column for each run."""
+    """A row for each quantity, a column for each run; what fails comes first."""
+    groups = sorted(_groups(view).items(), key=lambda one: not any(r.status in FAILING for r in one[1]))
     rows = [row(name, *[_sum([r for r in group if view.run_of(r) == run]) for run in view.runs])
-            for name, group in list(_groups(view).items())[: view.detail.rows]]  # fmt: skip
+            for name, group in groups[: view.detail.rows]]  # fmt: skip
     return table(("quantity", *[run or "result" for run in view.runs]), rows, _HOW_TO_READ)
 
 

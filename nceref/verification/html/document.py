@@ -96,10 +96,12 @@ _LEGEND = Markup(
 def _several(
     reports: Sequence[ReportData], title: str, notes: Sequence[str], anchors: Anchors, detail: Detail
 ) -> Iterator[Markup]:
-    """An overview, and below it each report."""
+    """An overview, and below it each report; those that fail come first."""
     rows: list[Markup] = []
     articles: list[Markup] = []
-    for report, note in zip(reports, notes, strict=True):
+    order = {"fail": 0, "held": 1}
+    pairs = sorted(zip(reports, notes, strict=True), key=lambda pair: order.get(VERDICTS[pair[0].verdict][0], 2))
+    for report, note in pairs:
         view = ReportView(report, anchors, detail, f"{len(articles) + 1}/", level=2)
         articles.append(element("article", *_parts(view)))
         kind, mark, _ = VERDICTS[report.verdict]

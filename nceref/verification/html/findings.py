@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 
 from nceref.losses import all_losses
-from nceref.output.html import Markup, element, escape, join, thread
+from nceref.output.html import Markup, element, escape, join, thread, unbroken
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.records import Diagnosis
@@ -83,10 +83,10 @@ _GRADIENTS = (
 def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
     """What an explanation says: what is wrong first; its formula beside that of the reference; where it was seen."""
     lead, where = diagnosis.lead, f"{diagnosis.where} " * bool(diagnosis.where)
-    beside = element("span", f", {lead.cases}", class_="dim") if lead.cases else None
-    yield element("p", element("strong", capital(f"{where}{lead.text}")), beside, ".", class_="lead")
+    beside = element("span", ", ", unbroken(lead.cases), class_="dim") if lead.cases else None
+    yield element("p", element("strong", unbroken(capital(f"{where}{lead.text}"))), beside, ".", class_="lead")
     if others := [s for s in diagnosis.parts if s is not lead]:
-        yield element("ul", [element("li", f"{capital(str(each))}.") for each in others])
+        yield element("ul", [element("li", unbroken(f"{capital(str(each))}.")) for each in others])
     if diagnosis.formula:
         pairs = (("yours", diagnosis.formula), ("reference", diagnosis.reference))
         terms = [(element("dt", name), element("dd", element("code", _marked(text)))) for name, text in pairs if text]
@@ -155,7 +155,7 @@ def _facts(view: ReportView) -> Markup:
 def further_findings(view: ReportView) -> Iterator[Markup]:
     """What it does to training, and the other explanations."""
     if lines := list(training_lines(view.report.training)):
-        yield view.section("training", "In training", *(element("p", f"{capital(line)}.") for line in lines))
+        yield view.section("training", "In training", *(element("p", unbroken(f"{capital(line)}.")) for line in lines))
     if others := [d for d in view.report.diagnosis if not d.first]:
         parts = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
                  for d in others]  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nceref.output.html import Anchors, Markup, element, shortened
+from nceref.output.html import Anchors, Markup, element, shortened, unbroken
 from nceref.output.strip_plot import power
 from nceref.verification.judge import of_bound
 from nceref.verification.records import Result
@@ -104,9 +104,9 @@ class ReportView:
         anchor = self.anchor(name)
         return element("section", self.heading(below, title, id=anchor), *content, aria_labelledby=anchor)
 
-    def cut(self, text: str) -> str:
+    def cut(self, text: str) -> Markup:
         """The beginning of a sentence, as long as there is room."""
-        return shortened(text, self.detail.letters)
+        return unbroken(shortened(text, self.detail.letters))
 
 
 def status(result: Result, words: str = "") -> Markup:
