@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nceref.errors import InputError
+from nceref.output.formula_text import text_of
 from nceref.output.pages import GAP, Page
 from nceref.registry import discover
 from nceref.theory import derivation, prove, table_cells, table_formats
@@ -148,8 +149,11 @@ def tally(by_id: Mapping[str, str]) -> str:
     return f"{len(by_id)} claim{'s' * (len(by_id) != 1)}: {listed}"
 
 
-def page_of(claim: Claim) -> Page:
-    """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample."""
+def page_of(claim: Claim, latex: bool = False) -> Page:
+    """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample.
+
+    Its formula is a line of text, or with `latex` in LaTeX, each as it is, to be copied.
+    """
     page = Page()
     page.print(f"{claim.id}  {claim.title}", style="bold")
     computed, cells = prove.judged(claim)
@@ -167,10 +171,13 @@ def page_of(claim: Claim) -> Page:
     ]
     page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
     for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
-        if content:
+        if content and latex:
             page.print(f"  {title}", style="dim")
-            # As it is, in one line: it is there to be copied.
             page.print(f"    {content}", wrap=False)
+        elif content:
+            page.grid(
+                [(title, text_of(content) if content == claim.latex else content)], 10, styles=("dim", ""), indent=GAP
+            )
     named = meanings(claim)
     page.grid(named, max(map(len, dict(named)), default=0), styles=("dim", "dim"), indent=2 * GAP)
     if cells:

@@ -28,7 +28,7 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | None, only_names: bool) -> None:
     """Recompute the published tables, all or those with a NAME, and compare them entry by entry.
 
-    Below several tables as text stands which of their published numbers do not agree.
+    Above several tables as text stands how many of their published numbers agree, and which do not.
     """
     from nceref.output import files
     from nceref.registry import choose, discover
@@ -36,6 +36,8 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
     from nceref.theory.table import Table
 
     chosen = choose("table", names, discover("nceref.theory.tables", "TABLE", Table), "nceref tables --list")
+    if not names and form == "text" and not only_names:
+        chosen = table_formats.by_source(chosen)
     if digits is not None and (only_names or form == "json"):
         msg = f"--digits goes without {'--list' if only_names else '--format json, which has 12'}"
         raise click.UsageError(msg)
@@ -47,12 +49,12 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")
+        if form == "text" and len(chosen) > 1:
+            show(table_formats.summary(chosen, digits))
+            echo("\n")
         text = opening + between.join(table_formats.render(table, form, digits) for table in chosen) + closing
         # Text is printable already, and has the colors of a terminal.
         echo_json_text(text) if form == "json" else click.echo(text, nl=False)
-        if form == "text" and len(chosen) > 1:
-            echo("\n")
-            show(table_formats.summary(chosen, digits))
 
 
 def _echo_names(tables: Sequence[Any], form: str, out: str | None) -> None:

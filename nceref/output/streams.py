@@ -9,6 +9,7 @@ from typing import Any
 
 from nceref.errors import NcerefError
 
+_NAMES = "beta gamma delta epsilon zeta eta kappa lambda mu nu xi rho sigma phi chi psi omega Lambda sum Omega Gamma Phi prod"
 WRITTEN = {
     "±": "+-",
     "−": "-",
@@ -24,6 +25,27 @@ WRITTEN = {
     "θ": "theta",
     "π": "pi",
     "Δ": "Delta",
+    **dict(zip("βγδεζηκλμνξρσφχψωΛΣΩΓΦΠ", _NAMES.split(), strict=True)),
+    "≠": "!=",
+    "≃": "~",
+    "∂": "d",
+    "∇": "grad ",
+    "∫": "int",
+    "∈": "in",
+    "∀": "for all",
+    "←": "<-",
+    "↦": "->",
+    "⇒": "=>",
+    "⇔": "<=>",
+    "⪯": "<=",
+    "‖": "||",
+    "·": "*",
+    "⊙": "*",
+    "ᵀ": "^T",
+    "ℓ": "l",
+    "\u0304": "_mean",
+    "\u0303": "~",
+    "\u0302": "^",
 }
 """How characters of our own stand where the encoding has none for them; all others stand as escapes."""
 _HANDLER = "nceref.written"

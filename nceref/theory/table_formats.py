@@ -186,6 +186,16 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
     return page
 
 
+def by_source(tables: Iterable[Table]) -> list[Table]:
+    """The tables whose published numbers are computed again, then those with other published ones, then the rest."""
+
+    def place(table: Table) -> tuple[bool, bool]:
+        verdicts = [verdict(cell) for row in table.rows() for cell in row.values() if isinstance(cell, Cell)]
+        return all(one is Verdict.NOT_REPRODUCIBLE for one in verdicts), not verdicts
+
+    return sorted(tables, key=place)
+
+
 def names(tables: Iterable[Any]) -> Page:
     """List tables, figures or derivations: name and title."""
     page = Page()

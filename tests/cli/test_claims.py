@@ -57,3 +57,14 @@ def test_prove_exits_with_1_where_a_claim_expects_another_verdict(run, monkeypat
     assert status == 1
     assert "expected wrong: all evidence holds" in out
     assert "verdicts as expected: 0 of 1" in out
+
+
+def test_a_formula_is_text_within_the_page_and_latex_where_that_is_asked_for(run):
+    _, page, _ = run("claims", "WL-6", "PC-6")
+    assert "\\" not in page
+    assert max(map(len, page.splitlines())) <= 80
+    _, page, _ = run("claims", "WL-6", "--latex")
+    assert r"\frac{\partial L}{\partial s_+}" in page
+    status, _, errors = run("claims", "--latex")
+    assert status == 2
+    assert "with an ID" in errors

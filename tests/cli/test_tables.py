@@ -62,3 +62,12 @@ def test_tables_can_be_listed_by_name(run):
 def test_list_of_tables_as_json_has_names_and_titles(run):
     listed = json.loads(run("tables", "--list", "--format", "json")[1])
     assert listed == [{"name": name, "title": table.title} for name, table in TABLES.items()]
+
+
+def test_all_tables_begin_with_the_counts_and_those_of_the_sources(run):
+    lines = run("tables")[1].splitlines()
+    assert any("published numbers:" in line for line in lines[:5])
+    titles = [
+        next(i for i, line in enumerate(lines) if line.startswith(t)) for t in ("Minimum of the PaCo", "The losses")
+    ]
+    assert titles == sorted(titles)

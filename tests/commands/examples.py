@@ -129,6 +129,7 @@ EXAMPLES = (
     Example("check alignment --json", json="-", keys={"[]": "check, detail, loss, status"}),
     Example("claims"),
     Example("claims wl-6 PC-19"),
+    Example("claims wl-6 --latex"),
     Example(
         "claims --verdict wrong --source 003 --json",
         json="-",
