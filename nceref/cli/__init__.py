@@ -17,6 +17,7 @@ import click
 
 from nceref import __version__
 from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error, show
+from nceref.cli.groups import by_group
 from nceref.errors import NcerefError, RenamedWarning
 from nceref.output import streams
 from nceref.output.system import refuse_older
@@ -151,6 +152,14 @@ COMMANDS = {
     "scale": "Say what a loss takes beyond one machine.",
 }
 """What each command does. Its file is imported when it runs: `nceref --help` must stay fast."""
+GROUPS = {
+    "Check my loss": ("verify", "identify", "init", "compare", "vectors", "expect"),
+    "What the papers say": (
+        "losses", "tables", "plot-limits", "figures", "claims", "derive", "quadrants", "experiment",
+    ),
+    "Check nceref itself": ("check", "prove", "certify", "mutants", "scale"),
+}  # fmt: skip
+"""What somebody wants, to commands, the likeliest first."""
 
 
 class _Commands(click.Group):
@@ -178,8 +187,10 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # click would import every command for its help.
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        rows = {name: (name, about) for name, about in COMMANDS.items()}
+        for title, commands in by_group(GROUPS, rows, "Other commands"):
+            with formatter.section(title):
+                formatter.write_dl(commands, col_max=13)
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

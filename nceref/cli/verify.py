@@ -6,6 +6,7 @@ import click
 from click.core import ParameterSource
 
 from nceref.cli.common import file_name, output_file, show
+from nceref.cli.groups import GroupedOptions
 from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 
@@ -33,7 +34,27 @@ Examples
 _DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
 
-@click.command(short_help="Judge an implementation, and name what is different.", epilog=_EXITS)
+_GROUPS = {
+    "What is judged": ("--loss", "--call", "--init", "--set", "--param", "--framework", "--device"),
+    "On which inputs": (
+        "--suite", "--dtype", "--case", "--list-cases", "--inputs", "--shape", "--multiple-of", "--seed", "--modes",
+        "--algorithm",
+    ),
+    "Report and verdict": (
+        "--json", "--html", "--junit", "--repro", "--explain", "--require-grad", "--expected-failures", "--conventions",
+    ),
+    "How it is run": ("--isolate", "--timeout", "--calls"),
+    "Many targets": ("--manifest", "--only", "--markdown", "--badge", "--all", "--checkout"),
+    "Several ranks": ("--ranks", "--sync", "--value", "--shards", "--duplicate", "--with", "--axis"),
+}  # fmt: skip
+
+
+@click.command(
+    cls=GroupedOptions,
+    groups=_GROUPS,
+    short_help="Judge an implementation, and name what is different.",
+    epilog=_EXITS,
+)
 @click.argument("target", required=False)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
 @click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")

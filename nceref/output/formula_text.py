@@ -1,6 +1,6 @@
-"""A formula of LaTeX as a line of text: Greek letters and signs as they are, fractions with a stroke.
+r"""A formula of LaTeX as a line of text: Greek letters and signs as they are, fractions with a stroke.
 
->>> text_of(r"-\\frac1\\tau\\sum_{j\\ge1}P_j=-\\frac{1-P_+}\\tau")
+>>> text_of(r"-\frac1\tau\sum_{j\ge1}P_j=-\frac{1-P_+}\tau")
 '-1/τ Σ_(j ≥ 1) P_j = -(1 - P_+)/τ'
 """
 
@@ -9,15 +9,39 @@ from collections.abc import Iterator
 
 _GREEK = dict(
     zip(
-        "alpha beta gamma delta varepsilon epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi varphi chi "
-        "psi omega".split(),
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "varepsilon",
+            "epsilon",
+            "zeta",
+            "eta",
+            "theta",
+            "kappa",
+            "lambda",
+            "mu",
+            "nu",
+            "xi",
+            "pi",
+            "rho",
+            "sigma",
+            "tau",
+            "phi",
+            "varphi",
+            "chi",
+            "psi",
+            "omega",
+        ],
         "αβγδεεζηθκλμνξπρστφφχψω",
         strict=True,
     )
 )
 _SIGNS = {
     "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "ne": " ≠ ", "neq": " ≠ ", "approx": " ≈ ", "simeq": " ≃ ",
-    "propto": " ∝ ", "in": " ∈ ", "notin": " ∉ ", "to": " → ", "rightarrow": " → ", "longrightarrow": " → ", "preceq": " ⪯ ", "Rightarrow": " ⇒ ", "iff": " ⇔ ",
+    "propto": " ∝ ", "in": " ∈ ", "notin": " ∉ ", "to": " → ", "rightarrow": " → ", "longrightarrow": " → ",
+    "preceq": " ⪯ ", "Rightarrow": " ⇒ ", "iff": " ⇔ ",
     "leftarrow": " ← ", "mapsto": " ↦ ", "cdot": "·", "times": "×", "pm": "±", "infty": "∞", "partial": "∂",
     "nabla": "∇", "sum": " Σ", "prod": " Π", "int": " ∫", "dots": "...", "ldots": "...", "cdots": "...", "mid": " | ",
     "|": "‖", "Vert": "‖", "lVert": "‖", "rVert": "‖", "lvert": "|", "rvert": "|", "langle": "⟨", "rangle": "⟩",
@@ -30,8 +54,33 @@ _SIGNS = {
     "hat": "", "mathbb": "", "mathcal": "",
 }  # fmt: skip
 _WITHOUT_A_SIGN = frozenset(
-    "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr displaystyle textstyle limits nolimits mathrm text "
-    "operatorname mathbf mathit boldsymbol textrm mathsf rm".split()
+    [
+        "left",
+        "right",
+        "big",
+        "Big",
+        "bigg",
+        "Bigg",
+        "bigl",
+        "bigr",
+        "Bigl",
+        "Bigr",
+        "biggl",
+        "biggr",
+        "displaystyle",
+        "textstyle",
+        "limits",
+        "nolimits",
+        "mathrm",
+        "text",
+        "operatorname",
+        "mathbf",
+        "mathit",
+        "boldsymbol",
+        "textrm",
+        "mathsf",
+        "rm",
+    ]
 )
 """Commands about size and letters, which a line of text has not."""
 _MARKS = {"bar": "\u0304", "hat": "\u0302", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7", "overline": "\u0304"}

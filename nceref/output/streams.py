@@ -9,7 +9,10 @@ from typing import Any
 
 from nceref.errors import NcerefError
 
-_NAMES = "beta gamma delta epsilon zeta eta kappa lambda mu nu xi rho sigma phi chi psi omega Lambda sum Omega Gamma Phi prod"
+_NAMES = (
+    "beta gamma delta epsilon zeta eta kappa lambda mu nu xi rho sigma phi chi psi omega Lambda sum Omega Gamma Phi "
+    "prod"
+)
 WRITTEN = {
     "±": "+-",
     "−": "-",
