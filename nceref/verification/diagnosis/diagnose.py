@@ -1,6 +1,7 @@
 """From what was observed to at most three explanations: conventions, arithmetic beside them, where it departs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation
 from nceref.verification.diagnosis.features import samples
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
+from nceref.verification.diagnosis.intended import options_of
 from nceref.verification.diagnosis.localize import Located, localized
 from nceref.verification.diagnosis.refute import explained, explained_apart, holds
 from nceref.verification.diagnosis.rounding import repeated
@@ -128,7 +130,9 @@ def _in_words(
     ids = [*explanation.ids, *(one.id for one in named)]
     parts = (*_parts(explanation), *nonfinite, *(s for one in rest[:1] for s in one.parts))
     predicts = partial(_predicted, explanation, tuple(one.predicts for one in named if one.predicts))
-    return diagnosis("+".join(ids), *parts, predicts=predicts)
+    # What holds on a part of the cases, or beside arithmetic, cannot be stated.
+    intend = "" if explanation.apart or named else options_of(explanation.options, answered)
+    return replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
 
 
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:

@@ -305,5 +305,7 @@ def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     outcomes = [one.analysis.observation.outcome for one in fit.judged]
     nonfinite = {name for o in outcomes for name, grad in o.grads.items() if not np.all(np.isfinite(grad))}
     fine = [name for name, finding in findings.items() if finding is None and name not in nonfinite]
-    right = [DiagnosisPart(f"the gradient of {listed(fine)} is right", "", "right")] if fine else []
+    # Beside a value that is another one, what fits is the gradient of that.
+    like = "is that of this value" if fit.chosen else "is right"
+    right = [DiagnosisPart(f"the gradient of {listed(fine)} {like}", "", "right")] if fine else []
     return *wrong, *right
