@@ -117,6 +117,8 @@ def advised(diagnosis: Diagnosis, framework: str) -> Diagnosis:
     return replace(diagnosis, fix=fix_of(diagnosis.id, framework))
 
 
+_OPTIONS = {"float32-fallback": "--dtype float32"}
+_EXPECTED = "--expected-failures FILE, with the ids of the results that fail"
 _NO_LOSS = frozenset({"wrong-loss", "as-the-reference", "unexplained"})
 
 
@@ -138,4 +140,4 @@ def intendable(diagnosis: Diagnosis, framework: str = "") -> Diagnosis:
         return replace(diagnosis, intend="")
     if diagnosis.intend or not ids <= CONVENTIONS.keys() or ids & _NO_LOSS:
         return diagnosis
-    return replace(diagnosis, intend="--expected-failures FILE, with the ids of the results that fail")
+    return replace(diagnosis, intend=_OPTIONS.get(diagnosis.id, _EXPECTED))

@@ -1,10 +1,12 @@
 """Pieces of text that `nceref verify` prints: explanations, a line for each quantity, failures, cases, conventions."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from nceref.output.pages import GAP, Page
+from nceref.output.words import out_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Probe, Result
@@ -150,6 +152,9 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     (str, list of str)
     """
     by_reason: dict[str, dict[str, list[str]]] = {}
+    results = list(results)
+    every = Counter(r.quantity for r in results)
+    skipped = Counter((r.why, r.quantity) for r in results if r.status == "skip")
     for r in results:
         # What is not finite stands among the failures.
         if r.status == "skip" and not r.why.startswith("not finite"):
@@ -158,12 +163,11 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     for reason, runs in by_reason.items():
         # The run, such as 2-ranks, stands before it only where another one has another reason.
         apart = {name for other, names in by_reason.items() if other != reason for name in names}
-        yield (
-            reason,
-            list(
-                dict.fromkeys(f"{run}/{name}" if run and name in apart else name for name in runs for run in runs[name])
-            ),
-        )
+        named = (f"{run}/{name}" if run and name in apart else name for name in runs for run in runs[name])
+        # A gradient that is judged on the other cases is not skipped as a whole.
+        counts = {(skipped[reason, name], every[name]) for name in runs if name in every}
+        of = [f"on {out_of(*each, 'case')}" for each in counts if len(counts) == 1 and each[0] < each[1]]
+        yield " ".join([*of, reason]), list(dict.fromkeys(named))
 
 
 def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:

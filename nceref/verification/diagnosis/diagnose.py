@@ -160,12 +160,13 @@ def _beside(
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
     cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
     if beyond:
-        cases += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
+        which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
+        cases += f", {which} the loss with that leaves the range of {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
-    return causes, () if causes and not beyond else (DiagnosisPart("your value is not finite", cases),)
+    return causes, () if causes and not beyond else (DiagnosisPart("your value is NaN or infinite", cases),)
 
 
 def _expecting(explanation: Explanation) -> Callable[[Probe], Any]:
@@ -185,12 +186,12 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     if explanation.fresh:
         count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
-    fits = f"{count} (residuals {of_the_bound(explanation.residual)})"
+    fits = f"{count} (errors {of_the_bound(explanation.residual)})"
     if not value:
         gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
         return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))
     equals = DiagnosisPart(f"your loss equals the reference with {_joined(value)}{detail}", fits, "computes")
-    like = (DiagnosisPart(f"its gradient is that with {_joined(backward)}"),) if backward else ()
+    like = (DiagnosisPart(f"it is computed with {_joined(backward)}"),) if backward else ()
     return equals, *(explanation.gradient_words or like)
 
 

@@ -205,7 +205,7 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
     if "normalization-detached" in judged[0].analysis.form.conventions:
         detached = GradientFit((*fit.chosen, Option("normalization-detached")), judged)
         if detached.worst() <= 1:
-            words = "is what comes out where the lengths of the rows are constants"
+            words = "takes the lengths of the rows for constants"
             return GradientFinding("normalization-detached", words, cases, holds=_is_unprojected)
     cases += ", and normalizing the rows before hides it"
     return GradientFinding(
@@ -299,7 +299,7 @@ def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     residuals = [f.residual for f in findings.values() if f and f.residual is not None]
     wrong = [DiagnosisPart(f"the gradient of {listed(names)} {text}", cases) for (text, cases), names in alike.items()]
     if residuals:
-        worst = f" (residuals {of_the_bound(max(residuals))})"
+        worst = f" (errors {of_the_bound(max(residuals))})"
         wrong[-1] = replace(wrong[-1], cases=wrong[-1].cases + worst)
     # Where a gradient is not finite somewhere, what is left of it is not called right.
     outcomes = [one.analysis.observation.outcome for one in fit.judged]

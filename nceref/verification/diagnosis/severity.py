@@ -110,6 +110,7 @@ class Severity:
     def _gradient(self) -> Iterator[str]:
         """The gradient of the embeddings."""
         zero, others = _split(self.arrays, "zero")
+        untrained = [f"the gradient of {listed(zero)} is 0, so that this loss does not train {_it(zero)}"] if zero else []
         if self.gradients_lost:
             yield f"the gradient is NaN or infinite on {self.gradients_lost} of them, which ends training"
         elif self.angle is None or self.length is None:
@@ -118,10 +119,10 @@ class Severity:
             yield "the gradient of the embeddings is 0, so that nothing is trained"
         elif {*self.arrays.values()} <= {"right", "zero"}:
             yield from self._right(others)
-            if zero:
-                yield f"the gradient of {listed(zero)} is 0, so that this loss does not train {_it(zero)}"
+            yield from untrained
         else:
             yield from self._wrong()
+            yield from untrained
 
     def _right(self, names: Sequence[str]) -> Iterator[str]:
         whole = "gradient" in self.right and not self.constants
@@ -152,7 +153,8 @@ class Severity:
         elif self.angle[0] >= 180 - _PARALLEL:
             yield f"{whole} points the other way, with {_times(self.length, 3)}"
         else:
-            yield f"{whole} is {_range(self.angle, 2)} degrees off the right direction, with {_times(self.length, 2)}"
+            angle = _range(self.angle, 2) if self.angle[0] > _PARALLEL else f"up to {_digits(self.angle[1], 2)}"
+            yield f"{whole} is {angle} degrees off the right direction, with {_times(self.length, 2)}"
 
     def _optimum(self) -> Iterator[str]:
         if self.gradients_lost or self.at_optimum is None or self.angle is None or self.rest_right:
