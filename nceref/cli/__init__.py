@@ -215,7 +215,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 def nceref(verbose: bool) -> None:
     """Check contrastive losses against exact values, hand-derived gradients and theorems.
 
-    Files are replaced as a whole. The folder of a FILE must be there; a folder that an option names is made.
+    Output files are replaced. Output folders are created; parents of files must exist.
     """
 
 

@@ -9,12 +9,14 @@ from nceref.cli.common import echo, echo_json, show
 
 @click.command(short_help="Say which loss of the family an implementation is.")
 @click.argument("target")
-@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--init", metavar="K=V", multiple=True, help="Constructor argument of a class.")
 @click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
-@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
-@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="What TARGET intends: normalize=none, factor=ID.")
+@click.option(
+    "--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Framework of TARGET; default: recognized."
+)
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
-@click.option("--isolate", is_flag=True, help="Without network, and without files that the target can change.")
+@click.option("--isolate", is_flag=True, help="Run TARGET without network and write access.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each loss that was tried.")
 @click.pass_context
 def identify(context: click.Context, /, target: str, as_json: bool, **given: Any) -> None:

@@ -57,55 +57,70 @@ _GROUPS = {
 )
 @click.argument("target", required=False)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
-@click.option("--init", metavar="K=V", multiple=True, help="Argument of a class's constructor.")
+@click.option("--init", metavar="K=V", multiple=True, help="Constructor argument of a class.")
 @click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
-@click.option("--set", "settings", metavar="K=V", multiple=True, help="A convention that the target intends.")
-@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Default: recognized.")
-@click.option("--dtype", type=_DTYPES, multiple=True, default=["float64"], show_default=True, help="May be repeated.")
-@click.option("--device", default="cpu", show_default=True, help="As the framework names it.")
-@click.option("--suite", type=click.Choice(["quick", "standard", "full"]), default="standard", show_default=True)
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="What TARGET intends: normalize=none, factor=ID.")
+@click.option(
+    "--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Framework of TARGET; default: recognized."
+)
+@click.option(
+    "--dtype",
+    type=_DTYPES,
+    multiple=True,
+    default=["float64"],
+    show_default=True,
+    help="Format of the numbers; may be repeated.",
+)
+@click.option("--device", default="cpu", show_default=True, help="Device, as the framework names it.")
+@click.option(
+    "--suite",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="standard",
+    show_default=True,
+    help="How many cases.",
+)
 @click.option(
     "--algorithm",
     type=click.Choice(["textbook", "log1p"]),
     default="textbook",
     show_default=True,
-    help="Whose rounding errors are admitted.",
+    help="Formula whose rounding errors are allowed.",
 )
 @click.option(
     "--param", metavar="INPUT=PATH", multiple=True, help='Parameter of a torch module, as in "logit_scale=exp(log_s)".'
 )
 @click.option("--modes", metavar="NAMES", help="Also called so: compile, autocast, tf32; separated by commas.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the cases.")
 @click.option("--multiple-of", type=int, metavar="M", help="Round all sizes up to multiples of M.")
-@click.option("--shape", metavar="N,D[,C]", help="Rows and features, and classes, of all cases.")
+@click.option("--shape", metavar="N,D[,C]", help="Rows, features and classes of all cases.")
 @click.option(
     "--inputs", metavar="FILE", type=file_name, help="A batch of your own, .npz or .safetensors, judged as well."
 )
-@click.option("--ranks", metavar="W[,W]", help="Run it on so many ranks, a process each; PyTorch and JAX.")
-@click.option("--sync", type=click.Choice(["mean", "sum"]), help="Of gradients over ranks; default: mean.")
+@click.option("--ranks", metavar="W[,W]", help="Run TARGET on W ranks; PyTorch and JAX.")
+@click.option(
+    "--sync", type=click.Choice(["mean", "sum"]), help="How gradients are combined over ranks; default: mean."
+)
 @click.option(
     "--value",
     type=click.Choice(["mean", "sum", "rank0", "each"]),
-    help="Which of the ranks' values is that of the joined batch; default: mean.",
+    help="How the values of ranks are combined; default: mean.",
 )
-@click.option("--shards", metavar="A,B", help="Shares of the rows, one a rank; default: equal ones.")
-@click.option("--duplicate", is_flag=True, default=None, help="Rows are repeated until all ranks have equally many.")
-@click.option("--with", "added", metavar="TARGET:WEIGHT", help="On ranks, a loss that is added to it.")
-@click.option("--axis", metavar="NAME", help="Of the devices that are ranks of a JAX target; default: batch.")
+@click.option("--shards", metavar="A,B", help="Share of the rows of each rank; default: equal.")
+@click.option("--duplicate", is_flag=True, default=None, help="Repeat rows until all ranks have equally many.")
+@click.option("--with", "added", metavar="TARGET:WEIGHT", help="A second loss that is added, on ranks.")
+@click.option("--axis", metavar="NAME", help="Device axis of a JAX target; default: batch.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
-@click.option("--isolate", is_flag=True, help="TARGET has no network and no files that it can change.")
+@click.option("--isolate", is_flag=True, help="Run TARGET without network and write access.")
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
-@click.option("--list-cases", is_flag=True, help="List the cases and exit.")
-@click.option(
-    "--calls", type=int, metavar="N", help="Calls of it for the search for an explanation; 0: none; default: 4000."
-)
-@click.option("--explain", is_flag=True, help="Show what the bound of each case is made of.")
-@click.option("--require-grad", is_flag=True, help="A target without gradients does not pass.")
+@click.option("--list-cases", is_flag=True, help="List the cases of --loss or TARGET, and exit.")
+@click.option("--calls", type=int, metavar="N", help="Calls of TARGET to find an explanation; 0: none; default: 4000.")
+@click.option("--explain", is_flag=True, help="Show the parts of each bound.")
+@click.option("--require-grad", is_flag=True, help="Fail a target without gradients.")
 @click.option(
     "--expected-failures",
     metavar="FILE",
     type=file_name,
-    help="Lines of a result id (* for any letters) and why it fails, or a JSON object; strict.",
+    help="Results that may fail: lines of an id (* for any letters) and a reason, or JSON; strict.",
 )
 @report_files
 @click.option(
@@ -136,7 +151,7 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
 
     Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
     the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
-    such as lightly.loss:NTXentLoss, need no more words.
+    such as lightly.loss:NTXentLoss, need no options.
 
     TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
     program that you do not trust, or use --isolate. That isolates TARGET alone, and so refuses a file of --loss.
@@ -150,6 +165,8 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     if everything and target:
         msg = "give one TARGET, or --all"
         raise click.UsageError(msg)
+    if given["list_cases"] and not (everything or target):
+        context.exit(_list(None, given))
     if not (everything or target):
         context.exit(verify_manifest(context, given))
     refuse_with_target(given)
@@ -231,10 +248,13 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
 
 
 def _list(target: str | None, given: dict[str, Any]) -> int:
+    if not (target or given["loss"]):
+        msg = "--list-cases needs --loss LOSS, whose cases are listed, or TARGET"
+        raise click.UsageError(msg)
     from nceref.verification.page import cases
     from nceref.verification.verifier import corpus_of
 
-    show(cases(corpus_of(target or "", **_options(given))))
+    show(cases(corpus_of(target, **_options(given))))
     return 0
 
 

@@ -115,3 +115,29 @@ def advised(diagnosis: Diagnosis, framework: str) -> Diagnosis:
     if not set(diagnosis.id.split("+")) <= CONVENTIONS.keys() or diagnosis.fix != fix_of(diagnosis.id):
         return diagnosis
     return replace(diagnosis, fix=fix_of(diagnosis.id, framework))
+
+
+_OPTIONS = {"float32-fallback": "--dtype float32"}
+_EXPECTED = "--expected-failures FILE, with the ids of the results that fail"
+_NO_LOSS = frozenset({"wrong-loss", "as-the-reference", "unexplained"})
+
+
+def intendable(diagnosis: Diagnosis, framework: str = "") -> Diagnosis:
+    """The diagnosis with how to intend it, where it is a named difference; recorded answers take no options.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    framework : str
+        Of the target.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    ids = set(diagnosis.id.split("+"))
+    if framework == "recorded":
+        return replace(diagnosis, intend="")
+    if diagnosis.intend or not ids <= CONVENTIONS.keys() or ids & _NO_LOSS:
+        return diagnosis
+    return replace(diagnosis, intend=_OPTIONS.get(diagnosis.id, _EXPECTED))

@@ -109,8 +109,8 @@ def on_ranks(
     first, *rest = diagnoses
     words = ["one rank alone is right"]
     if first.predicts is not None and (again := other()) is not None:
-        holds = "so too" if first.predicts(again[0]) else "not so: it depends on their number"
-        words.append(f"with {again[1].world_size} ranks it is {holds}")
+        holds = "the same" if first.predicts(again[0]) else "something else, which depends on their number"
+        words.append(f"checked with {again[1].world_size} ranks too: it is {holds}")
     return comparing_ranks(first).noting(*words, ranks_apart(failing.observations, contract)), *rest
 
 

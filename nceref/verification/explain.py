@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nceref.output.words import counted, out_of
-from nceref.verification.advice import advised
+from nceref.verification.advice import advised, intendable
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.diagnosis.gaps import diagnosis
@@ -81,7 +81,7 @@ def explain(
         for so_far in of_format([each for each in failed if each.dtype == dtype]):
             explained = [*known, *so_far]
             diagnoses = joined_diagnoses([*explained, *_troubled(runs)])
-            diagnoses = tuple(advised(d, run.target.framework) for d in diagnoses)
+            diagnoses = tuple(intendable(advised(d, run.target.framework), run.target.framework) for d in diagnoses)
             latest = ExplainedDifference(diagnoses, joined_training(explained))
             yield latest
     is_one_program = not failed[0].setup.several and not request.recorded

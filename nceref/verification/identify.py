@@ -174,7 +174,7 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
         page.print(words, style="dim")
     shown = tried[:SHOWN]
     label = max(len(c.loss) for c in shown)
-    page.grid([(c.loss, _summary(c)) for c in shown], label, styles=("bold", ""), indent=GAP)
+    page.grid([(c.loss, _summary(c, c is tried[0])) for c in shown], label, styles=("bold", ""), indent=GAP)
     if len(tried) > SHOWN:
         rest = counted(len(tried) - SHOWN, "more loss takes", "more losses take")
         page.print(f"{rest} such inputs, differing more", style="dim")
@@ -193,8 +193,16 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
     return "it is none of them"
 
 
-def _summary(candidate: Candidate) -> str:
+def _summary(candidate: Candidate, first: bool) -> str:
+    lead = next((d.lead for d in candidate.report.diagnosis), None)
+    # What explains another loss completely is no second answer.
+    if lead is not None and not first and lead.role == "computes" and _EQUALS in lead.text:
+        with_what = lead.text.partition(_EQUALS)[2]
+        return f"the same function: {candidate.loss} with {with_what}, {lead.cases.partition(' (')[0]}"
     return "; ".join(_sentences(candidate.report))
+
+
+_EQUALS = "your loss equals the reference with "
 
 
 def _sentences(report: Report) -> Iterator[str]:

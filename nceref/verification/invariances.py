@@ -45,7 +45,11 @@ class Invariance:
         return not self.claim or holds_for(probe.loss, self.claim, probe.inputs)
 
 
-def check_invariances(observations: Iterable[Observation], run: Callable[[Probe], Outcome] | None) -> Iterator[Result]:
+def check_invariances(
+    observations: Iterable[Observation],
+    run: Callable[[Probe], Outcome] | None,
+    altered: Callable[[Probe], Probe] | None = None,
+) -> Iterator[Result]:
     """Judge every identity on the first case where the reference keeps it.
 
     Parameters
@@ -54,6 +58,8 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
         The cases and their outcomes.
     run : callable or None
         Runs the target on another probe; without it, only identities of one answer are judged.
+    altered : callable, optional
+        A probe to that with the conventions that the target intends; default: there are none.
 
     Yields
     ------
@@ -63,7 +69,7 @@ def check_invariances(observations: Iterable[Observation], run: Callable[[Probe]
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and _has_bounds(o.probe)]
     for invariance in INVARIANCES:
         answers = (
-            _one_answer(invariance, o) if invariance.gap else _two_answers(invariance, o, run)
+            _one_answer(invariance, o) if invariance.gap else _two_answers(invariance, o, run, altered)
             for o in judged
             if invariance.concerns(o.probe) and np.all(np.isfinite(o.outcome.value))
         )
@@ -84,18 +90,26 @@ def _one_answer(invariance: Invariance, observation: Observation) -> Result | No
 
 
 def _two_answers(
-    invariance: Invariance, observation: Observation, run: Callable[[Probe], Outcome] | None
+    invariance: Invariance,
+    observation: Observation,
+    run: Callable[[Probe], Outcome] | None,
+    altered: Callable[[Probe], Probe] | None,
 ) -> Result | None:
     probe = observation.probe
     there = _second(invariance, probe) if run is not None else None
+    if there is not None and altered is not None:
+        there = altered(there)
     if run is None or there is None or there.bounds is None or probe.bounds is None:
+        return None
+    # What is intended may break an identity of the loss.
+    if altered is not None and abs(_total(there.value) - _total(probe.value)) > _room(probe) + _room(there):
         return None
     outcome = run(replace(there, id=f"{probe.id}-{invariance.name}"))
     if outcome.trouble:
         quantity, why = f"identity.{invariance.name}", f"{invariance.statement}: {outcome.sentence}"
         status: Status = "skip" if outcome.trouble == UNSUPPORTED else "error"
         return Result(f"{probe.id}/{quantity}", probe.id, quantity, status, None, None, None, why)
-    slack = _total(probe.bounds.value) + _total(there.bounds.value) + _rounding(probe, observation.outcome)
+    slack = _room(probe) + _room(there) + _rounding(probe, observation.outcome)
     gap = abs(_total(outcome.value) - _total(observation.outcome.value))
     return _result(invariance, probe, gap, slack, size=abs(_total(probe.value)))
 
@@ -125,6 +139,11 @@ def _second(invariance: Invariance, probe: Probe) -> Probe | None:
 
 def _total(value: Any) -> float:
     return float(np.sum(np.asarray(value, dtype=np.float64)))
+
+
+def _room(probe: Probe) -> float:
+    assert probe.bounds is not None
+    return _total(probe.bounds.value)
 
 
 def _accuracy(probe: Probe) -> float:

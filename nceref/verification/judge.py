@@ -44,10 +44,8 @@ def judge(observation: Observation) -> list[Result]:
     if probe.must_refuse:
         return [_refusal(probe, outcome)]
     if probe.skip:
-        there = (
-            f"; there the target {_without_reference(outcome)}" if outcome.trouble or outcome.value is not None else ""
-        )
-        return [_result(probe, "value", "skip", f"the reference gives no number here: {probe.skip}{there}")]
+        there = f"; yours {_without_reference(outcome)}" if outcome.trouble or outcome.value is not None else ""
+        return [_result(probe, "value", "skip", f"the loss is undefined here ({_cause(probe)}){there}")]
     if outcome.trouble:
         # The others have answered: what one rank answers in their place is wrong.
         one_of_several = outcome.ranks and outcome.trouble in NO_LOSS
@@ -59,6 +57,13 @@ def judge(observation: Observation) -> list[Result]:
     ]
     bound = probe.bounds.value if probe.bounds else 0.0
     return [*_compared(probe, "value", outcome.value, probe.value, bound), *_grads(probe, outcome), *remarks]
+
+
+def _cause(probe: Probe) -> str:
+    """Why there is no number; what to do about that is for those who call the loss, or a setting of the run."""
+    cause, _, advice = probe.skip.partition("; drop it, or pass ")
+    setting = advice.partition(" ")[0].replace("'", "")
+    return f"{cause}; --set {setting} defines it" if setting.startswith("no_positive=") else cause
 
 
 def _refusal(probe: Probe, outcome: Outcome) -> Result:
@@ -75,9 +80,11 @@ def _without_reference(outcome: Outcome) -> str:
         return outcome.sentence
     value = np.asarray(outcome.value, dtype=np.float64)
     bad = [name for name, grad in outcome.grads.items() if not np.all(np.isfinite(grad))]
-    steep = f" and a gradient of {', '.join(bad)} that is not finite" if bad else ""
+    finite = bool(np.all(np.isfinite(value)))
+    # Beside a value that is no number, a gradient that is none says nothing more.
+    steep = f", with a gradient of {', '.join(bad)} that is not finite" if bad and finite else ""
     number = f"{float(value):.6g}" if value.ndim == 0 else "rows"
-    return f"returns {number if np.all(np.isfinite(value)) else _kind(value)}{steep}"
+    return f"returns {number if finite else _kind(value)}{steep}"
 
 
 def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:
@@ -97,7 +104,9 @@ def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:
 
 
 def constants(probe: Probe) -> frozenset[str]:
-    """Names of the given arrays that the loss declares constant: their gradient must be 0."""
+    """Names of the given arrays that the loss declares constant: their gradient must be 0, unless one is intended."""
+    if probe.trains_constants:
+        return frozenset()
     declared = [p.name for p in probe.loss.parameters if isinstance(p, Array) and p.constant]
     return frozenset(name for name in declared if probe.inputs.get(name) is not None)
 

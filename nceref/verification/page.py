@@ -1,34 +1,43 @@
 """Pieces of text that `nceref verify` prints: explanations, a line for each quantity, failures, cases, conventions."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from nceref.output.pages import GAP, Page
+from nceref.output.words import out_of
 from nceref.verification.conventions import CONVENTIONS
 from nceref.verification.judge import of_bound
 from nceref.verification.records import RANDOM_WALK, Diagnosis, Probe, Result
 from nceref.verification.several_runs import training_lines
 
+EFFECT, IF_MEANT = "effect on training", "if you mean it"
+"""What stands before the effect of a difference, and before the options under which it is none."""
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
 _FAILING = ("fail", "error", "xpass")
+_ALWAYS = ("quantity", "passed", "failed", "error / bound")
+_FAR = 0.25
+"""Of its bound: the error of what passes is known to be below this part, or below all of it."""
 
 
 def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
-    """An explanation: its id, its sentence, how to mend it and where it was seen."""
+    """An explanation: its id, its sentence, the fix, where it was reported, and how to intend it."""
     page.print(f"\n{diagnosis.id}", style="bold")
     lines = [
         ("", diagnosis.sentence),
         ("yours", diagnosis.formula),
         ("reference", diagnosis.reference),
-        ("to mend", diagnosis.fix),
-        ("seen in", ", ".join(diagnosis.threads)),
+        ("fix", diagnosis.fix),
+        ("reported in", ", ".join(diagnosis.threads)),
     ]
     width = max(len(label) for label, text in lines if text)
     for label, text in lines:
         if text:
             page.grid([(label, text)] if label else [(text,)], *([width] if label else []), indent=GAP)
+    if diagnosis.intend:
+        page.grid([(f"{IF_MEANT}: {diagnosis.intend}",)], indent=GAP)
 
 
 def print_training(page: Page, training: Mapping[str, Any]) -> None:
@@ -42,7 +51,7 @@ def print_training(page: Page, training: Mapping[str, Any]) -> None:
         Of `Report.training`.
     """
     if training:
-        page.print("\nin training", style="bold")
+        page.print(f"\n{EFFECT}", style="bold")
         page.grid([(line,) for line in training_lines(training)], indent=GAP)
 
 
@@ -86,11 +95,11 @@ def _summary(group: Sequence[Result]) -> str:
 
 def _print_table(page: Page, results: Sequence[Result]) -> None:
     header: tuple[str, ...] = ("quantity", "passed", "failed", "expected", "skipped", "error / bound", "fewest bits")
-    lines = [header, *(_line(name, group) for name, group in by_quantity(results))]
-    if not any(r.status == "xfail" for r in results):
-        lines = [(*line[:3], *line[4:]) for line in lines]
-        header = lines[0]
-    page.table(lines[1:], header=lines[:1], right=[False, *[True] * (len(header) - 1)])
+    lines = [_line(name, group) for name, group in by_quantity(results)]
+    # A column without a number says nothing; how many pass and fail always does.
+    shown = [k for k, title in enumerate(header) if title in _ALWAYS or any(line[k] for line in lines)]
+    lines = [tuple(line[k] for k in shown) for line in (header, *lines)]
+    page.table(lines[1:], header=lines[:1], right=[False, *[True] * (len(shown) - 1)])
     for reason, names in skips(results):
         page.print(f"skipped {', '.join(names)}: {reason}", style="dim")
 
@@ -121,7 +130,9 @@ def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
     held = sum(r.status == "xfail" for r in group)
     measured_results = [r for r in group if r.status != "xfail"]
     ratios = [ratio for r in measured_results if (ratio := of_bound(r)) is not None]
-    bits = [r.bits for r in measured_results if r.bits is not None]
+    # Right bits say something where an error is near its bound or beyond; rows that cancel have none within it.
+    near = (r for r in measured_results if r.status != "pass" or (of_bound(r) or 0.0) > _FAR)
+    bits = [r.bits for r in near if r.bits is not None]
     # What passes is a limit: an error is below this part of its bound.
     below = "< " if ratios and 0 < max(ratios) <= 1 else ""
     measured = (f"{below}{max(ratios):.2g}" if ratios else "", f"{min(bits):.0f}" if bits else "")
@@ -141,6 +152,9 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     (str, list of str)
     """
     by_reason: dict[str, dict[str, list[str]]] = {}
+    results = list(results)
+    every = Counter(r.quantity for r in results)
+    skipped = Counter((r.why, r.quantity) for r in results if r.status == "skip")
     for r in results:
         # What is not finite stands among the failures.
         if r.status == "skip" and not r.why.startswith("not finite"):
@@ -149,12 +163,11 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     for reason, runs in by_reason.items():
         # The run, such as 2-ranks, stands before it only where another one has another reason.
         apart = {name for other, names in by_reason.items() if other != reason for name in names}
-        yield (
-            reason,
-            list(
-                dict.fromkeys(f"{run}/{name}" if run and name in apart else name for name in runs for run in runs[name])
-            ),
-        )
+        named = (f"{run}/{name}" if run and name in apart else name for name in runs for run in runs[name])
+        # A gradient that is judged on the other cases is not skipped as a whole.
+        counts = {(skipped[reason, name], every[name]) for name in runs if name in every}
+        of = [f"on {out_of(*each, 'case')}" for each in counts if len(counts) == 1 and each[0] < each[1]]
+        yield " ".join([*of, reason]), list(dict.fromkeys(named))
 
 
 def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:
@@ -186,7 +199,7 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
     if rest:
         page.print(f"and {rest} more", style="dim")
     case = next((r.case.rpartition("/")[2] for r in failures if r.case), "")
-    if case and alone:
+    if case and alone and len({r.case.rpartition("/")[2] for r in results if r.case}) > 1:
         page.print(f"\nOne case alone: --case {case}", style="dim")
 
 

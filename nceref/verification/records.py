@@ -58,6 +58,8 @@ class Probe:
         Parametrizations by scalar whose rounding the bounds admit, see `nceref.verification.parametrization`.
     must_refuse : bool
         Whether no number is right: the loss refuses these inputs, and a right program raises, or answers with an error.
+    trains_constants : bool
+        Whether a target intends that declared constants get a gradient.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Probe:
     before: "Probe | None" = None
     forms: Mapping[str, str] = field(default_factory=dict)
     must_refuse: bool = False
+    trains_constants: bool = False
 
     @property
     def entries(self) -> int:
@@ -208,6 +211,9 @@ class Diagnosis:
         What to change.
     where : str
         The runs that it is about, such as ``in float32``; empty where there is one.
+    intend : str
+        Options of the command under which the difference is intended, such as ``--set factor=outer-factor-2``; empty
+        where nothing else is different.
     first : bool
         Whether it is what explains these runs; otherwise it was measured beside that, or is another explanation.
     predicts : callable or None
@@ -221,6 +227,7 @@ class Diagnosis:
     formula: str = ""
     reference: str = ""
     where: str = ""
+    intend: str = ""
     first: bool = True
     predicts: Callable[[Sequence[Observation]], bool] | None = field(default=None, compare=False, repr=False)
 

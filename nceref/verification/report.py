@@ -267,6 +267,7 @@ def _suites(report: Report, place: Place | None) -> Iterator[Any]:
     shown += [("search", str(words))] if (words := report.search.get("sentence")) else []
     for d in report.diagnosis:
         parts = [(s.role, f"{d.where} {s}".strip()) for s in d.parts] + [("fix", d.fix)] * bool(d.fix)
+        parts += [("intend", d.intend)] * bool(d.intend)
         shown += [(f"{d.id}.{role}", text) for role, text in parts]
     for name, value in [*shown, *report.environment.items()]:
         ET.SubElement(properties, "property", {"name": harmless(name), "value": harmless(str(value))})
@@ -295,7 +296,8 @@ def _mending(report: Report) -> Iterator[str]:
     """What is shown with each failure, as viewers of JUnit leave properties out."""
     for d in report.diagnosis:
         yield f"{d.id}: {d.sentence}"
-        yield from [f"to mend: {d.fix}"] * bool(d.fix)
+        yield from [f"fix: {d.fix}"] * bool(d.fix)
+        yield from [f"{layout.IF_MEANT}: {d.intend}"] * bool(d.intend)
     if words := report.search.get("sentence"):
         yield str(words)
     yield from [f"to repeat: {report.command}"] * bool(report.command)

@@ -48,17 +48,17 @@ class Scope:
         ends = (f"{_span(*ends)} {name}" for name, ends in self.ranges.items() if name in _COUNTED)
         scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
         ranks = [f"ranks {', '.join(map(str, self.ranks))}"] * bool(self.ranks)
-        yield f"looked at {counted(self.cases, 'case')}: {', '.join([*ends, *scalars, *self.dtypes, *ranks])}"
+        yield f"tested: {', '.join([counted(self.cases, 'case'), *ends, *scalars, *self.dtypes, *ranks])}"
         if self.recorded:
-            ways = f"recorded outputs: nothing beyond {counted(self.cases, 'case')} was called"
+            ways = "recorded outputs, so nothing was called here"
         else:
             ways = self._ways
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
-        yield f"{ways}{rest}; beyond that nothing is said"
+        yield f"{ways}{rest}; nothing else was tested"
 
     @property
     def _ways(self) -> str:
-        return f"called plainly and {', '.join(self.modes)}" if self.modes else "called plainly"
+        return f"ways of calling: {', '.join(('plain', *self.modes))}"
 
     def record(self) -> dict[str, Any]:
         """The scope as plain data."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import lcm
 from typing import Any
 
@@ -288,7 +289,8 @@ def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callabl
     refuse_other_frameworks(request.modes, run.target.framework)
     observations = observed(request, setup, run, on_progress)
     results = [result for o in observations for result in judge(o)]
-    results += check_invariances(observations, run if request.recorded is None else None)
+    altered = partial(intended, conventions=request.intended) if request.intended else None
+    results += check_invariances(observations, run if request.recorded is None else None, altered)
     # The sum of a batch is no sum of its shards' sums under every contract.
     plain = not request.intended and setup.contract is None
     # On ranks every program of JAX is compiled.

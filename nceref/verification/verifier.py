@@ -425,12 +425,14 @@ def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **
     Parameters
     ----------
     target, loss, child, **options
-        As for `verify_with`.
+        As for `verify_with`; without a target (None) all cases of the loss.
 
     Returns
     -------
     tuple of Probe
     """
     request = request_of(target, loss, options)
+    if target is None:
+        return probes_of(request, setups_of(request)[-1], {})
     with np.errstate(**ORDINARY), runner_of(request, child) as run:
         return probes_of(request, setups_of(request)[-1], run.target.fixed)

@@ -111,7 +111,7 @@ RECORDED = REPORT | {
     "environment": f"{REPORT['environment']}, manifest, recorded",
 }
 TALLY = "among, killed, named, total"
-DIAGNOSIS = "first, fix, formula, id, parts, reference, sentence, threads, where"
+DIAGNOSIS = "first, fix, formula, id, intend, parts, reference, sentence, threads, where"
 SEARCH = "calls, ended, limit, sentence"
 EVIDENCE = "held, run, seconds"
 MANIFEST = "corpus, counts, files, format, generator, license, min_cases, reduction, sha256, specification"

@@ -22,7 +22,7 @@ def test_the_report_holds_what_the_schema_promises():
         "target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment", "scope", "training",
     } <= set(record)  # fmt: skip
     assert set(record["diagnosis"][0]) == {
-        "id", "sentence", "parts", "where", "first", "threads", "fix", "formula", "reference",
+        "id", "sentence", "parts", "where", "first", "threads", "fix", "formula", "reference", "intend",
     }  # fmt: skip
     for part in record["diagnosis"][0]["parts"]:
         assert set(part) == {"text", "cases", "role"}
@@ -41,8 +41,11 @@ def test_junit_counts_what_failed():
     assert float(suite.get("time")) == pytest.approx(report.seconds, abs=1e-3)
     assert suite.find("properties/property[@name='command']").get("value") == report.command
     (diagnosis,) = report.diagnosis
+    meant = "if you mean it: --set factor=outer-factor-2"
     for text in (failure.text for failure in suite.iter("failure")):
-        assert text == f"{diagnosis.id}: {diagnosis.sentence}\nto mend: {diagnosis.fix}\nto repeat: {report.command}"
+        assert (
+            text == f"{diagnosis.id}: {diagnosis.sentence}\nfix: {diagnosis.fix}\n{meant}\nto repeat: {report.command}"
+        )
 
 
 def test_junit_is_red_where_no_result_fails():

@@ -1,6 +1,7 @@
 """From what was observed to at most three explanations: conventions, arithmetic beside them, where it departs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from nceref.verification.diagnosis.explanation import GRADIENT_AXES, Explanation
 from nceref.verification.diagnosis.features import samples
 from nceref.verification.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.verification.diagnosis.gaps import VALUE, diagnosis, gaps, usable
+from nceref.verification.diagnosis.intended import options_of
 from nceref.verification.diagnosis.localize import Located, localized
 from nceref.verification.diagnosis.refute import explained, explained_apart, holds
 from nceref.verification.diagnosis.rounding import repeated
@@ -128,7 +130,9 @@ def _in_words(
     ids = [*explanation.ids, *(one.id for one in named)]
     parts = (*_parts(explanation), *nonfinite, *(s for one in rest[:1] for s in one.parts))
     predicts = partial(_predicted, explanation, tuple(one.predicts for one in named if one.predicts))
-    return diagnosis("+".join(ids), *parts, predicts=predicts)
+    # What holds on a part of the cases, or beside arithmetic, cannot be stated.
+    intend = "" if explanation.apart or named else options_of(explanation.options, answered)
+    return replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
 
 
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:
@@ -156,12 +160,13 @@ def _beside(
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
     cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
     if beyond:
-        cases += f", {len(beyond)} out of the range of {answered[0].probe.dtype} with that"
+        which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
+        cases += f", {which} the loss with that leaves the range of {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
-    return causes, () if causes and not beyond else (DiagnosisPart("your value is not finite", cases),)
+    return causes, () if causes and not beyond else (DiagnosisPart("your value is NaN or infinite", cases),)
 
 
 def _expecting(explanation: Explanation) -> Callable[[Probe], Any]:
@@ -181,12 +186,12 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     if explanation.fresh:
         count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
-    fits = f"{count} (residuals {of_the_bound(explanation.residual)})"
+    fits = f"{count} (errors {of_the_bound(explanation.residual)})"
     if not value:
         gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
         return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))
     equals = DiagnosisPart(f"your loss equals the reference with {_joined(value)}{detail}", fits, "computes")
-    like = (DiagnosisPart(f"its gradient is that with {_joined(backward)}"),) if backward else ()
+    like = (DiagnosisPart(f"it is computed with {_joined(backward)}"),) if backward else ()
     return equals, *(explanation.gradient_words or like)
 
 

@@ -205,7 +205,7 @@ def _radial(fit: GradientFit, judged: list[JudgedGradient], failing: list[Judged
     if "normalization-detached" in judged[0].analysis.form.conventions:
         detached = GradientFit((*fit.chosen, Option("normalization-detached")), judged)
         if detached.worst() <= 1:
-            words = "is what comes out where the lengths of the rows are constants"
+            words = "takes the lengths of the rows for constants"
             return GradientFinding("normalization-detached", words, cases, holds=_is_unprojected)
     cases += ", and normalizing the rows before hides it"
     return GradientFinding(
@@ -299,11 +299,13 @@ def words_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     residuals = [f.residual for f in findings.values() if f and f.residual is not None]
     wrong = [DiagnosisPart(f"the gradient of {listed(names)} {text}", cases) for (text, cases), names in alike.items()]
     if residuals:
-        worst = f" (residuals {of_the_bound(max(residuals))})"
+        worst = f" (errors {of_the_bound(max(residuals))})"
         wrong[-1] = replace(wrong[-1], cases=wrong[-1].cases + worst)
     # Where a gradient is not finite somewhere, what is left of it is not called right.
     outcomes = [one.analysis.observation.outcome for one in fit.judged]
     nonfinite = {name for o in outcomes for name, grad in o.grads.items() if not np.all(np.isfinite(grad))}
     fine = [name for name, finding in findings.items() if finding is None and name not in nonfinite]
-    right = [DiagnosisPart(f"the gradient of {listed(fine)} is right", "", "right")] if fine else []
+    # Beside a value that is another one, what fits is the gradient of that.
+    like = "is that of this value" if fit.chosen else "is right"
+    right = [DiagnosisPart(f"the gradient of {listed(fine)} {like}", "", "right")] if fine else []
     return *wrong, *right

@@ -1,7 +1,8 @@
 """The reference under conventions that a target intends: a probe of the corpus, answered with these."""
 
 import math
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from nceref.verification.diagnosis.explanation import variant_value
 from nceref.verification.diagnosis.gradient_fit import GradientFit, JudgedGradient
 from nceref.verification.diagnosis.options import Option, options
 from nceref.verification.former_ids import current, warn_of_former
+from nceref.verification.judge import constants, judge
 from nceref.verification.records import Observation, Outcome, Probe
 
 AXES = frozenset(convention.axis for convention in CONVENTIONS.values())
@@ -30,6 +32,7 @@ _SEEN = frozenset({
 """Axes of what is seen of a target, which no loss is computed with."""
 _BETWEEN_RANKS = "gather"
 _CONSTANTS = frozenset({"outer-factor-constant", "offset-constant"})
+_TRAINED = "constants-get-gradient"
 
 
 def intentions(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
@@ -142,16 +145,53 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     chosen = tuple(sorted(map(_option, conventions.values()), key=lambda option: option.rank))
     value, allowed = variant_value(analysis, chosen)
     fit = GradientFit(chosen, [])
-    judged = {
-        # A dense form has gradients entry by entry, and a large case too many entries: its value alone is judged.
-        name: JudgedGradient(analysis, name, np.asarray(grad), constant=False)
-        for name, grad in probe.grads.items()
-        if not probe.is_large
-    }
+    # A dense form has gradients entry by entry, and a large case too many entries: its value alone is judged.
+    names = () if probe.is_large else tuple(probe.grads)
+    judged = {name: JudgedGradient(analysis, name, np.asarray(probe.grads[name]), constant=False) for name in names}
+    if names and _TRAINED in fit.deviations:
+        inputs = {name: np.asarray(probe.inputs[name]) for name in constants(probe)}
+        judged |= {name: JudgedGradient(analysis, name, x, constant=True) for name, x in inputs.items()}
     grads = {name: fit.expected(one) for name, one in judged.items()}
     if not all(np.all(np.isfinite(x)) for x in (value, *grads.values())):
-        return replace(probe, skip=f"with {' and '.join(conventions.values())} there is no finite number here")
+        return replace(probe, skip=f"with {' and '.join(conventions.values())} it has no finite value")
     bounds = Bounds(
         np.reshape(allowed, np.shape(probe.value))[()], {name: fit.allowed(one) for name, one in judged.items()}
     )
-    return replace(probe, value=np.reshape(value, np.shape(probe.value))[()], grads=grads, bounds=bounds)
+    value = np.reshape(value, np.shape(probe.value))[()]
+    return replace(probe, value=value, grads=grads, bounds=bounds, trains_constants=_TRAINED in fit.deviations)
+
+
+def options_of(chosen: Iterable[Option], observations: Sequence[Observation]) -> str:
+    """Options of the command under which a target with these conventions conforms; empty where there are none.
+
+    Parameters
+    ----------
+    chosen : iterable of Option
+    observations : sequence of Observation
+        Of the corpus, with the reference's own answers: on each of them the target must be right then.
+
+    Returns
+    -------
+    str
+        Such as ``--set factor=outer-factor-2``.
+    """
+    stated = {option.axis: _stated(option) for option in chosen}
+    if not stated or not observations:
+        return ""
+    try:
+        given = intentions(observations[0].probe.loss, stated)
+    except InputError:
+        return ""
+    moved = (Observation(intended(o.probe, given), o.outcome) for o in observations)
+    if any(result.status in ("fail", "error") for o in moved for result in judge(o)):
+        return ""
+    return " ".join(f"--set {shlex.quote(f'{axis}={text}')}" for axis, text in stated.items())
+
+
+def _stated(option: Option) -> str:
+    """A convention as `--set` takes it, with what it is set to."""
+    if option.value is None:
+        return option.id
+    number = isinstance(option.value, float)
+    short = f"{option.value:g}" if number else option.setting
+    return f"{option.id}={short if not number or float(short) == option.value else repr(float(option.value))}"

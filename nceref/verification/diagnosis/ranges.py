@@ -174,7 +174,7 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
 
 def overflow(top: float, dtype: str) -> str:
     """Where exponentials overflow, in words; `top` is the logarithm of the largest number."""
-    return f"exp overflows in {dtype} beyond {top:.4g}, a sum of n of them log n earlier"
+    return f"exp overflows in {dtype} beyond {top:.4g} (a sum of n exponentials beyond {top:.4g} - log n)"
 
 
 def _possible(failing: Sequence[Observation]) -> "list[Way]":

@@ -1,8 +1,8 @@
 """What a difference does to training: errors of value and gradient at ordinary temperatures, and of the optimum."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,8 @@ from nceref.output.words import counted
 from nceref.spec import Array
 from nceref.verification.diagnosis.features import temperature_scalar
 from nceref.verification.diagnosis.fresh import GENERAL, FreshCalls, Site, Template, fresh_probe, judged
-from nceref.verification.diagnosis.gaps import VALUE, Gap, gaps, usable
+from nceref.verification.diagnosis.gaps import VALUE, Gap, gaps, listed, usable
+from nceref.verification.judge import constants
 from nceref.verification.records import Observation, Probe
 
 ORDINARY = (0.07, 1.0)
@@ -51,8 +52,8 @@ class Severity:
     length : tuple of float or None
         Of the gradient, as a multiple of the right one.
     along_rows : float
-        The largest part of the gradient along the rows, relative to the right gradient, which has none; it changes the
-        lengths of rows only, and the rest is compared without it.
+        The largest part of the gradient along the rows, relative to the right gradient, which has none; it only
+        rescales the rows, and the rest is compared without it.
     at_optimum : float or None
         Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
     right : tuple of str
@@ -61,6 +62,14 @@ class Severity:
         On how many inputs at these temperatures the value is no number, and of how many; all else is of other inputs.
     gradients_lost : int
         On how many of these other inputs a gradient of the embeddings is no number.
+    arrays, scalars : mapping
+        What the gradient of each input is: ``right``, ``zero``, ``wrong``, or ``lost`` where it is no number.
+    rest_right : bool
+        Whether the gradient of the arrays is right but for its part along the rows.
+    constants : mapping
+        The constants that get a gradient, and whether each is an embedding.
+    elsewhere : tuple of int
+        On how many cases of the corpus a gradient is wrong, and on how many the value or a gradient is no number.
     """
 
     calls: int
@@ -74,6 +83,11 @@ class Severity:
     right: tuple[str, ...]
     not_finite: tuple[int, int] = (0, 0)
     gradients_lost: int = 0
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    rest_right: bool = False
+    constants: Mapping[str, bool] = field(default_factory=dict)
+    elsewhere: tuple[int, int] = (0, 0)
 
     @property
     def sentence(self) -> str:
@@ -85,7 +99,7 @@ class Severity:
             else ""
         )
         where = f" at temperature {_range(self.temperatures, 2)}" if self.temperatures else ""
-        parts = [self._value(), *self._gradient(), *self._along(), *self._rest()]
+        parts = [self._value(), *self._gradient(), *self._optimum(), *self._others(), *self._elsewhere()]
         return f"{lead}on {counted(self.calls, 'input')}{where} {'; '.join(parts)}"
 
     def _value(self) -> str:
@@ -94,51 +108,104 @@ class Severity:
         return f"the value is off by {_shares(self.value_error)}" if self.value_error else "the value is 0"
 
     def _gradient(self) -> Iterator[str]:
+        """The gradient of the embeddings."""
+        zero, others = _split(self.arrays, "zero")
+        untrained = (
+            [f"the gradient of {listed(zero)} is 0, so that this loss does not train {_it(zero)}"] if zero else []
+        )
         if self.gradients_lost:
             yield f"the gradient is NaN or infinite on {self.gradients_lost} of them, which ends training"
-        elif "gradient" in self.right:
-            yield "the gradient is right" + ("" if self.not_finite[0] else ", so that training is the same")
         elif self.angle is None or self.length is None:
             yield "there is no gradient to compare"
         elif max(self.length) == 0:
             yield "the gradient of the embeddings is 0, so that nothing is trained"
-        elif self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
-            off = _shares(self.gradient_error)
-            yield f"the gradient of the embeddings is off by {off}, which training does not show"
-        elif self.angle[1] <= _PARALLEL:
-            same = self.length[1] <= self.length[0] * 1.001
-            change = "only the learning rate changes" if same else "its length depends on the input"
-            yield f"the gradient has the right direction and {_range(self.length, 3)} times the length: {change}"
-        elif self.angle[0] >= 180 - _PARALLEL:
-            yield f"the gradient points the other way, with {_range(self.length, 3)} times the length"
+        elif {*self.arrays.values()} <= {"right", "zero"}:
+            yield from self._right(others)
+            yield from untrained
         else:
-            yield (
-                f"the gradient is {_range(self.angle, 2)} degrees off the right direction, with"
-                f" {_range(self.length, 2)} times the length"
-            )
+            yield from self._wrong()
+            yield from untrained
 
-    def _along(self) -> Iterator[str]:
+    def _right(self, names: Sequence[str]) -> Iterator[str]:
+        whole = "gradient" in self.right and not self.constants
+        same = f", so that training is the same{' on such inputs' if any(self.elsewhere) else ''}"
+        yield f"the gradient{'' if whole else f' of {listed(names)}'} is right" + same * (
+            whole and not self.not_finite[0]
+        )
+
+    def _wrong(self) -> Iterator[str]:
+        assert self.angle is not None
+        assert self.length is not None
+        whole = "the gradient"
         if self.along_rows > _UNSEEN:
-            yield f"a part of it along the rows, {_share(self.along_rows)} of the right gradient, changes lengths only"
+            yield f"a part of the gradient, {_share(self.along_rows)} as long as the right one, only rescales the embeddings"
+            whole = "the rest"
+            if self.rest_right:
+                yield "the rest is right"
+                return
+        same = _times(self.length, 3) == _SAME
+        if self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
+            yield f"{whole} is off by {_shares(self.gradient_error)}, which training does not show"
+        elif self.angle[1] <= _PARALLEL and same and self.gradient_error is not None:
+            yield f"{whole} is off by {_shares(self.gradient_error)}"
+        elif self.angle[1] <= _PARALLEL:
+            constant = self.length[1] <= self.length[0] * 1.001
+            change = "only the learning rate changes" if constant else "its length depends on the input"
+            yield f"{whole} has the right direction and {_times(self.length, 3)}: {change}"
+        elif self.angle[0] >= 180 - _PARALLEL:
+            yield f"{whole} points the other way, with {_times(self.length, 3)}"
+        else:
+            angle = _range(self.angle, 2) if self.angle[0] > _PARALLEL else f"up to {_digits(self.angle[1], 2)}"
+            yield f"{whole} is {angle} degrees off the right direction, with {_times(self.length, 2)}"
 
-    def _rest(self) -> Iterator[str]:
-        if (
-            self.gradients_lost
-            or self.at_optimum is None
-            or "gradient" in self.right
-            or (self.gradient_error or (0, 0))[1] < _UNSEEN
-        ):
+    def _optimum(self) -> Iterator[str]:
+        if self.gradients_lost or self.at_optimum is None or self.angle is None or self.rest_right:
             return
-        share = f"{_share(self.at_optimum)} of the gradient at the start of the descent remains"
+        if (self.gradient_error or (0, 0))[1] < _UNSEEN:
+            return
+        share = _share(self.at_optimum)
         if self.at_optimum > _MOVES:
-            yield f"the optimum moves: at a minimum of the reference {share}"
-        elif self.at_optimum < _AT_REST and self.angle is not None and self.angle[1] > _PARALLEL:
-            at_rest = "is a stationary point here too, a minimum or not"
-            yield f"a minimum of the reference that descent has reached {at_rest} ({share})"
+            yield f"the optimum moves: at a minimum of the reference your gradient is still {share} of that at the start"
+        # Where it points away somewhere, a minimum may be a maximum.
+        elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
+            yield f"the optimum stays where it is: your gradient vanishes there too ({share} of that at the start)"
+
+    def _others(self) -> Iterator[str]:
+        """Learned scalars, and constants that get a gradient."""
+        by_kind = {kind: _split(self.scalars, kind)[0] for kind in ("zero", "lost", "wrong")}
+        if names := by_kind["zero"]:
+            subject = listed(name.replace("_", " ") for name in names)
+            verb, its = (
+                ("never learns", "its gradient is") if len(names) == 1 else ("never learn", "their gradients are")
+            )
+            yield f"the {subject} {verb}: {its} 0"
+        if names := by_kind["lost"]:
+            yield f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
+        if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
+            yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
+        for embedding, what in ((True, "their encoder"), (False, "what computes them")):
+            if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
+                what = what.replace("their", "its").replace("them", "it") if len(names) == 1 else what
+                yield f"{listed(names)} should be constant, and the gradient changes {what}"
+
+    def _elsewhere(self) -> Iterator[str]:
+        lost = self.elsewhere[1]
+        if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
+            yield f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite, which would end training"
 
     def record(self) -> dict[str, Any]:
         """As plain data; numbers have nine decimals, since what is less is rounding of the reference."""
         return {"sentence": self.sentence, **{name: _rounded(x) for name, x in asdict(self).items()}}
+
+
+def _split(kinds: Mapping[str, str], wanted: str) -> tuple[list[str], list[str]]:
+    """Names of one kind, and the others."""
+    own = [name for name, kind in kinds.items() if kind == wanted]
+    return own, [name for name in kinds if name not in own]
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
 
 
 def _rounded(x: Any) -> Any:
@@ -157,8 +224,18 @@ def _digits(x: float, most: int) -> str:
 
 
 def _shares(ends: tuple[float, float]) -> str:
-    low, high = map(_share, ends)
+    # Both in one unit.
+    low, high = map(_share, ends) if ends[1] < _UNSEEN else (f"{_digits(100 * end, 2)} %" for end in ends)
     return low if low == high else f"{low} to {high}" if ends[0] > 1e-9 else f"up to {high}"
+
+
+_SAME = "the same length"
+
+
+def _times(ends: tuple[float, float], most: int) -> str:
+    """A length as a multiple of the right one."""
+    times = _range(ends, most)
+    return _SAME if times == "1" else f"{times} times the length"
 
 
 def _range(ends: tuple[float, float] | None, most: int) -> str:
@@ -207,7 +284,51 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         tuple(_right(seen, pairs)),
         (lost, len(tried)),
         sum(any(not gap.finite for name, gap in gaps(o).items() if name in _arrays(o)) for o in seen),
+        _kinds(seen, lambda name: name in _arrays(seen[0])),
+        _kinds(seen, lambda name: name not in _arrays(seen[0])),
+        bool(pairs) and all(_is_right(pair) for pair in pairs),
+        _trained_constants(seen),
+        _elsewhere(usable(observations)),
     )
+
+
+def _kinds(seen: Sequence[Observation], is_meant: Callable[[str], bool]) -> dict[str, str]:
+    """What the gradient of each input is on all of these."""
+    by_name: dict[str, list[Gap]] = {}
+    for o in seen:
+        for name, gap in gaps(o).items():
+            if name != VALUE and is_meant(name):
+                by_name.setdefault(name, []).append(gap)
+    return {name: _kind(each) for name, each in by_name.items()}
+
+
+def _kind(each: Sequence[Gap]) -> str:
+    if not all(gap.finite for gap in each):
+        return "lost"
+    if all(gap.right for gap in each):
+        return "right"
+    return "wrong" if any(np.any(gap.got) for gap in each) else "zero"
+
+
+def _is_right(pair: tuple[Any, Any, float, float]) -> bool:
+    """Whether a gradient is right but for its part along the rows, from which roundings of the projection remain."""
+    got, want, room, radial = pair
+    rounding = 8 * np.finfo(np.float64).eps * (float(np.linalg.norm(want)) + radial)
+    return float(np.linalg.norm(got - want)) <= room + rounding
+
+
+def _trained_constants(seen: Sequence[Observation]) -> dict[str, bool]:
+    """Constants that get a gradient, and whether each is an embedding."""
+    loss = seen[0].probe.loss
+    touched = {n for o in seen for n in constants(o.probe) if n in o.outcome.grads and np.any(o.outcome.grads[n])}
+    return {p.name: p.embedding for p in loss.parameters if isinstance(p, Array) and p.name in touched}
+
+
+def _elsewhere(observations: Sequence[Observation]) -> tuple[int, int]:
+    """Cases with a wrong gradient, and cases without a number."""
+    every = [gaps(o) for o in observations]
+    wrong = sum(any(not gap.right for name, gap in each.items() if name != VALUE) for each in every)
+    return wrong, sum(any(not gap.finite for gap in each.values()) for each in every)
 
 
 def _is_number(observation: Observation) -> bool:

@@ -138,10 +138,10 @@ def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Dia
             if errors_look_rounded(observations, calls, FORMATS[coarse.bounds].storage.u) is False:
                 return ()
             cases = (
-                f"on {out_of(len(failing), len(observations), 'case')}, but within that of {coarse.words} on all of"
-                f" them (largest error {residual:.2g} of it)"
+                f"beyond the {dtype} bound on {out_of(len(failing), len(observations), 'case')}, within the"
+                f" {coarse.words} bound on all of them (at most {residual:.2g} of it)"
             )
-            return (diagnosis(coarse.id, DiagnosisPart(f"errors are beyond the {dtype} bound", cases)),)
+            return (diagnosis(coarse.id, DiagnosisPart(f"your errors are those of {coarse.words}", cases, "computes")),)
     return ()
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
 from nceref.verification.html import cases, circumstances
 from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings, search_ended
-from nceref.verification.html.view import Detail, ReportView
+from nceref.verification.html.view import Detail, ReportView, capital
+from nceref.verification.page import EFFECT
 from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
 
@@ -128,9 +129,11 @@ def short_html(report: ReportData) -> str:
     view = ReportView(report, Anchors(), Detail(40, 300))
     _, mark, _ = VERDICTS[report.verdict]
     first = element("p", element("strong", f"{mark} {report.verdict.upper()}"), f": {report.reason}")
-    explained = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
+    explained = [(*explanation(d), element("p", element("strong", "Fix: "), d.fix) if d.fix else None)
              for d in report.diagnosis if d.first]  # fmt: skip
-    effect = [element("p", element("strong", "In training: "), line, ".") for line in training_lines(report.training)]
+    effect = [
+        element("p", element("strong", f"{capital(EFFECT)}: "), line, ".") for line in training_lines(report.training)
+    ]
     many = element("summary", f"{len(report.results)} results")
     more = element("details", many, circumstances.quantities(view)) if report.results else None
     return element("div", first, *explained, *search_ended(report), effect, more, class_="nceref")

@@ -8,6 +8,7 @@ from nceref.losses import all_losses
 from nceref.output.html import Markup, element, escape, join, thread, unbroken
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
+from nceref.verification.page import EFFECT, IF_MEANT
 from nceref.verification.records import Diagnosis
 from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
@@ -46,9 +47,9 @@ def _finding(view: ReportView) -> Iterator[Markup]:
         first = [d for d in report.diagnosis if d.first]
         yield view.section("diagnosis", "What is wrong", *(element("div", *explanation(d)) for d in first))
         if fixes := dict.fromkeys(d.fix for d in first if d.fix):
-            yield view.section("fix", "What to change", *(element("p", fix, class_="fix") for fix in fixes))
+            yield view.section("fix", "Fix", *(element("p", fix, class_="fix") for fix in fixes))
     elif report.verdict in ("conforms", "value-only"):
-        yield view.section("looked-at", "What was looked at", *_looked_at(view))
+        yield view.section("looked-at", "Tested", *_looked_at(view))
     yield from search_ended(report)
     yield from _repeat(view)
 
@@ -93,8 +94,10 @@ def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
         yield element("dl", terms, class_="formulas")
     named = [element("code", diagnosis.id)]
     if diagnosis.threads:
-        named += [Markup(" seen in "), join(map(thread, diagnosis.threads), ", ")]
+        named += [Markup(" reported in "), join(map(thread, diagnosis.threads), ", ")]
     yield element("p", *named, class_="dim small")
+    if diagnosis.intend:
+        yield element("p", f"{capital(IF_MEANT)}: ", element("code", diagnosis.intend), class_="small")
 
 
 def _marked(formula: str) -> Markup:
@@ -155,9 +158,10 @@ def _facts(view: ReportView) -> Markup:
 def further_findings(view: ReportView) -> Iterator[Markup]:
     """What it does to training, and the other explanations."""
     if lines := list(training_lines(view.report.training)):
-        yield view.section("training", "In training", *(element("p", unbroken(f"{capital(line)}.")) for line in lines))
+        effects = (element("p", unbroken(f"{capital(line)}.")) for line in lines)
+        yield view.section("training", capital(EFFECT), *effects)
     if others := [d for d in view.report.diagnosis if not d.first]:
-        parts = [(*explanation(d), element("p", element("strong", "To change: "), d.fix) if d.fix else None)
+        parts = [(*explanation(d), element("p", element("strong", "Fix: "), d.fix) if d.fix else None)
                  for d in others]  # fmt: skip
         articles = [element("div", *part, class_="card") for part in parts]
         yield view.section("also", "Also measured, or another explanation", *articles)

@@ -100,7 +100,7 @@ def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE)
     problems = [f"- {_line(problem)}" for result in results for problem in result.problems]
     parts = [f"{tally(results)} (nceref {__version__})", "", table]
     missing = [f"- {_line(why)}" for why in apart.values()]
-    for title, section in (("Expected failures", expected), ("Not judged", missing), ("To be mended", problems)):
+    for title, section in (("Expected failures", expected), ("Not judged", missing), ("To fix", problems)):
         parts += ["", f"### {title}", "", *section] if section else []
     return "\n".join(parts) + "\n"
 

@@ -143,7 +143,7 @@ def _above(target: RecognizedTarget) -> list[str]:
         text += (
             f" {explanation.id} explains that: {explanation.sentence}." if explanation else " Nothing explains that."
         )
-        text += f" To mend it: {explanation.fix}" if explanation and explanation.fix else ""
+        text += f" Fix: {explanation.fix}" if explanation and explanation.fix else ""
         text += f" The next nearest is {target.second}." if target.second else ""
     if target.meant:
         text += f" Its name says {target.meant}, which it is not."
@@ -166,14 +166,14 @@ def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
 
 
 def _suggested(target: RecognizedTarget) -> Iterator[str]:
-    """What to write where a difference is meant, or is not mended yet."""
+    """What to write where a difference is meant, or is not fixed yet."""
     assert target.report is not None
     if target.report.ok:
         return
     if target.intended:
         yield "# If the difference is meant, with this it is right on all cases:"
         yield f"# set = {_value({**_settings(target), **target.intended})}"
-    yield "# Until it is mended, this keeps it in sight:"
+    yield "# Until it is fixed, this keeps it in sight:"
     explanation = explanation_of(target.report)
     phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else ["not explained yet"]
     failure = {"id": "*", "reason": " and ".join(phrases), "strict": "some"}

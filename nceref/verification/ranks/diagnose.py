@@ -13,6 +13,7 @@ from nceref.verification.ranks.by_rank import LEAST, answered, predicted
 from nceref.verification.ranks.contract import Contract
 from nceref.verification.ranks.explanation import RankExplanation
 from nceref.verification.ranks.fits import ValueFit, powers, shared_fit, value_fits
+from nceref.verification.ranks.intended import GATHER, KEPT
 from nceref.verification.ranks.one_rank import one_rank_apart
 from nceref.verification.ranks.parts import RankCase
 from nceref.verification.ranks.words import parts_of
@@ -161,7 +162,23 @@ def _diagnosis(confirmed: tuple[RankExplanation, RankExplanation | None]) -> Dia
     main = max((e for e in confirmed if e is not None), key=lambda e: e.contract.world_size)
     ids = "+".join([*(o.id for o in first.conventions), *main.ids])
     words = parts_of(main, tuple(e for e in (first, second) if e))
-    return replace(diagnosis(ids, *words, predicts=partial(_predicts, first)), where="with W ranks,")
+    intend = _options(main)
+    return replace(diagnosis(ids, *words, predicts=partial(_predicts, first)), where="with W ranks,", intend=intend)
+
+
+def _options(explanation: RankExplanation) -> str:
+    """Options under which this is the contract between ranks, or the gather that is intended."""
+    ids, contract = explanation.ids, explanation.contract
+    stated = {
+        "value-is-a-share": "--value sum" * (contract.value == "mean"),
+        "gradient-divided-by-ranks": "--sync sum" * (contract.sync == "mean"),
+        "gradient-times-ranks": "--sync mean" * (contract.sync == "sum"),
+    }
+    if explanation.conventions or explanation.gradients is None:
+        return ""
+    if len(ids) == 1 and ids[0] in KEPT and not contract.duplicate:
+        return f"--set {GATHER}={ids[0]}"
+    return " ".join(stated[id] for id in ids) if all(map(stated.get, ids)) else ""
 
 
 def _predicts(explanation: RankExplanation, observations: Sequence[Observation]) -> bool:

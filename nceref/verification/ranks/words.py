@@ -49,8 +49,8 @@ def parts_of(main: RankExplanation, runs: Sequence[RankExplanation]) -> tuple[Di
     tuple of DiagnosisPart
         The rest of what begins with ``with W ranks``.
     """
-    counts = sorted((e.contract.world_size, e.cases) for e in runs)
-    where = " and ".join(f"on all {cases} cases of {count} ranks" for count, cases in counts)
+    # The first is what was asked for; the other number of ranks was called beside that.
+    where = ", and as a check ".join(f"on all {e.cases} cases of {e.contract.world_size} ranks" for e in runs)
     *first, last = value_words(main), *gradient_words(main)
     measured = (*first, replace(last, cases=f"({where})"))
     # Beside a convention, what the factor of the gradient is one of is not the right gradient.

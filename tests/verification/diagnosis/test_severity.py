@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from verification.diagnosis.altered_losses import logsumexp, observed, real, right
+from verification.diagnosis.altered_losses import altered, logsumexp, observed, real, right, unit
 from verification.diagnosis.test_fresh import calls_of
 
+from nceref.verification.diagnosis.fresh import NO_CALLS
 from nceref.verification.diagnosis.severity import severity
 
 
@@ -24,6 +25,13 @@ def moved_keys(queries, keys, temperature):
     return right(queries, keys + (np.arange(keys.shape[1]) == 0), temperature)
 
 
+def overflowing(queries, keys, temperature):
+    """Exponentials without a maximum: infinite at temperatures that are lower than the ordinary ones."""
+    logits = unit(queries) @ unit(keys).T / temperature
+    exponentials = np.exp(logits)
+    return np.mean(np.log(np.sum(exponentials, axis=1) / np.diagonal(exponentials)))
+
+
 @pytest.mark.parametrize(
     ("target", "words", "missing"),
     [
@@ -35,12 +43,24 @@ def moved_keys(queries, keys, temperature):
          "the gradient is right, so that training is the same", "degrees"),
         (lambda queries, keys, temperature: real(right(queries, keys, temperature)), "nothing is trained", "degrees"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 1e-7),
-         "the gradient of the embeddings is off by 1e-07, which training does not show", "optimum"),
-        (lengths_detached, "along the rows", "degrees"),
-        (moved_keys, "the optimum moves", "stationary"),
-        (lambda queries, keys, temperature: right(queries, real(keys), temperature), "is a stationary point", "moves"),
+         "the gradient is off by 1e-07, which training does not show", "optimum"),
+        (lengths_detached, "only rescales the embeddings; the rest is right", "e-1"),
+        (moved_keys, "the optimum moves", "stays"),
+        (lambda queries, keys, temperature: right(queries, real(keys), temperature),
+         "the gradient of queries is right; the gradient of keys is 0, so that this loss does not train it; the optimum"
+         " stays where it is", "moves"),
+        (lambda queries, keys, temperature: right(queries, keys, real(temperature)),
+         "the gradient of queries and keys is right; the temperature never learns: its gradient is 0", "the same"),
+        (lambda queries, keys, temperature: right(queries, keys, temperature) + 0.1 * (temperature - real(temperature)),
+         "the gradient of temperature is wrong, so that it learns something else", "the same"),
+        (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 0.0003),
+         "the gradient is off by 0.03 %", "1 times"),
+        (lambda queries, keys, temperature: 2 - right(queries, keys, temperature),
+         "points the other way, with the same length", "optimum"),
+        (overflowing, "training is the same on such inputs; on ", "the temperature"),
     ],
-    ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached"],
+    ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached",
+         "temperature detached", "temperature wrong", "same length", "sign and offset", "overflow"],
 )  # fmt: skip
 def test_the_effect_on_training(target, words, missing):
     sentence = of(target).sentence
@@ -65,3 +85,41 @@ def test_values_that_are_no_number_are_counted(below, lost):
     sentence = of(target).sentence
     assert sentence.startswith(f"{lost} the value is NaN or infinite, which ends training; on "), sentence
     assert "so that training is the same" not in sentence
+
+
+def with_gradient(*names):
+    """The right answer, and a gradient of 1 for constants."""
+    return lambda probe, value, grads: (value, grads | {n: np.ones_like(probe.inputs[n]) for n in names})
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("keys",), "keys should be constant, and the gradient changes its encoder"),
+        (("keys", "queue"), "keys and queue should be constant, and the gradient changes their encoder"),
+    ],
+)
+def test_constants_with_a_gradient_are_trained(names, words):
+    sentence = severity(altered("moco", with_gradient(*names)), NO_CALLS).sentence
+    assert sentence.endswith(f"the gradient of queries is right; {words}"), sentence
+
+
+def test_roundings_are_no_effect():
+    """A gradient within its bounds is right, whatever its last digits are."""
+
+    def target(probe, value, grads):
+        return value, {n: g * (1 + 2e-16) for n, g in grads.items()} | {"temperature": np.zeros(())}
+
+    sentence = severity(altered("info_nce", target), NO_CALLS).sentence
+    assert "e-1" not in sentence
+    assert "off by" not in sentence
+    assert "the temperature never learns" in sentence
+
+
+def test_a_gradient_that_is_nan_ends_the_training_of_the_temperature():
+    def target(probe, value, grads):
+        return value, grads | {"temperature": np.full((), np.nan)}
+
+    sentence = severity(altered("info_nce", target), NO_CALLS).sentence
+    assert sentence.endswith("the gradient of temperature is NaN or infinite, which ends training where it is learned")
+    assert "the same" not in sentence

@@ -105,4 +105,4 @@ def test_a_rank_without_a_number_is_named(name, named):
 def test_what_is_wrong_between_ranks_is_named(name, id):
     report = verified(name)
     assert report.diagnosis[0].id == id
-    assert "on all 27 cases of 2 ranks and on all 27 cases of 3 ranks" in report.diagnosis[0].sentence
+    assert "on all 27 cases of 2 ranks, and as a check on all 27 cases of 3 ranks" in report.diagnosis[0].sentence
