@@ -82,8 +82,9 @@ CHILDREN = {
         "tutorials/mathematics",
     ),
     "guide": (
-        "verify", "other-languages", "commands", "ranks", "vectors", "own-loss", "library", "beyond-one-machine",
-        "training", "experiments/README", "audit", "conventions", "performance", "reliability", "stability",
+        "verify", "report", "bounds", "security", "score", "other-languages", "commands", "ranks", "vectors",
+        "own-loss", "library", "beyond-one-machine", "training", "experiments/README", "audit", "conventions",
+        "performance", "reliability", "stability",
         "generated/contributing", "generated/changelog",
     ),
     "losses": ("generated/losses/*",),

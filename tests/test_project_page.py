@@ -62,7 +62,7 @@ def test_addresses_of_the_project_are_whole():
     assert all(address.startswith("https://") for address in PROJECT.get("urls", {}).values())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/verify.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/verify.md", "docs/security.md"])
 def test_pages_warn_that_a_target_is_executed(page):
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     assert re.search(r"execute[sd]\W[^.]*with (all|your) rights", text)

@@ -57,7 +57,7 @@ def _score():
     """The numbers of the page, which `make score-independent` measures."""
     counts = re.search(
         r"(\d+) bugs and (\d+) correct programs,.* (\d+) bugs are found, and 0 correct",
-        TEXT["docs/verify"].replace("\n", " "),
+        TEXT["docs/score"].replace("\n", " "),
     )
     return counts[1], counts[3], counts[2]
 
@@ -68,7 +68,7 @@ def _largest():
 
 
 def _explained():
-    return re.search(r"For (\d+) \(\d+ %\) the first", TEXT["docs/verify"])
+    return re.search(r"For (\d+) \(\d+ %\) the first", TEXT["docs/score"])
 
 
 def _measured():
@@ -93,7 +93,7 @@ NUMBERS = {
     },
     "docs/losses": {},
     "docs/commands": {},
-    "docs/verify#What it cannot see": {"The largest case has {} rows, the widest {} features": _largest},
+    "docs/report#What it cannot see": {"The largest case has {} rows, the widest {} features": _largest},
 }
 
 
@@ -167,7 +167,7 @@ def test_commands_print_what_is_shown(block):
 
 @pytest.mark.usefixtures("files")
 def test_the_workflow_for_pull_requests_judges_the_example(tmp_path):
-    (workflow,) = re.findall(r"```yaml\n(.*?)```", TEXT["docs/verify"], re.DOTALL)
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", TEXT["docs/security"], re.DOTALL)
     assert "\non: pull_request\npermissions: {}\n" in workflow
     command = re.search(r"ulimit .*\n +nceref (.*)", workflow)[1].replace("$RUNNER_TEMP", str(tmp_path))
     # Not every system can isolate; that it is a limit to what runs is tested with the targets.

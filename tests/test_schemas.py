@@ -59,7 +59,7 @@ def refused(tmp_path_factory):
 
 
 def test_both_workflows_of_the_documentation_are_read():
-    assert {"ci-losses", "verify-verify"} <= WORKFLOWS.keys()
+    assert {"ci-losses", "security-verify"} <= WORKFLOWS.keys()
 
 
 def test_hosted_runs_have_a_line_for_each_system_and_processor():

@@ -580,8 +580,8 @@ _LISTED = (
                " sum."),
     Convention("gradient-divided-by-ranks", "gather", "the gradient divided by the number of ranks",
                "Gather with a gradient that is summed over the ranks: an autograd function whose backward all-reduces"
-               " and takes the rank's own rows. A factor world size corrects the rows alone, and makes that of a learned"
-               " scale W times too large.",
+               " and takes the rank's own rows. A factor world size corrects the rows alone, and makes that of a"
+               " learned scale W times too large.",
                threads=("KevinMusgrave/pytorch-metric-learning#363", "modelscope/ms-swift#10081",
                         "lightly-ai/lightly#1920", "mlfoundations/open_clip#616")),
     Convention("gradient-times-ranks", "gather", "the gradient times the number of ranks",

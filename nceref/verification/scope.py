@@ -49,10 +49,7 @@ class Scope:
         scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
         ranks = [f"ranks {', '.join(map(str, self.ranks))}"] * bool(self.ranks)
         yield f"tested: {', '.join([counted(self.cases, 'case'), *ends, *scalars, *self.dtypes, *ranks])}"
-        if self.recorded:
-            ways = "recorded outputs, so nothing was called here"
-        else:
-            ways = self._ways
+        ways = "recorded outputs, so nothing was called here" if self.recorded else self._ways
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
         yield f"{ways}{rest}; nothing else was tested"
 

@@ -57,7 +57,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Text is run in a process of its own, which may hang or die, where the system starts any; it is no sandbox, see
         `isolate`. An object is run in this process: what it raises is reported, and what it changes (``np.seterr``,
         functions of NumPy, the working directory and the like) is put back after each call. One that hangs, crashes,
-        ends the process or starts another cannot be stopped. docs/verify.md has a table.
+        ends the process or starts another cannot be stopped. docs/security.md has a table.
     loss : str or Loss, optional
         Name of the reference; known targets bring their own. ``file.py:NAME`` or a declaration is a loss of one's own,
         and its file is executed in this process.

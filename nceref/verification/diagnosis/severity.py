@@ -138,7 +138,10 @@ class Severity:
         assert self.length is not None
         whole = "the gradient"
         if self.along_rows > _UNSEEN:
-            yield f"a part of the gradient, {_share(self.along_rows)} as long as the right one, only rescales the embeddings"
+            yield (
+                f"a part of the gradient, {_share(self.along_rows)} as long as the right one,"
+                f" only rescales the embeddings"
+            )
             whole = "the rest"
             if self.rest_right:
                 yield "the rest is right"
@@ -165,7 +168,9 @@ class Severity:
             return
         share = _share(self.at_optimum)
         if self.at_optimum > _MOVES:
-            yield f"the optimum moves: at a minimum of the reference your gradient is still {share} of that at the start"
+            yield (
+                f"the optimum moves: at a minimum of the reference your gradient is still {share} of that at the start"
+            )
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
             yield f"the optimum stays where it is: your gradient vanishes there too ({share} of that at the start)"
@@ -180,7 +185,9 @@ class Severity:
             )
             yield f"the {subject} {verb}: {its} 0"
         if names := by_kind["lost"]:
-            yield f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
+            yield (
+                f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
+            )
         if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
             yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
         for embedding, what in ((True, "their encoder"), (False, "what computes them")):
@@ -191,7 +198,10 @@ class Severity:
     def _elsewhere(self) -> Iterator[str]:
         lost = self.elsewhere[1]
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
-            yield f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite, which would end training"
+            yield (
+                f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite,"
+                f" which would end training"
+            )
 
     def record(self) -> dict[str, Any]:
         """As plain data; numbers have nine decimals, since what is less is rounding of the reference."""

@@ -1,7 +1,7 @@
 """The processes that a target has started, however they have detached themselves: found in /proc, and ended.
 
 Descendants of the guard are theirs, and so is every process that has inherited the mark in the environment: it stays
-where the guard was killed. What takes both away from itself is not seen; see docs/verify.md.
+where the guard was killed. What takes both away from itself is not seen; see docs/security.md.
 """
 
 import contextlib
