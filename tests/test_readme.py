@@ -55,11 +55,9 @@ def _cases():
 
 def _score():
     """The numbers of the page, which `make score-independent` measures."""
-    counts = re.search(
-        r"(\d+) bugs and (\d+) correct programs,.* (\d+) bugs are found, and 0 correct",
-        TEXT["docs/score"].replace("\n", " "),
-    )
-    return counts[1], counts[3], counts[2]
+    counts = re.search(r"bugs found \| (\d+) of (\d+)", TEXT["docs/score"])
+    correct = re.search(r"called wrong \| 0 of (\d+)", TEXT["docs/score"])
+    return counts[2], counts[1], correct[1]
 
 
 def _largest():
@@ -68,7 +66,7 @@ def _largest():
 
 
 def _explained():
-    return re.search(r"For (\d+) \(\d+ %\) the first", TEXT["docs/score"])
+    return re.search(r"first explanation is right \| (\d+) bugs", TEXT["docs/score"])
 
 
 def _measured():

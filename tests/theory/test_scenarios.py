@@ -73,5 +73,5 @@ def test_a_claim_says_what_it_is_about_and_how_its_evidence_is_carried_out(one):
 def test_names_are_not_broken_into_lines(one, width, monkeypatch):
     monkeypatch.setattr(claims_page, "_counterexample", lambda claim: "")
     text = claims_page.page_of(CLAIMS[one]).text(width=width)
-    shown = re.findall(r"^    (\w+)(?:  .*)?$", text.split("  executable\n")[1], re.MULTILINE)
+    shown = re.findall(r"^    (\w+)(?:  .*)?$", text.split("\n  executable")[1], re.MULTILINE)
     assert {name for name, _ in claims_page.meanings(CLAIMS[one])} == set(shown) != set()

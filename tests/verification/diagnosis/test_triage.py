@@ -232,4 +232,4 @@ def test_what_is_out_of_range_with_a_reading_is_counted():
     found = diagnose(seen)[0]
     assert found.id.startswith("scale-exponentiated")
     assert endless > 0
-    assert f"not finite on {endless} of {len(seen)} cases" in found.sentence
+    assert f"NaN or infinite on {endless} of {len(seen)} cases" in found.sentence

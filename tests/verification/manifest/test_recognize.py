@@ -131,7 +131,7 @@ def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
     assert "It is info_nce: the value is right on 28 of 28 cases in float64 and 28 of 28 cases in float32;" in words
     assert "It differs from info_nce, in float64 (float32 was not tried): the value fails on 27 of 28 cases." in words
     assert "outer-factor-2 explains that: your loss equals the reference with an outer factor 2, on 28 of 28" in words
-    assert "To mend it: Divide by 2" in words
+    assert "Fix: Divide by 2" in words
     assert words.count("Its name says uniformity, which it is not.") == 1
     assert r'- my_losses.wrong:refuses: raises ValueError: no [[target]] name = "x" # \x1b[31m' in words
     assert "- my_losses.wrong:random: as uniformity, " in words

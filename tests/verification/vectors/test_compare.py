@@ -67,7 +67,7 @@ def test_right_outputs_conform_in_any_order(judged, vectors, loss, dtype):
     [report] = judged(lines[::-1], implementation="C++", dtype=dtype)
     assert (report.verdict, report.exit_code, report.loss, report.target) == ("conforms", 0, loss, "C++"), str(report)
     assert report.scope.cases == len(lines)
-    assert f"recorded outputs: nothing beyond {len(lines)} cases was called" in " ".join(str(report).split())
+    assert "recorded outputs, so nothing was called here; nothing else was tested" in " ".join(str(report).split())
     judged_once = [r.case for r in report.results if r.quantity in ("value.finite", "behavior.refusal")]
     assert judged_once == [case.id for case in cases]
     skipped = {r.case for r in report.results if r.status == "skip"}
