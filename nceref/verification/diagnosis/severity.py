@@ -324,7 +324,7 @@ def _is_right(pair: tuple[Any, Any, float, float]) -> bool:
     """Whether a gradient is right but for its part along the rows, from which roundings of the projection remain."""
     got, want, room, radial = pair
     rounding = 8 * np.finfo(np.float64).eps * (float(np.linalg.norm(want)) + radial)
-    return float(np.linalg.norm(got - want)) <= room + rounding
+    return bool(np.linalg.norm(got - want) <= room + rounding)
 
 
 def _trained_constants(seen: Sequence[Observation]) -> dict[str, bool]:
