@@ -130,7 +130,8 @@ def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
     """
     # Anything that is no text has no name to look for, and may not even be hashable.
     if not isinstance(name, str) or name not in known:
-        error = unknown(what, name if isinstance(name, str) else shown(name), tuple(known), command)
+        titles = {key: declared.title for key, declared in known.items() if hasattr(declared, "title")}
+        error = unknown(what, name if isinstance(name, str) else shown(name), tuple(known), command, titles)
         raise error
     return known[name]
 
@@ -140,7 +141,9 @@ def choose(what: str, names: Iterable[str], known: Mapping[str, T], command: str
     return [pick(what, name, known, command) for name in dict.fromkeys(names) or known]
 
 
-def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> InputError:
+def unknown(
+    what: str, name: str, known: tuple[str, ...], command: str, titles: Mapping[str, str] = MappingProxyType({})
+) -> InputError:
     """The error for a name that is not declared, with those it may have meant: alike, or described by that word.
 
     Parameters
@@ -153,11 +156,20 @@ def unknown(what: str, name: str, known: tuple[str, ...], command: str) -> Input
         All names.
     command : str
         What lists them.
+    titles : mapping of str to str
+        Titles by name, whose words may be meant.
     """
     # Measured on this package: slips such as "nt_xnet" score 0.83, other words such as "simclr" for "simple" 0.67.
-    meant = alike(printable(name), known, 0.75) or _described(what, printable(name))
+    meant = alike(printable(name), known, 0.75) or _titled(printable(name), titles) or _described(what, printable(name))
     hint = f"; {did_you_mean(meant)}" if meant else "."
     return InputError(f"no {what} named {shown(name)}{hint} See `{command}`")
+
+
+def _titled(name: str, titles: Mapping[str, str]) -> list[str]:
+    """Those in whose title there is a word like the name."""
+    words = {word.strip(",.").lower() for title in titles.values() for word in title.split()}
+    (word, *_) = alike(name.lower(), sorted(words), 0.75) or [""]
+    return [key for key, title in titles.items() if word and word in title.lower()][:3] if len(name) > 3 else []
 
 
 def _described(what: str, name: str) -> list[str]:

@@ -49,6 +49,9 @@ def info(id_: str, as_json: bool) -> None:
     read = read_vectors()
     ranks = {case.id: case for case in read_ranks(read.manifest)}
     cases = {case.id: case for each in read.cases.values() for case in each} | {id: x.joined for id, x in ranks.items()}
+    if id_ in read.cases:
+        msg = f"{id_} is a loss, and ID that of a case; its cases are listed by `nceref vectors list {id_}`"
+        raise click.UsageError(msg)
     (case,) = choose("case", [id_], cases, "nceref vectors list LOSS")
     if as_json:
         echo_json(ranks_record(ranks[case.id]) if case.id in ranks else {"loss": case.loss, **record_of(case)})

@@ -41,14 +41,20 @@ def alike(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
     return starts or [plain[p] for p in get_close_matches(word, plain, n=3, cutoff=cutoff)]
 
 
+MOST_MEANT = 4
+"""Names that a question lists."""
+
+
 def did_you_mean(names: Iterable[str], quoted: Callable[[str], str] = repr) -> str:
     """The question that ends a message; empty for no name.
 
     >>> did_you_mean(["supcon_in", "supcon_out"])
     "did you mean 'supcon_in' or 'supcon_out'?"
     """
-    meant = " or ".join(quoted(name) for name in names)
-    return f"did you mean {meant}?" if meant else ""
+    listed = list(names)
+    few = listed if len(listed) <= MOST_MEANT else listed[:MOST_MEANT]
+    more = f" or one of {len(listed) - len(few)} more" if few != listed else ""
+    return f"did you mean {' or '.join(map(quoted, few))}{more}?" if listed else ""
 
 
 def as_code(name: str) -> str:

@@ -68,6 +68,9 @@ def test_every_command_is_listed_with_its_own_short_help():
     ("arguments", "message"),
     [
         (("losses", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
+        (("tables", "softmx"), "did you mean 'temperature-easy' or 'temperature-hard'"),
+        (("vectors", "info", "nt_xent"), "its cases are listed by `nceref vectors list nt_xent`"),
+        (("vectors", "info", "designed-0.3"), " more? See `nceref vectors list LOSS`"),
         (("check", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
         (("expect", "--loss", "supcon"), "did you mean 'supcon_in' or 'supcon_out'"),
         (("tables", "hard"), "no table named 'hard'"),

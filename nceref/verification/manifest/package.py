@@ -23,6 +23,10 @@ _CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
 """Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
 
 
+_NO_LOSSES = frozenset({"test", "tests", "docs", "examples", "benchmarks"})
+"""Folders beside a package that have no losses of their own."""
+
+
 @dataclass(frozen=True)
 class PublicCallable:
     """A function, class or object of a package: the TARGET text, and what its constructor must be given."""
@@ -92,6 +96,8 @@ def package_name(text: str) -> str:
 
 def _of_folder(text: str) -> str:
     parts = Path(os.path.relpath(text)).parts
+    if not parts or parts == (".",):
+        return _in_folder(text)
     if parts[:1] in ((".",), ("..",)) or not parts or not all(map(str.isidentifier, parts)):
         msg = (
             f"PACKAGE {shown(text)} is no folder that can be imported from the working folder; go to the folder that"
@@ -99,6 +105,21 @@ def _of_folder(text: str) -> str:
         )
         raise InputError(msg)
     return ".".join(parts)
+
+
+def _in_folder(text: str) -> str:
+    """The one package of the working folder; tests are none."""
+    if Path("__init__.py").is_file():
+        msg = f"PACKAGE {shown(text)} is inside a package; go to the folder that holds it, and name it as Python does"
+        raise InputError(msg)
+    packages = sorted(one.parent.name for one in Path().glob("*/__init__.py") if one.parent.name not in _NO_LOSSES)
+    if len(packages) == 1:
+        return packages[0]
+    files = sorted(map(str, Path().glob("*.py")))
+    holds = f"{len(packages)} packages ({', '.join(packages[:9])})" if packages else "no package"
+    remedy = f"name a file, such as {files[0]}" if files and not packages else "name a package, a folder or a file"
+    msg = f"PACKAGE {shown(text)}: the working folder holds {holds}; {remedy}"
+    raise InputError(msg)
 
 
 def read_package(name: str, child: Any) -> Package:

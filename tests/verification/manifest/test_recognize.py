@@ -9,6 +9,7 @@ import pytest
 from sweep import sweep
 
 import nceref
+from nceref.errors import InputError
 from nceref.verification.bugs.bug import correct_programs
 from nceref.verification.manifest import recognize, run
 from nceref.verification.manifest.package import Package, PublicCallable, package_name
@@ -217,3 +218,21 @@ def test_a_difference_that_nothing_explains_is_said_to_be_that():
     )
     assert '# expected_failures = [{id = "*", reason = "not explained yet", strict = "some"}]' in text
     assert "# set" not in text
+
+
+def test_the_working_folder_stands_for_its_only_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/__init__.py").touch()
+    with pytest.raises(InputError, match="holds no package; name a package"):
+        package_name(".")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/__init__.py").touch()
+    assert package_name(".") == package_name("./") == "one"
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two/__init__.py").touch()
+    with pytest.raises(InputError, match=r"holds 2 packages \(one, two\)"):
+        package_name(".")
+    monkeypatch.chdir(tmp_path / "one")
+    with pytest.raises(InputError, match="inside a package"):
+        package_name(".")
