@@ -130,9 +130,9 @@ def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
     """
     # Anything that is no text has no name to look for, and may not even be hashable.
     if not isinstance(name, str) or name not in known:
-        titles = {key: getattr(declared, "title", None) for key, declared in known.items()}
         # A text has a method of that name.
-        titles = {key: title for key, title in titles.items() if isinstance(title, str)}
+        titled = ((key, getattr(declared, "title", None)) for key, declared in known.items())
+        titles = {key: title for key, title in titled if isinstance(title, str)}
         error = unknown(what, name if isinstance(name, str) else shown(name), tuple(known), command, titles)
         raise error
     return known[name]
