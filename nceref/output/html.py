@@ -78,13 +78,18 @@ def escape(text: object, limit: int = LONGEST) -> Markup:
 
 
 def unbroken(text: str) -> Markup:
-    """A text in which no number, and no id with a number in it, is broken over two lines.
+    """A text, as `escape` has it, in which no number and no id with a number in it is broken over two lines.
 
     >>> unbroken("wrong on designed-0.3 alone")
     'wrong on <span class="whole">designed-0.3</span> alone'
     """
-    parts = re.split(r"(\S*-\S*\d\S*|\S*\d\S*-\S*)", text)
-    return join(element("span", part, class_="whole") if place % 2 else part for place, part in enumerate(parts))
+    words = re.split(r"(\s+)", shortened(text))
+    return join(element("span", word, class_="whole") if _may_break(word) else word for word in words)
+
+
+def _may_break(word: str) -> bool:
+    """Whether a browser may end a line within a number: behind its hyphen."""
+    return "-" in word and any(map(str.isdecimal, word))
 
 
 def shortened(text: str, limit: int = LONGEST) -> str:

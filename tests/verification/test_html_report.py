@@ -12,7 +12,7 @@ import pytest
 from targets import plain
 
 import nceref
-from nceref.output.html import join
+from nceref.output.html import LONGEST, join, unbroken
 from nceref.output.strip_plot import Mark, axes_of
 from nceref.verification.corpus.clauses import CLAUSES, clause_of
 from nceref.verification.corpus.geometries import PLACES, SUITES
@@ -297,6 +297,13 @@ def test_an_error_beyond_every_power_of_ten_has_a_place():
     assert axes.y(1.7e308) == axes.y(1e308)
 
 
+def test_a_reason_with_a_number_that_must_not_break_is_no_text_of_html():
+    why = "`x` row 0 is 1e-5 long; nothing is said"
+    page = Page(html_of([made(results(2, "skip", why))]))
+    assert "1e-5 long" in page.text
+    assert "class=" not in page.text
+
+
 def test_what_fails_comes_first():
     def one(case, quantity, status):
         return Result(f"{case}/{quantity}", case, quantity, status, 2.0 if status == "fail" else 0.5, 1.0, 3.0, "")
@@ -310,3 +317,14 @@ def test_what_fails_comes_first():
     good = made(right, target="good.py:f", verdict="conforms", exit_code=0)
     both = Page(html_of([good, made(right + wrong, target="bad.py:f")])).text
     assert both.index("bad.py:f") < both.index("good.py:f")
+
+
+def test_a_number_stays_whole_and_a_long_text_is_cut_as_any_other():
+    assert unbroken("on designed-0.3, well-known: -1e-07") == (
+        'on <span class="whole">designed-0.3,</span> well-known: <span class="whole">-1e-07</span>'
+    )
+    assert unbroken("a  <b>\n") == "a  &lt;b&gt;\n"
+    for text in ("-" * 10**6, "-1 " * 10**6, "1 " * 10**6):
+        shown = unbroken(text)
+        assert shown.endswith("more characters are cut]")
+        assert shown.count("-") + shown.count("1") < 2 * LONGEST

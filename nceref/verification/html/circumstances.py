@@ -61,7 +61,7 @@ def not_judged(view: ReportView) -> Iterator[Markup]:
     """What was skipped, with reasons, and what the verdict is about."""
     report = view.report
     reasons = list(skips(report.results))
-    items = [element("li", element("strong", _names(names)), f": {view.cut(why)}") for why, names in reasons]
+    items = [element("li", element("strong", _names(names)), ": ", view.cut(why)) for why, names in reasons]
     items = items[: view.detail.rows]
     if cut := len(reasons) - len(items):
         items.append(element("li", f"{cut} more do not fit in; --json FILE has all"))
