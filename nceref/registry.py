@@ -168,10 +168,10 @@ def unknown(
 
 
 def _titled(name: str, titles: Mapping[str, str]) -> list[str]:
-    """Those in whose title there is a word like the name."""
+    """The first names in whose title there is a word like this one."""
     words = {word.strip(",.").lower() for title in titles.values() for word in title.split()}
-    (word, *_) = alike(name.lower(), sorted(words), 0.75) or [""]
-    return [key for key, title in titles.items() if word and word in title.lower()][:3] if len(name) > 3 else []
+    meant = alike(name.lower(), sorted(words), 0.75) if len(name) > 3 else []
+    return [key for key, title in titles.items() if meant and meant[0] in title.lower()][:3]
 
 
 def _described(what: str, name: str) -> list[str]:

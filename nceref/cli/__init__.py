@@ -17,7 +17,6 @@ import click
 
 from nceref import __version__
 from nceref.cli.common import INTERRUPTED, WRONG_INPUT, echo_error, show
-from nceref.cli.groups import by_group
 from nceref.errors import NcerefError, RenamedWarning
 from nceref.output import streams
 from nceref.output.system import refuse_older
@@ -130,36 +129,36 @@ def _end_of_pipe() -> int:
     return 128 + 13
 
 
-COMMANDS = {
-    "verify": "Judge an implementation, and name what is different.",
-    "compare": "Judge recorded outputs on reference vectors.",
-    "identify": "Say which loss of the family an implementation is.",
-    "init": "Write a manifest of the losses of a package.",
-    "mutants": "List known bugs, show one, or score the verifier on them.",
-    "losses": "List the losses, or show all about one.",
-    "tables": "Recompute the published tables and compare.",
-    "certify": "Measure the losses against proven enclosures.",
-    "check": "Check the losses against formulas and theorems.",
-    "expect": "Say what a loss should read, and what a reading means.",
-    "claims": "List the claims of the sources, or show all about one.",
-    "prove": "Run the evidence of the claims and derive their verdicts.",
-    "derive": "Print a derivation, every step of it checked.",
-    "figures": "Draw the figures, or check those in a folder.",
-    "plot-limits": "Draw the limits of low and high temperature.",
-    "quadrants": "Replay the toy run on four quadrants.",
-    "experiment": "Run a small analogue of a published result.",
-    "vectors": "Reference vectors for implementations in any language.",
-    "scale": "Say what a loss takes beyond one machine.",
-}
-"""What each command does. Its file is imported when it runs: `nceref --help` must stay fast."""
 GROUPS = {
-    "Check my loss": ("verify", "identify", "init", "compare", "vectors", "expect"),
-    "What the papers say": (
-        "losses", "tables", "plot-limits", "figures", "claims", "derive", "quadrants", "experiment",
-    ),
-    "Check nceref itself": ("check", "prove", "certify", "mutants", "scale"),
-}  # fmt: skip
-"""What somebody wants, to commands, the likeliest first."""
+    "Check my loss": {
+        "verify": "Judge an implementation, and name what is different.",
+        "identify": "Say which loss of the family an implementation is.",
+        "init": "Write a manifest of the losses of a package.",
+        "compare": "Judge recorded outputs on reference vectors.",
+        "vectors": "Reference vectors for implementations in any language.",
+        "expect": "Say what a loss should read, and what a reading means.",
+    },
+    "What the papers say": {
+        "losses": "List the losses, or show all about one.",
+        "tables": "Recompute the published tables and compare.",
+        "plot-limits": "Draw the limits of low and high temperature.",
+        "figures": "Draw the figures, or check those in a folder.",
+        "claims": "List the claims of the sources, or show all about one.",
+        "derive": "Print a derivation, every step of it checked.",
+        "quadrants": "Replay the toy run on four quadrants.",
+        "experiment": "Run a small analogue of a published result.",
+    },
+    "Check nceref itself": {
+        "check": "Check the losses against formulas and theorems.",
+        "prove": "Run the evidence of the claims and derive their verdicts.",
+        "certify": "Measure the losses against proven enclosures.",
+        "mutants": "List known bugs, show one, or score the verifier on them.",
+        "scale": "Say what a loss takes beyond one machine.",
+    },
+}
+"""What somebody wants, to the commands for it, the likeliest first, with what each does."""
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
+"""Every command. Its file is imported when it runs: `nceref --help` must stay fast."""
 
 
 class _Commands(click.Group):
@@ -187,10 +186,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # click would import every command for its help.
-        rows = {name: (name, about) for name, about in COMMANDS.items()}
-        for title, commands in by_group(GROUPS, rows, "Other commands"):
+        for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(commands, col_max=13)
+                formatter.write_dl(list(commands.items()))
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -170,14 +170,14 @@ def page_of(claim: Claim, latex: bool = False) -> Page:
         ("missing", claim.no_evidence),
     ]
     page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
-    for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
-        if content and latex:
+    precisely = claim.latex if latex else text_of(claim.latex)
+    formulas = [line for line in (("precisely", precisely), ("executable", claim.formula)) if line[1]]
+    if latex:
+        for title, content in formulas:
             page.print(f"  {title}", style="dim")
             page.print(f"    {content}", wrap=False)
-        elif content:
-            page.grid(
-                [(title, text_of(content) if content == claim.latex else content)], 10, styles=("dim", ""), indent=GAP
-            )
+    else:
+        page.grid(formulas, 10, styles=("dim", ""), indent=GAP)
     named = meanings(claim)
     page.grid(named, max(map(len, dict(named)), default=0), styles=("dim", "dim"), indent=2 * GAP)
     if cells:

@@ -56,6 +56,7 @@ class OutputFile(FileName):
 
 
 file_name, output_file = FileName(), OutputFile()
+suites = click.Choice(["quick", "standard", "full"])
 
 
 def json_file(about: str) -> Callable[[C], C]:

@@ -1,32 +1,24 @@
-"""Help in groups: commands by what one wants, and options by what they are about."""
+"""Help of a command whose options stand in groups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-Groups = Mapping[str, Sequence[str]]
-
-
-def by_group(groups: Groups, rows: Mapping[str, Any], rest: str) -> Iterator[tuple[str, list[Any]]]:
-    """Titles with the rows of their names; what no group names comes last, under `rest`."""
-    named = {name for names in groups.values() for name in names}
-    for title, names in {**groups, rest: [name for name in rows if name not in named]}.items():
-        if shown := [rows[name] for name in names if name in rows]:
-            yield title, shown
-
 
 class GroupedOptions(click.Command):
-    """A command whose help has its options in groups."""
+    """A command whose help has its options by what they are about; `groups` has their names by title."""
 
-    def __init__(self, *args: Any, groups: Groups, **more: Any) -> None:
+    def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]], **more: Any) -> None:
         super().__init__(*args, **more)
         self.groups = groups
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, a section for each group."""
+        """A section for each group, and one for the options that no group has."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         records = {option.opts[0]: record for option in options if (record := option.get_help_record(ctx))}
-        for title, rows in by_group(self.groups, records, "Other options"):
+        for title, names in self.groups.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([records.pop(name) for name in names])
+        with formatter.section("Other options"):
+            formatter.write_dl(list(records.values()))

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json, show
+from nceref.cli.common import FINDING, echo_json, show, suites
 
 SCORE = "score"
 
@@ -18,7 +18,7 @@ SCORE = "score"
 )
 @click.option(
     "--suite",
-    type=click.Choice(["quick", "standard", "full"]),
+    type=suites,
     default="quick",
     show_default=True,
     help="Score on these cases.",

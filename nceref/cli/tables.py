@@ -37,7 +37,7 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
 
     chosen = choose("table", names, discover("nceref.theory.tables", "TABLE", Table), "nceref tables --list")
     if not names and form == "text" and not only_names:
-        chosen = table_formats.by_source(chosen)
+        chosen = table_formats.published_first(chosen)
     if digits is not None and (only_names or form == "json"):
         msg = f"--digits goes without {'--list' if only_names else '--format json, which has 12'}"
         raise click.UsageError(msg)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import file_name, output_file, show
+from nceref.cli.common import file_name, output_file, show, suites
 from nceref.cli.groups import GroupedOptions
 from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
@@ -74,7 +74,7 @@ _GROUPS = {
 @click.option("--device", default="cpu", show_default=True, help="Device, as the framework names it.")
 @click.option(
     "--suite",
-    type=click.Choice(["quick", "standard", "full"]),
+    type=suites,
     default="standard",
     show_default=True,
     help="How many cases.",
@@ -165,10 +165,8 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     if everything and target:
         msg = "give one TARGET, or --all"
         raise click.UsageError(msg)
-    if given["list_cases"] and not (everything or target):
-        context.exit(_list(None, given))
     if not (everything or target):
-        context.exit(verify_manifest(context, given))
+        context.exit(_list(None, given) if given["list_cases"] else verify_manifest(context, given))
     refuse_with_target(given)
     _check_files(target, given)
     if everything:

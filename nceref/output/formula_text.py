@@ -1,43 +1,15 @@
 r"""A formula of LaTeX as a line of text: Greek letters and signs as they are, fractions with a stroke.
 
 >>> text_of(r"-\frac1\tau\sum_{j\ge1}P_j=-\frac{1-P_+}\tau")
-'-1/τ Σ_(j ≥ 1) P_j = -(1 - P_+)/τ'
+'- 1/τ Σ_(j ≥ 1)P_j = - (1-P_+)/τ'
 """
 
 import re
 from collections.abc import Iterator
 
-_GREEK = dict(
-    zip(
-        [
-            "alpha",
-            "beta",
-            "gamma",
-            "delta",
-            "varepsilon",
-            "epsilon",
-            "zeta",
-            "eta",
-            "theta",
-            "kappa",
-            "lambda",
-            "mu",
-            "nu",
-            "xi",
-            "pi",
-            "rho",
-            "sigma",
-            "tau",
-            "phi",
-            "varphi",
-            "chi",
-            "psi",
-            "omega",
-        ],
-        "αβγδεεζηθκλμνξπρστφφχψω",
-        strict=True,
-    )
-)
+from nceref.output.streams import GREEK
+
+_GREEK = {name: letter for letter, name in GREEK.items()} | {"varepsilon": "ε", "varphi": "φ"}
 _SIGNS = {
     "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "ne": " ≠ ", "neq": " ≠ ", "approx": " ≈ ", "simeq": " ≃ ",
     "propto": " ∝ ", "in": " ∈ ", "notin": " ∉ ", "to": " → ", "rightarrow": " → ", "longrightarrow": " → ",
@@ -50,37 +22,11 @@ _SIGNS = {
     "quad": "\0", "qquad": "\0", ",": " ", ";": " ", ":": " ", " ": " ", "!": "", "{": "{", "}": "}", "_": "_",
     "\\": "; ", "%": "%", "&": "&", "#": "#", "subset": " ⊂ ", "subseteq": " ⊆ ", "odot": "⊙", "lfloor": "⌊",
     "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "downarrow": " ↓ ", "uparrow": " ↑ ", "searrow": " ↘ ", "vert": "|",
-    "Delta": "Δ", "Lambda": "Λ", "Sigma": "Σ", "Omega": "Ω", "Gamma": "Γ", "Phi": "Φ", "bot": "⊥", "perp": " ⊥ ",
-    "hat": "", "mathbb": "", "mathcal": "",
+    "Sigma": "Σ", "Pi": "Π", "bot": "⊥", "perp": " ⊥ ",
 }  # fmt: skip
-_WITHOUT_A_SIGN = frozenset(
-    [
-        "left",
-        "right",
-        "big",
-        "Big",
-        "bigg",
-        "Bigg",
-        "bigl",
-        "bigr",
-        "Bigl",
-        "Bigr",
-        "biggl",
-        "biggr",
-        "displaystyle",
-        "textstyle",
-        "limits",
-        "nolimits",
-        "mathrm",
-        "text",
-        "operatorname",
-        "mathbf",
-        "mathit",
-        "boldsymbol",
-        "textrm",
-        "mathsf",
-        "rm",
-    ]
+_WITHOUT_A_SIGN = re.compile(
+    r"left|right|[bB]igg?[lr]?|(display|text)style|(no)?limits|(math|text)(rm|it|bf|sf|bb|cal)|text|operatorname"
+    r"|boldsymbol|rm"
 )
 """Commands about size and letters, which a line of text has not."""
 _MARKS = {"bar": "\u0304", "hat": "\u0302", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7", "overline": "\u0304"}
@@ -114,7 +60,7 @@ def _part(token: str, tokens: Iterator[str]) -> str:
             return "ᵀ"
         plain = inside.isalpha() if token == "_" else inside.isdigit()
         return f"{token}{inside}" if len(inside) == 1 or plain else f"{token}({inside})"
-    if token in "+-" or not token.startswith("\\"):
+    if not token.startswith("\\"):
         return " " if token.isspace() else token
     name = token[1:]
     if name in ("frac", "tfrac", "dfrac"):
@@ -128,11 +74,9 @@ def _part(token: str, tokens: Iterator[str]) -> str:
     if name in ("begin", "end"):
         _argument(tokens)
         return " "
-    if name in _GREEK:
-        return _GREEK[name]
-    if name in _SIGNS:
-        return _SIGNS[name]
-    return "" if name in _WITHOUT_A_SIGN else f" {name} "
+    if (sign := _SIGNS.get(name, _GREEK.get(name))) is not None:
+        return sign
+    return "" if _WITHOUT_A_SIGN.fullmatch(name) else f" {name} "
 
 
 def _argument(tokens: Iterator[str]) -> str:
@@ -146,5 +90,5 @@ _PRODUCT = rf"[∂-]?(?:{_ATOM})+"
 
 
 def _whole(text: str) -> str:
-    """What is divided by, or is under a root: in parentheses unless it is one number or letter."""
+    """A divisor, or what is under a root: in parentheses unless it is one number or letter."""
     return text if re.fullmatch(_ATOM, text) else f"({text})"

@@ -10,9 +10,11 @@ from typing import Any
 from nceref.errors import NcerefError
 
 _NAMES = (
-    "beta gamma delta epsilon zeta eta kappa lambda mu nu xi rho sigma phi chi psi omega Lambda sum Omega Gamma Phi "
-    "prod"
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
+    "Gamma Delta Lambda Phi Omega"
 )
+GREEK = dict(zip("αβγδεζηθκλμνξπρστφχψωΓΔΛΦΩ", _NAMES.split(), strict=True))
+"""Greek letters and their names."""
 WRITTEN = {
     "±": "+-",
     "−": "-",
@@ -23,12 +25,9 @@ WRITTEN = {
     "²": "^2",
     "√": "sqrt",
     "∞": "inf",
-    "τ": "tau",
-    "α": "alpha",
-    "θ": "theta",
-    "π": "pi",
-    "Δ": "Delta",
-    **dict(zip("βγδεζηκλμνξρσφχψωΛΣΩΓΦΠ", _NAMES.split(), strict=True)),
+    **GREEK,
+    "Σ": "sum",
+    "Π": "prod",
     "≠": "!=",
     "≃": "~",
     "∂": "d",

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from nceref.output.html import Markup, element, join, link
 
 HEIGHT = 128
-NARROWEST, WIDEST = 220, 952
-"""Widths of a plot, in pixels."""
+NARROWEST = 220
+"""Width of a plot, in pixels, where many stand beside one another."""
+_PAGE, _GAP = 976, 24
+"""What the style of a report has room for."""
 _LEFT, _TOP, _BOTTOM = 36, 24, 108
 _LANE = 9
 """Where marks of what is not finite stand."""
@@ -62,13 +64,13 @@ class Axes:
         return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
-def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4, page: int = 976) -> Axes:
+def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4) -> Axes:
     """Axes on which all marks have a place, as wide as a page has room for where so many plots stand beside another."""
     finite = [mark.y for mark in marks if mark.y is not None and math.isfinite(mark.y)]
     # Beyond 1e308 there is no power of ten.
     top = 10.0 ** min(max(math.ceil(math.log10(max([10.0, *finite]))), 1), 308)
     places = [mark.x for mark in marks] or [1.0]
-    width = min(max(page // max(beside, 1) - 24, NARROWEST), WIDEST)
+    width = max(_PAGE // max(beside, 1) - _GAP, NARROWEST)
     return Axes(min(places), max(places), top, logarithmic, width)
 
 

@@ -162,13 +162,7 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
     digits : int, optional
         Significant digits of computed numbers; 6 by default.
     """
-    judged = [
-        (verdict(cell), table.name, f"{table_cells.row_name(row)}, {column}", cell)
-        for table in tables
-        for row in table.rows()
-        for column, cell in row.items()
-        if isinstance(cell, Cell)
-    ]
+    judged = [entry for table in tables for entry in _judged(table)]
     count = Counter(one for one, *_ in judged)
     agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
     page, show = Page(), table_cells.short(digits or _DIGITS[-1])
@@ -186,11 +180,21 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
     return page
 
 
-def by_source(tables: Iterable[Table]) -> list[Table]:
+def _judged(table: Table) -> list[tuple[Verdict, str, str, Cell]]:
+    """Verdict, table, place and cell of every published number."""
+    return [
+        (verdict(cell), table.name, f"{table_cells.row_name(row)}, {column}", cell)
+        for row in table.rows()
+        for column, cell in row.items()
+        if isinstance(cell, Cell)
+    ]
+
+
+def published_first(tables: Iterable[Table]) -> list[Table]:
     """The tables whose published numbers are computed again, then those with other published ones, then the rest."""
 
     def place(table: Table) -> tuple[bool, bool]:
-        verdicts = [verdict(cell) for row in table.rows() for cell in row.values() if isinstance(cell, Cell)]
+        verdicts = [one for one, *_ in _judged(table)]
         return all(one is Verdict.NOT_REPRODUCIBLE for one in verdicts), not verdicts
 
     return sorted(tables, key=place)

@@ -194,15 +194,14 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
 
 
 def _summary(candidate: Candidate, first: bool) -> str:
+    from nceref.verification.diagnosis.diagnose import EQUALS
+
     lead = next((d.lead for d in candidate.report.diagnosis), None)
     # What explains another loss completely is no second answer.
-    if lead is not None and not first and lead.role == "computes" and _EQUALS in lead.text:
-        with_what = lead.text.partition(_EQUALS)[2]
+    if lead is not None and not first and lead.role == "computes" and lead.text.startswith(EQUALS):
+        with_what = lead.text.removeprefix(EQUALS)
         return f"the same function: {candidate.loss} with {with_what}, {lead.cases.partition(' (')[0]}"
     return "; ".join(_sentences(candidate.report))
-
-
-_EQUALS = "your loss equals the reference with "
 
 
 def _sentences(report: Report) -> Iterator[str]:

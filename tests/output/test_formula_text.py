@@ -1,7 +1,10 @@
 """Formulas of LaTeX as lines of text."""
 
+import doctest
+
 import pytest
 
+from nceref.output import formula_text
 from nceref.output.formula_text import text_of
 from nceref.theory.prove import claims
 
@@ -33,3 +36,7 @@ def test_every_claim_has_a_line_without_commands_and_with_all_its_parentheses():
         assert "\\" not in line
         assert "\0" not in line
         assert line.count("(") == line.count(")"), line
+
+
+def test_its_example_is_true():
+    assert doctest.testmod(formula_text) == (0, 1)

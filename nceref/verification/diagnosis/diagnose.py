@@ -25,6 +25,8 @@ from nceref.verification.diagnosis.triage import triage
 from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result
 
 MOST = 3
+EQUALS = "your loss equals the reference with "
+"""What the explanation of a value begins with, where it is complete."""
 _WITH_IDENTITY = (
     ("scale", "fail", "scaling the rows changes the value of {case}"),
     ("permutation", "fail", "reordering the samples changes the value of {case}"),
@@ -190,7 +192,7 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     if not value:
         gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
         return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))
-    equals = DiagnosisPart(f"your loss equals the reference with {_joined(value)}{detail}", fits, "computes")
+    equals = DiagnosisPart(f"{EQUALS}{_joined(value)}{detail}", fits, "computes")
     like = (DiagnosisPart(f"it is computed with {_joined(backward)}"),) if backward else ()
     return equals, *(explanation.gradient_words or like)
 

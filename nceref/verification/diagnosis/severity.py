@@ -140,7 +140,7 @@ class Severity:
         if self.along_rows > _UNSEEN:
             yield (
                 f"a part of the gradient, {_share(self.along_rows)} as long as the right one,"
-                f" only rescales the embeddings"
+                " only rescales the embeddings"
             )
             whole = "the rest"
             if self.rest_right:
@@ -200,7 +200,7 @@ class Severity:
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
             yield (
                 f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite,"
-                f" which would end training"
+                " which would end training"
             )
 
     def record(self) -> dict[str, Any]:

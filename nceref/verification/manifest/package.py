@@ -96,9 +96,9 @@ def package_name(text: str) -> str:
 
 def _of_folder(text: str) -> str:
     parts = Path(os.path.relpath(text)).parts
-    if not parts or parts == (".",):
+    if not parts:
         return _in_folder(text)
-    if parts[:1] in ((".",), ("..",)) or not parts or not all(map(str.isidentifier, parts)):
+    if not all(map(str.isidentifier, parts)):
         msg = (
             f"PACKAGE {shown(text)} is no folder that can be imported from the working folder; go to the folder that"
             " holds it, and name it as Python does"
