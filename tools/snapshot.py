@@ -1,0 +1,137 @@
+"""Verdicts, ids, exit codes and counts of the verifier on the programs of both catalogues, compared with stored ones.
+
+``python -m tools.snapshot`` compares all, ``--share 10`` every tenth, ``--write`` stores what it measured. Facts stand
+in ``tests/data/snapshot.jsonl`` and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is
+a change of the second file alone. Outcomes of hostile targets are those that their tests list.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nceref.engine.settings import process_count
+from nceref.verification.bugs.bug import target
+from nceref.verification.bugs.score import intended, jobs, programs
+from nceref.verification.verifier import verify
+
+DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+FACTS, SENTENCES = DATA / "snapshot.jsonl", DATA / "snapshot-sentences.jsonl"
+IN_A_GROUP = 8
+
+_PROGRAMS = (
+    "nt-xent-own-logit-kept",
+    "nt-xent-positive-detached",
+    "clip-one-way",
+    "moco-not-normalized",
+    "supcon-positives-added-up",
+    "siglip-mean-over-all-pairs",
+    "info-nce-mean-of-the-mean",
+)
+_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"dtype": ("float64", "float32")},
+    {"suite": "standard"},
+    {"seed": 7},
+    {"shape": "16,8"},
+    {"multiple_of": 8},
+    {"algorithm": "log1p"},
+    {"calls": 0},
+    {"calls": 60},
+    {"explain": True, "seed": 3},
+    {"expected_failures": {"*/value": "known", "*/grad:*": "known"}},
+)
+"""Options of `nceref.verify` that change what is judged or how far a search goes, tried on each of the programs."""
+
+
+@cache
+def subjects() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Calls of `nceref.verify` by name: the id of a program, and options."""
+    formats = {
+        f"{name} {dtype}": (name, {"dtype": dtype, "suite": "quick"})
+        for catalogue in ("known", "independent")
+        for name, dtype in jobs(catalogue=catalogue)
+    }
+    options = {
+        f"{name} {json.dumps(given)}": (name, {"suite": "quick", **given}) for name in _PROGRAMS for given in _OPTIONS
+    }
+    return formats | options
+
+
+def measured(names: list[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Facts and sentences of some calls."""
+    return [_measured(name) for name in names]
+
+
+def _measured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    known = {**programs(), **programs("independent")}
+    program, options = known[subjects()[name][0]], subjects()[name][1]
+    # As the score does: a search may only use what the author meant.
+    report = verify(target(program), program.loss, framework="numpy", **{**options, **intended(program)})
+    counts = Counter(f"{result.quantity} {result.status}" for result in report.results)
+    facts = {
+        "call": name,
+        "verdict": report.verdict,
+        "exit": report.exit_code,
+        "ids": [one.id for one in report.diagnosis],
+        "counts": dict(sorted(counts.items())),
+    }
+    sentences = {
+        "call": name,
+        "reason": report.reason,
+        "diagnoses": [[one.sentence, one.fix, one.intend] for one in report.diagnosis],
+        "training": report.training.get("sentence", ""),
+    }
+    return facts, sentences
+
+
+def measure(names: list[str], processes: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Facts and sentences in the order of the names, from several processes."""
+    groups = [names[i : i + IN_A_GROUP] for i in range(0, len(names), IN_A_GROUP)]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for group in pool.map(measured, groups):
+            yield from group
+
+
+def stored(path: Path) -> dict[str, dict[str, Any]]:
+    """The lines of a file by call."""
+    return {line["call"]: line for line in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Lines that say what of a call is no longer what was stored."""
+    for key in now:
+        if before.get(key) != now[key]:
+            yield f"{now['call']}: {key}\n  stored   {before.get(key)}\n  measured {now[key]}"
+
+
+@click.command(help=__doc__)
+@click.option("--share", type=click.IntRange(1), default=1, help="Compare every so manieth call only.")
+@click.option("--sentences", is_flag=True, help="Compare the sentences as well.")
+@click.option("--write", is_flag=True, help="Store what is measured.")
+def main(share: int, sentences: bool, write: bool) -> None:
+    """Measure, then store or compare."""
+    names = list(subjects())[::share]
+    both = list(measure(names, process_count()))
+    if write:
+        for path, lines in zip((FACTS, SENTENCES), zip(*both, strict=True), strict=True):
+            rows = stored(path) if share > 1 and path.exists() else {}
+            rows |= {line["call"]: line for line in lines}
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), encoding="utf-8")
+        return
+    facts, words = stored(FACTS), stored(SENTENCES)
+    changed = [line for one, _ in both for line in differences(facts.get(one["call"], {}), one)]
+    changed += [line for _, one in both if sentences for line in differences(words.get(one["call"], {}), one)]
+    for line in changed:
+        click.echo(line)
+    click.echo(f"{len(both)} calls compared, {len(changed)} differences")
+    raise SystemExit(bool(changed))
+
+
+if __name__ == "__main__":
+    main()
