@@ -11,7 +11,7 @@ FROM := pyproject.toml constraints.txt
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Two processes run the tests and the scores, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-slow test-oldest test-newest test-pythons score score-independent score-distributed: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-oldest test-newest test-pythons score score-independent score-distributed snapshot snapshot-all: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed snapshot snapshot-all mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,13 +43,14 @@ help:
 	@echo "make score     measure the verifier on the catalogue of known bugs"
 	@echo "make score-independent  measure it on the second catalogue, which nobody who works on it has read"
 	@echo "make score-distributed  measure it on programs of several ranks, in PyTorch"
+	@echo "make snapshot  judge a tenth of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all"
 	@echo "make environments  run every example of a command in every odd environment, and count the findings"
 	@echo "make dist      build sdist and wheel into dist/, check them, and weigh the wheel"
 	@echo "make package   the same, and try the wheel in an environment of its own"
 	@echo "make lint      ruff: rules and layout"
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
-	@echo "make generate  rewrite what is generated: losses.pyi, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures"
+	@echo "make generate  rewrite what is generated: losses.pyi, the list of mutants, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
@@ -73,6 +74,13 @@ score-distributed: $(VENV)/installed-peers
 
 score-independent: $(VENV)/installed
 	$(BIN)/nceref mutants score --catalogue independent --dtype float64
+
+# A tenth of the programs of both catalogues and of reports with options; all of them take half an hour.
+snapshot: $(VENV)/installed
+	$(BIN)/python -m tools.snapshot --share 10
+
+snapshot-all: $(VENV)/installed
+	$(BIN)/python -m tools.snapshot --sentences
 
 # Takes half an hour on two cores; the same places come up after files have moved.
 mutate: $(VENV)/installed-test
@@ -137,10 +145,10 @@ test-pythons:
 
 # What `make test` skips for want of packages.
 test-peers: $(VENV)/installed-peers
-	$(BIN)/python -m pytest tests/tolerance tests/verification/peers tests/verification/targets tests/verification/test_modes.py \
-		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants \
+	$(BIN)/python -m pytest tests/tolerance tests/verification/audit tests/targets tests/verification/test_modes.py \
+		tests/targets/test_own_parameters.py tests/diagnosis/ranks tests/test_readme.py tests/training/quadrants \
 		tests/test_torch.py tests/test_jax.py
-	$(BIN)/nceref verify --manifest nceref/verification/peers/nceref.toml
+	$(BIN)/nceref verify --manifest nceref/verification/audit/nceref.toml
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
 site: $(VENV)/installed-site
@@ -174,7 +182,7 @@ experiments: $(VENV)/installed-dev
 	$(BIN)/python -m tools.analogues
 
 audit: $(VENV)/installed-peers
-	$(BIN)/python -c "from nceref.verification.peers.audit_ranks import update; update('docs/audit.md')"
+	$(BIN)/python -c "from nceref.verification.audit.ranks import update; update('docs/audit.md')"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -206,6 +214,7 @@ latex: $(VENV)/installed-test
 
 generate: $(VENV)/installed latex
 	$(BIN)/python -m tools.stubs
+	$(BIN)/python -m mutants
 	$(BIN)/python -c "from nceref.cli import losses_page; losses_page.update_table('docs/losses.md')"
 	$(BIN)/nceref figures
 	$(BIN)/nceref tables conventions --format markdown --out docs

@@ -167,7 +167,7 @@ def measure(
     from distributed import Client, LocalCluster
 
     from nceref import losses
-    from nceref.chunked.prediction import measure_rates, predict
+    from nceref.engine.chunked.prediction import measure_rates, predict
 
     wanted = Case(**case)
     rows, dim = wanted.sizes["N"], wanted.dim

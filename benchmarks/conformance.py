@@ -19,11 +19,11 @@ from typing import Any
 
 import click
 
+from mutants.score import programs
 from nceref.output.json_text import json_text
+from nceref.targets.process.child import ChildRunner
 from nceref.testing import Target, parametrize_with_checks
-from nceref.verification.bugs.score import programs
 from nceref.verification.conformance import verification
-from nceref.verification.targets.child import ChildRunner
 
 LIMITS = {"numpy": 24.0, "torch": 60.0, "packages": 15.0}
 """CPU seconds."""

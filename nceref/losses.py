@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from nceref import registry
-from nceref.chunked.arguments import all_read, any_chunked
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
 from nceref.engine.arguments import checked_cotangent, choose_reduction, domain, one_of
 from nceref.engine.arrays import check_finite, in_dtype_of, promoted
 from nceref.engine.bound_loss import BoundLoss, bound_loss
+from nceref.engine.chunked.arguments import all_read, any_chunked
 from nceref.engine.entry_point import entry_point
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
@@ -95,7 +95,7 @@ class LossFunction:
     def __call__(self, /, *arrays: Any, reduction: str = "mean", compute: bool = True, **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
         if self._in_chunks(arrays, arguments, compute):
-            from nceref.chunked import run
+            from nceref.engine.chunked import run
 
             return run.value(self, arrays, arguments, reduction, compute)
         evaluation, bound = self._evaluate(arrays, arguments, reduction)
@@ -134,7 +134,7 @@ class LossFunction:
             For any argument that the loss cannot take.
         """
         if self._in_chunks(arrays, arguments, compute):
-            from nceref.chunked import run
+            from nceref.engine.chunked import run
 
             self._check_cotangent(reduction, cotangent)
             return run.value_and_grad(self, arrays, arguments, reduction, cotangent, compute)

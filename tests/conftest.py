@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from nceref import cli, registry
-from nceref.verification.search import RAISES
+from nceref.targets.search import RAISES
 
 # A verdict stands whatever becomes of its explanation, but here an error of the search is a failure.
 os.environ[RAISES] = "1"

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import click
 import pytest
-from targets import plain
+from programs import plain
 
 from nceref import cli
 from nceref.cli import version_page

@@ -9,10 +9,10 @@ from slow import partly_slow
 
 from nceref import all_losses
 from nceref.output.markdown import escaped
+from nceref.targets.peers.peer import peers
 from nceref.theory import derivation, prove
 from nceref.theory.chain import BrokenError, equal
-from nceref.verification.peers import known
-from nceref.verification.peers.peer import peers
+from nceref.verification.audit import known
 from tools import notebook
 from tools.site import gradients, links, words
 from tools.site.pages import ROOT, pages, places

@@ -13,10 +13,10 @@ from sweep import sweep
 
 import nceref
 from nceref import cli, exact, get_loss
+from nceref.cases.corpus.corpus import corpus
 from nceref.checks.cases import cases
 from nceref.checks.run import check_loss
 from nceref.errors import InputError
-from nceref.verification.corpus.corpus import corpus
 from nceref.verification.verifier import verify, verify_with
 
 ROOT = Path(__file__).parents[1]

@@ -16,12 +16,12 @@ import pytest
 from click.testing import CliRunner
 
 from nceref import cli
+from nceref.cases.corpus import corpus
 from nceref.cli.losses_page import update_table
 from nceref.family import info_nce
 from nceref.losses import all_losses
+from nceref.targets.peers import peer
 from nceref.theory import prove
-from nceref.verification.corpus import corpus
-from nceref.verification.peers import peer
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -10,7 +10,7 @@ from sweep import sweep
 from nceref import registry
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses, get_loss
-from nceref.verification.peers.peer import peers
+from nceref.targets.peers.peer import peers
 
 
 @sweep(

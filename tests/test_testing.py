@@ -5,20 +5,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from programs import plain
 from sweep import sweep
-from targets import plain
 
 from nceref import testing
+from nceref.cases.records import ExpectedFailure, Result
 from nceref.errors import InputError
+from nceref.targets.process.child import ChildRunner
 from nceref.testing import Check, Target, assert_conforms, checks, parametrize_with_checks
 from nceref.verification.conformance import verification
 from nceref.verification.conformance.expected import expected_failures_of
 from nceref.verification.conformance.failure_line import failure_line
 from nceref.verification.conformance.target import former_name
 from nceref.verification.explain import ExplainedDifference
-from nceref.verification.records import ExpectedFailure, Result
 from nceref.verification.report import Report
-from nceref.verification.targets.child import ChildRunner
 
 RIGHT = Target(plain.with_gradients, "info_nce", "right")
 WRONG = Target(plain.keys_detached, "info_nce", "wrong", {"framework": "numpy"})

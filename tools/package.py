@@ -35,6 +35,7 @@ LIGHT_COMMANDS = (
     ("losses", 0, "nt_xent"),
     ("vectors list info_nce", 0, "info_nce"),
     ("mutants", 0, "info_nce"),
+    ("mutants score", 2, ""),
     ("verify mine.py:doubled --loss info_nce --suite quick --html report.html", 1, "outer-factor-2"),
 )
 """Commands, the exit status of each, and what it prints."""

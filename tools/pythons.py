@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS = (
-    "tests/engine", "tests/family", "tests/exact", "tests/tolerance", "tests/output", "tests/verification/targets",
+    "tests/engine", "tests/family", "tests/exact", "tests/tolerance", "tests/output", "tests/targets",
     "tests/verification/manifest", "tests/verification/test_verifier.py", "tests/verification/vectors",
     "tests/cli/test_main.py", "tests/cli/test_verify.py", "tests/test_testing.py", "tests/test_dependencies.py",
     "tests/test_registry.py",

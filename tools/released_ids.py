@@ -1,6 +1,6 @@
 """Writes down the ids of this version: `python -m tools.released_ids`, once for each release.
 
-What stands in the list goes on working: `nceref.verification.former_ids` has what has been renamed since.
+What stands in the list goes on working: `nceref.cases.former_ids` has what has been renamed since.
 """
 
 import json
@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import nceref
+from nceref.cases.corpus.geometries import sites
+from nceref.cases.invariances import INVARIANCES
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.losses import all_losses
 from nceref.output.files import write_text
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus.geometries import sites
-from nceref.verification.invariances import INVARIANCES
 from nceref.verification.modes import MODES
 
 LIST = Path(__file__).parents[1] / "tests" / "data" / "released_ids.json"

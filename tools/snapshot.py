@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
+from mutants.bug import target
+from mutants.score import intended, jobs, programs
 from nceref.engine.settings import process_count
-from nceref.verification.bugs.bug import target
-from nceref.verification.bugs.score import intended, jobs, programs
 from nceref.verification.verifier import verify
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"

@@ -1,4 +1,4 @@
-"""`nceref mutants`: the catalogue of known bugs, one of them in full, and the score of the verifier on all."""
+"""`nceref mutants`: the catalogue of known bugs, and the score of the verifier on it."""
 
 import click
 
@@ -47,25 +47,25 @@ def mutants(
     ranks: int | None,
     as_json: bool,
 ) -> None:
-    """List the catalogue of known bugs and correct programs, or show each ID in full, with its code.
+    """List the catalogue of known bugs and correct programs, or show each ID in full.
 
     `nceref mutants score` runs all of them, or each ID, through `nceref verify` and counts how many are found and how
-    many are named right. The exit status is 1 if a mutant survives, if fewer than 95 % are named right, or if a correct
-    program is called wrong. Of the independent catalogue, 99 % must be found, 75 % explained, and at most 1 % explained
-    by what another seed does not confirm. With `--ranks`, each program is what one rank runs on its rows.
+    many are named right; for that it needs a clone of the repository, where the programs are. The exit status is 1 if a
+    mutant survives, if fewer than 95 % are named right, or if a correct program is called wrong. Of the independent
+    catalogue, 99 % must be found, 75 % explained, and at most 1 % explained by what another seed does not confirm. With
+    `--ranks`, each program is what one rank runs on its rows.
     """
     from nceref.cli import mutants_page
     from nceref.output.pages import joined
-    from nceref.verification.bugs.score import chosen
 
     if ranks:
         catalogue = _of_several_ranks(context)
     if words[:1] == (SCORE,):
         _score(context, words[1:], dtypes, suite, catalogue, ranks or 1, as_json)
         return
-    shown = chosen(words, catalogue)
+    shown = mutants_page.chosen(words, mutants_page.records(catalogue))
     if as_json:
-        echo_json([mutants_page.record(program) for program in shown])
+        echo_json(shown)
     elif words:
         show(joined(map(mutants_page.page_of, shown)))
     else:
@@ -90,17 +90,30 @@ def _score(
     ranks: int,
     as_json: bool,
 ) -> None:
-    from nceref.cli import mutants_page
+    _require_programs()
+    from mutants.bug import DTYPES
+    from mutants.score import Score, in_order, jobs, measure
+    from mutants.score_page import score_page, score_record
     from nceref.output.terminal import progress
-    from nceref.verification.bugs.bug import DTYPES
-    from nceref.verification.bugs.score import Score, in_order, jobs, measure
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue, ranks)
     with progress(len(todo)) as on_progress:
         score = Score(in_order(map(on_progress, measure(todo, suite, ranks=ranks)), todo))
     if as_json:
-        echo_json(mutants_page.score_record(score))
+        echo_json(score_record(score))
     else:
-        show(mutants_page.score_page(score))
+        show(score_page(score))
     if not score.met:
         context.exit(FINDING)
+
+
+def _require_programs() -> None:
+    """Refuse a score where the programs are not: they lie beside the package in a clone, and not in the wheel."""
+    from pathlib import Path
+
+    import nceref
+    from nceref.errors import InputError
+
+    if not (Path(nceref.__file__).parents[1] / "mutants" / "score.py").is_file():
+        msg = "`score` runs the programs of the catalogue, which only a clone of the repository has: `make score` there"
+        raise InputError(msg)

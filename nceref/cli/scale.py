@@ -27,8 +27,8 @@ def scale(name: str, dtype: str, rates: str | None, as_json: bool, **sizes: str 
     Rates are measured on this machine, and predictions stand beside measurements for the sizes that it can run in a few
     seconds.
     """
-    from nceref.chunked.prediction import outlook
     from nceref.cli import scale_page
+    from nceref.engine.chunked.prediction import outlook
     from nceref.losses import get_loss
 
     loss = get_loss(name).declaration

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from nceref.chunked.prediction import PUBLISHED, Outlook
+from nceref.engine.chunked.prediction import PUBLISHED, Outlook
 from nceref.output.pages import Page
 from nceref.output.words import counted
 

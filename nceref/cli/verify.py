@@ -269,7 +269,8 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     from nceref.cli.options import pairs
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
-    from nceref.verification.peers import audit, audit_page
+    from nceref.verification.audit import audit
+    from nceref.verification.audit import page as audit_page
 
     with progress(None) as on_progress:
         rows = audit.audit(

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.aliases import SCALARS
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Probe, Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import NcerefError
 from nceref.output.words import out_of
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Probe, Result
+from nceref.targets.arguments import expected_names, given_parameters
+from nceref.targets.frameworks import ROWS
+from nceref.targets.global_state import ORDINARY
+from nceref.targets.runner import child_runner
+from nceref.targets.search import NoCallsLeft, Search
 from nceref.verification.request import Request
-from nceref.verification.search import NoCallsLeft, Search
 from nceref.verification.target_run import setups_of
-from nceref.verification.targets.aliases import SCALARS
-from nceref.verification.targets.arguments import expected_names, given_parameters
-from nceref.verification.targets.frameworks import ROWS
-from nceref.verification.targets.global_state import ORDINARY
-from nceref.verification.targets.runner import child_runner
 
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""

@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from nceref.cases.records import Diagnosis, Observation
+from nceref.targets.ranks.contract import Contract
+from nceref.targets.search import NoCallsLeft
 from nceref.verification.modes import mode_diagnoses
-from nceref.verification.ranks.contract import Contract
-from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.request import Request
-from nceref.verification.search import NoCallsLeft
 from nceref.verification.target_run import RunSetup, TargetRun, observed
 
 Observed = tuple[Sequence[Observation], Contract]
@@ -76,8 +76,8 @@ def between_ranks(
     contract = failing.setup.contract
     if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
         return ()
-    from nceref.verification.diagnosis.gaps import gaps, usable
-    from nceref.verification.ranks.diagnose import diagnose_ranks
+    from nceref.diagnosis.gaps import gaps, usable
+    from nceref.diagnosis.ranks.diagnose import diagnose_ranks
 
     alone = (each for each in runs if not each.setup.several and each.dtype == failing.dtype)
     wrong = (o for each in alone for o in usable(each.observations) if not all(gap.right for gap in gaps(o).values()))
@@ -101,7 +101,7 @@ def on_ranks(
     -------
     tuple of Diagnosis
     """
-    from nceref.verification.ranks.by_rank import ranks_apart
+    from nceref.diagnosis.ranks.by_rank import ranks_apart
 
     contract = failing.setup.contract
     if contract is None or not failing.setup.several or not diagnoses:

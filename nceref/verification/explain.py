@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nceref.cases.judge import judge
+from nceref.cases.records import Diagnosis, DiagnosisPart, Observation
+from nceref.diagnosis.advice import advised, intendable
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.gaps import diagnosis
+from nceref.diagnosis.ranks.mix import mix_diagnoses
+from nceref.diagnosis.troubles import troubles
 from nceref.output.words import counted, out_of
-from nceref.verification.advice import advised, intendable
+from nceref.targets.search import EXPLANATION, NoCallsLeft, Search
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.diagnosis.gaps import diagnosis
-from nceref.verification.diagnosis.troubles import troubles
-from nceref.verification.judge import judge
 from nceref.verification.modes import mode_diagnoses
-from nceref.verification.ranks.mix import mix_diagnoses
 from nceref.verification.recorded_runs import of_one_kind
-from nceref.verification.records import Diagnosis, DiagnosisPart, Observation
 from nceref.verification.request import Request
-from nceref.verification.search import EXPLANATION, NoCallsLeft, Search
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import TargetRun, probes_of, run_target
 
@@ -140,7 +140,7 @@ class _Explainer:
         if first and first.predicts and first.predicts(failing.observations):
             yield (replace(one, diagnoses=(first.noting(f"{failing.words} too"), *rest)),)
         else:
-            from nceref.verification.diagnosis.fresh import NO_CALLS
+            from nceref.diagnosis.fresh import NO_CALLS
 
             # What is wrong between ranks alone was looked for with calls already.
             for second in self._of_run(failing, NO_CALLS):
@@ -148,7 +148,7 @@ class _Explainer:
 
     def _of_run(self, failing: TargetRun, calls: Any = None) -> Iterator[ExplainedRun]:
         """What explains a run; then with what is measured; then with what it does to training."""
-        from nceref.verification.diagnosis.departure import departure
+        from nceref.diagnosis.departure import departure
 
         self.search.goal = EXPLANATION
         if (recorded := self.request.recorded) is not None:
@@ -178,7 +178,7 @@ class _Explainer:
         unexplained = [d for d in diagnoses if d.id == "unexplained"]
         if not unexplained or self.request.intended or failing.setup.several:
             return ()
-        from nceref.verification.probe.measured import measured
+        from nceref.diagnosis.probe.measured import measured
 
         self.search.goal = "a formula"
         settings, how = {**self.request.settings, **failing.fixed}, (failing.dtype, self.request.reduction)
@@ -212,7 +212,7 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """What the difference is; beside intended conventions, from the reference without them."""
-    from nceref.verification.diagnosis.diagnose import diagnose
+    from nceref.diagnosis.diagnose import diagnose
 
     if alone := mode_diagnoses(failing.results) or mix_diagnoses(failing.results):
         return alone
@@ -233,7 +233,7 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
     """With how little was tried for a loss without a dense form, where nothing explains the difference."""
-    from nceref.verification.dense.forms import is_dense
+    from nceref.diagnosis.dense.forms import is_dense
 
     if is_dense(request.loss):
         return tuple(diagnoses)
@@ -243,7 +243,7 @@ def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosi
 
 def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
     """The target, for calls beyond the corpus, of which the reference is that without intended conventions."""
-    from nceref.verification.diagnosis.fresh import NO_CALLS, fresh_calls
+    from nceref.diagnosis.fresh import NO_CALLS, fresh_calls
 
     if request.recorded:
         return NO_CALLS
@@ -257,8 +257,8 @@ def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Seque
     # What is random has no number that a second measurement would confirm.
     if any(d.id == "not-repeatable" for d in diagnoses):
         return {}
-    from nceref.verification.diagnosis.fresh import NO_CALLS
-    from nceref.verification.diagnosis.severity import severity
+    from nceref.diagnosis.fresh import NO_CALLS
+    from nceref.diagnosis.severity import severity
 
     measured = severity(failing.observations, NO_CALLS if request.intended else calls)
     return measured.record() if measured is not None else {}
@@ -266,10 +266,10 @@ def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Seque
 
 def _script(request: Request, run: Any, failing: TargetRun, search: Search) -> str:
     """A stand-alone script of the smallest failing input; empty where no number is wrong."""
+    from nceref.targets.command_line import FRAMEWORK
     from nceref.verification.repro.command_script import command_script
     from nceref.verification.repro.minimize import smallest
     from nceref.verification.repro.script import script
-    from nceref.verification.targets.command_line import FRAMEWORK
 
     if failing.setup.contract is not None:
         run.use(failing.setup.contract)

@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from nceref.cases.records import Diagnosis
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.records import Diagnosis
+from nceref.targets.call_expression import expression
+from nceref.targets.command_line import is_command
+from nceref.targets.process.child import ChildRunner
+from nceref.targets.runner import child_runner
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
-from nceref.verification.targets.call_expression import expression
-from nceref.verification.targets.child import ChildRunner
-from nceref.verification.targets.command_line import is_command
-from nceref.verification.targets.runner import child_runner
 from nceref.verification.verifier import verify_with
 
 SHOWN = 5
@@ -194,7 +194,7 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
 
 
 def _summary(candidate: Candidate, first: bool) -> str:
-    from nceref.verification.diagnosis.diagnose import EQUALS
+    from nceref.diagnosis.diagnose import EQUALS
 
     lead = next((d.lead for d in candidate.report.diagnosis), None)
     # What explains another loss completely is no second answer.

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nceref.cases.corpus.corpus import designed_inputs, evaluate
+from nceref.cases.corpus.resizing import MOST_FEATURES, MOST_ROWS, Resizing
+from nceref.cases.parametrization import PARAMETRIZATIONS, candidates
+from nceref.cases.records import Probe
+from nceref.diagnosis.intended import intended
 from nceref.errors import TargetError
 from nceref.spec import Array, Parameter, Scalar
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.corpus.corpus import designed_inputs, evaluate
-from nceref.verification.corpus.resizing import MOST_FEATURES, MOST_ROWS, Resizing
-from nceref.verification.diagnosis.intended import intended
-from nceref.verification.parametrization import PARAMETRIZATIONS, candidates
-from nceref.verification.records import Probe
 from nceref.verification.request import Request
 
 _FACTORS = (0.5, 2.0, 1.5)

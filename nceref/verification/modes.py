@@ -9,15 +9,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from nceref.cases.corpus.corpus import evaluate
+from nceref.cases.judge import UNSUPPORTED, judge
+from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result, Status
+from nceref.diagnosis.gaps import diagnosis
 from nceref.errors import InputError
 from nceref.spec import Array, Labels
+from nceref.targets.command_line import FRAMEWORK
+from nceref.targets.target import ResolvedTarget
 from nceref.tolerance.implementation import implementation_bounds
-from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.diagnosis.gaps import diagnosis
-from nceref.verification.judge import UNSUPPORTED, judge
-from nceref.verification.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result, Status
-from nceref.verification.targets.command_line import FRAMEWORK
-from nceref.verification.targets.target import ResolvedTarget
 
 Made = Probe | None
 

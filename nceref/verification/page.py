@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from nceref.cases.judge import of_bound
+from nceref.cases.records import RANDOM_WALK, Diagnosis, Probe, Result
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.output.pages import GAP, Page
 from nceref.output.words import out_of
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.judge import of_bound
-from nceref.verification.records import RANDOM_WALK, Diagnosis, Probe, Result
 from nceref.verification.several_runs import training_lines
 
 EFFECT, IF_MEANT = "effect on training", "if you mean it"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.records import Observation
+from nceref.cases.records import Observation
 from nceref.verification.target_run import TargetRun
 
 

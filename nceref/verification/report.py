@@ -60,7 +60,7 @@ class Report(ReportData):
     command : str
         What repeats the run: a command line, or a call in Python; empty where it is not known.
     ranks : tuple of mapping
-        What each rank of runs on several did, see `nceref.verification.ranks.by_rank.RankRecord`.
+        What each rank of runs on several did, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
     seconds : float
         How long it took; in JUnit only, so that equal runs have equal JSON.
     """

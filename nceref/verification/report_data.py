@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nceref.verification.records import Diagnosis, Result
+from nceref.cases.records import Diagnosis, Result
 from nceref.verification.scope import Scope
 
 

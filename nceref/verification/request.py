@@ -7,6 +7,15 @@ from importlib import metadata
 from typing import Any
 
 from nceref import __version__
+from nceref.cases.aliases import match_input
+from nceref.cases.corpus.files import read_inputs
+from nceref.cases.corpus.geometries import SUITES
+from nceref.cases.corpus.resizing import NO_RESIZING, Resizing, parse_shape
+from nceref.cases.former_ids import current, warn_of_former
+from nceref.cases.parametrization import candidates, described, parse_parametrization
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.intended import AXES, intentions
+from nceref.diagnosis.ranks.intended import check_gather
 from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
 from nceref.losses import get_loss
@@ -15,26 +24,17 @@ from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
 from nceref.registry import choose, folder_of, names_own_loss, pick, place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
+from nceref.targets.command_line import is_command, refuse_options, words_of
+from nceref.targets.frameworks import NAMES
+from nceref.targets.peers import peer
+from nceref.targets.process.isolation import isolation
+from nceref.targets.ranks.contract import Contract
+from nceref.targets.ranks.options import OPTIONS as OF_RANKS
+from nceref.targets.ranks.options import added, contracts, importable
+from nceref.targets.recorded import RecordedTarget
+from nceref.targets.search import MOST
 from nceref.tolerance.implementation import ALGORITHMS
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.corpus.files import read_inputs
-from nceref.verification.corpus.geometries import SUITES
-from nceref.verification.corpus.resizing import NO_RESIZING, Resizing, parse_shape
-from nceref.verification.diagnosis.intended import AXES, intentions
-from nceref.verification.former_ids import current, warn_of_former
 from nceref.verification.modes import MODES
-from nceref.verification.parametrization import candidates, described, parse_parametrization
-from nceref.verification.peers import peer
-from nceref.verification.ranks.contract import Contract
-from nceref.verification.ranks.intended import check_gather
-from nceref.verification.ranks.options import OPTIONS as OF_RANKS
-from nceref.verification.ranks.options import added, contracts, importable
-from nceref.verification.search import MOST
-from nceref.verification.targets.aliases import match_input
-from nceref.verification.targets.command_line import is_command, refuse_options, words_of
-from nceref.verification.targets.frameworks import NAMES
-from nceref.verification.targets.process.isolation import isolation
-from nceref.verification.targets.recorded import RecordedTarget
 
 NOT_CONTAINED = (
     "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"

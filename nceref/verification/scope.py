@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.judge import REFUSAL
+from nceref.cases.records import Observation, Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.words import counted
 from nceref.spec import Array, Labels
-from nceref.verification.judge import REFUSAL
-from nceref.verification.records import Observation, Result
 
 Range = tuple[float, float]
 

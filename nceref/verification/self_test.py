@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Outcome, Probe
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Outcome, Probe
 
 Answer = tuple[Any, Mapping[str, Any]]
 """Value and gradients by input."""

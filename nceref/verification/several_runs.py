@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nceref.verification.diagnosis.gaps import listed
-from nceref.verification.records import Diagnosis, DiagnosisPart
+from nceref.cases.records import Diagnosis, DiagnosisPart
+from nceref.diagnosis.gaps import listed
 
 
 @dataclass(frozen=True)

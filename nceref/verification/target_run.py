@@ -7,22 +7,22 @@ from functools import partial
 from math import lcm
 from typing import Any
 
+from nceref.cases.corpus.corpus import corpus, evaluate
+from nceref.cases.corpus.files import given_inputs
+from nceref.cases.invariances import check_invariances
+from nceref.cases.judge import REFUSAL, judge
+from nceref.cases.records import Observation, Probe, Result
+from nceref.diagnosis.intended import intended
+from nceref.diagnosis.ranks.intended import GATHER, intended_gather
 from nceref.errors import TargetError
 from nceref.output.words import counted
 from nceref.spec import Scalar
-from nceref.verification.corpus.corpus import corpus, evaluate
-from nceref.verification.corpus.files import given_inputs
-from nceref.verification.diagnosis.intended import intended
-from nceref.verification.invariances import check_invariances
-from nceref.verification.judge import REFUSAL, judge
+from nceref.targets.command_line import is_command
+from nceref.targets.ranks.contract import Contract
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
-from nceref.verification.ranks.contract import Contract
-from nceref.verification.ranks.intended import GATHER, intended_gather
-from nceref.verification.records import Observation, Probe, Result
 from nceref.verification.request import Request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
-from nceref.verification.targets.command_line import is_command
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def runner_of(request: Request, child: Any = None) -> Any:
     """
     if request.recorded is not None:
         return nullcontext(request.recorded)
-    from nceref.verification.targets import runner
-    from nceref.verification.targets.command import in_command
+    from nceref.targets import runner
+    from nceref.targets.command import in_command
 
     options: dict[str, Any] = {
         "call": request.call,
@@ -108,7 +108,7 @@ def runner_of(request: Request, child: Any = None) -> Any:
         "device": request.device,
     }
     if request.contracts:
-        from nceref.verification.ranks.runner import on_ranks, on_same_ranks
+        from nceref.targets.ranks.runner import on_ranks, on_same_ranks
 
         if child is not None:
             return on_same_ranks(child, request.thing, request.loss, **options)

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.corpus.files import GIVEN
+from nceref.cases.judge import OUT_OF_DATE, UNSUPPORTED
+from nceref.cases.records import Result
 from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array
+from nceref.targets.command_line import is_command
+from nceref.targets.frameworks import PAIR
+from nceref.targets.process.child import ENDED
 from nceref.verification import report as codes
-from nceref.verification.corpus.files import GIVEN
-from nceref.verification.judge import OUT_OF_DATE, UNSUPPORTED
-from nceref.verification.records import Result
 from nceref.verification.request import Request
-from nceref.verification.targets.child import ENDED
-from nceref.verification.targets.command_line import is_command
-from nceref.verification.targets.frameworks import PAIR
 
 LEAST = 3
 """Cases that must be judged before a verdict means anything, unless the caller chose them."""

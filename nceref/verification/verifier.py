@@ -8,21 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.judge import mark_expected_failures
+from nceref.cases.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.errors import SignatureError, TargetError
 from nceref.output.limits import at_most
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
+from nceref.targets.arguments import SUCH_AS
+from nceref.targets.command_line import is_command
+from nceref.targets.global_state import ORDINARY, replaced_functions
+from nceref.targets.ranks.options import OPTIONS as OF_RANKS
+from nceref.targets.recorded import RecordedTarget
+from nceref.targets.search import NONE, Search
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
-from nceref.verification.judge import mark_expected_failures
-from nceref.verification.ranks.options import OPTIONS as OF_RANKS
-from nceref.verification.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, recorded_request
 from nceref.verification.scope import Scope, scope_of
-from nceref.verification.search import NONE, Search
 from nceref.verification.target_run import (
     TargetRun,
     held_runner,
@@ -32,10 +36,6 @@ from nceref.verification.target_run import (
     runner_of,
     setups_of,
 )
-from nceref.verification.targets.arguments import SUCH_AS
-from nceref.verification.targets.command_line import is_command
-from nceref.verification.targets.global_state import ORDINARY, replaced_functions
-from nceref.verification.targets.recorded import RecordedTarget
 from nceref.verification.verdict import decide_verdict, graded
 
 _OPTIONS = frozenset({
@@ -284,7 +284,7 @@ def _judged(request: Request, child: Any, on_progress: Callable[..., Any] | None
 
 def _mixed(request: Request, run: Any, runs: Sequence[TargetRun]) -> list[TargetRun]:
     """The runs with the results of a second target that is added to the first."""
-    from nceref.verification.ranks.mix import check_mix
+    from nceref.diagnosis.ranks.mix import check_mix
 
     assert request.added is not None
     text, weight = request.added
@@ -367,7 +367,7 @@ def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
     """What each rank of a run did, as plain data; nothing of one rank alone."""
     contract = run.setup.contract
     if contract is not None and run.setup.several:
-        from nceref.verification.ranks.by_rank import rank_records
+        from nceref.diagnosis.ranks.by_rank import rank_records
 
         yield from (each.record() for each in rank_records(run.label, run.observations, contract))
 

@@ -2,38 +2,41 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 
 from click.testing import CliRunner
 from sweep import sweep
 
+from mutants.__main__ import content
+from mutants.score import CORRECT, INDEPENDENT, Score, ScoredProgram, programs
+from mutants.score_page import score_page
 from nceref.cli import mutants_page
 from nceref.cli.mutants import mutants as command
-from nceref.verification.bugs.bug import bugs
-from nceref.verification.bugs.score import CORRECT, INDEPENDENT, Score, ScoredProgram, programs
 
 
 def scored(name="m", group="tuning", verdict="differs", right=True, diagnoses=("x",)):
     return ScoredProgram(name, "nt_xent", "float64", group, "x", verdict, diagnoses, "", right, right, 0, 0.0)
 
 
-def test_the_code_holds_what_the_program_calls_and_begins_with_a_function():
-    source = mutants_page.source(bugs()["nt-xent-both-halves-added"])
-    assert "def nt_xent_both_halves_added(" in source
-    assert "def _other_views(" in source
-    assert source.count("def nt_xent") == 1
-    assert source.startswith("def ")
-    assert "@bug" not in source
-
-
 def test_pages_are_80_columns_wide_and_list_every_program():
-    listed = mutants_page.overview(programs().values()).text()
+    listed = mutants_page.overview(list(mutants_page.records("known").values())).text()
     assert max(map(len, listed.splitlines())) <= 80
     assert all(name in listed for name in programs())
     misnamed = scored("nt-xent-own-logit-kept", right=False, diagnoses=("outer-factor-2",) * 3)
-    page = mutants_page.score_page(Score((scored(), misnamed, scored(group=CORRECT)))).text()
+    page = score_page(Score((scored(), misnamed, scored(group=CORRECT)))).text()
     assert max(map(len, page.splitlines())) <= 80
     assert "Not named (1)" in page
     assert "False alarms (1)" in page
+
+
+def test_the_list_is_that_of_the_programs():
+    assert files("nceref.cli").joinpath(mutants_page.NAME).read_bytes() == content()
+
+
+def test_without_the_programs_a_score_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr("nceref.__file__", str(tmp_path / "nceref" / "__init__.py"))
+    result = CliRunner().invoke(command, ["score"])
+    assert "which only a clone of the repository has" in str(result.exception)
 
 
 def independent(verdict="differs", right=False, diagnoses=("x",), confirmed=False):
@@ -55,7 +58,7 @@ def test_the_second_catalogue_is_met_by_what_is_explained_and_confirmed(wrong, m
     useful = [independent(right=True), independent(confirmed=True), independent(diagnoses=("measured-formula",))]
     score = Score((*wrong, *(useful * 34)[: 100 - len(wrong)]))
     assert score.met is met
-    page = mutants_page.score_page(score).text()
+    page = score_page(score).text()
     assert "75% explained" in page
     assert ("Not confirmed" in page) == (independent() in wrong)
 
@@ -65,12 +68,12 @@ def test_the_command_lists_shows_and_prints_json():
     assert "nt-xent-own-logit-kept" in run(command, []).output
     one = run(command, ["nt-xent-own-logit-kept"]).output
     assert "vturrisi/solo-learn#206" in one
-    assert "def nt_xent_own_logit_kept(" in one
+    assert "mutants/wrong/denominators.py" in one
     (record,) = json.loads(run(command, ["nt-xent-own-logit-kept", "--json"]).output)
     assert (record["named"], record["losses"]) == (["self-contrast-kept"], ["nt_xent"])
     assert set(record) == {
         "id", "sentence", "losses", "thread", "seen", "named", "also", "group", "settings", "options", "dtypes",
-        "source",
+        "file",
     }  # fmt: skip
 
 
@@ -85,7 +88,5 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
         "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
         "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
-    monkeypatch.setattr(
-        "nceref.verification.bugs.score.measure", lambda todo, suite, ranks: [scored(verdict="conforms", diagnoses=())]
-    )
+    monkeypatch.setattr("mutants.score.measure", lambda todo, suite, ranks: [scored(verdict="conforms", diagnoses=())])
     assert run(command, ["score", "nt-xent-own-logit-kept"]).exit_code == 1

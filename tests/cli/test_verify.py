@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from nceref.cli import nceref as cli
 from nceref.cli.options import pairs
+from nceref.targets import runner
 from nceref.verification.explain import ExplainedDifference
-from nceref.verification.targets import runner
 
 PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
 

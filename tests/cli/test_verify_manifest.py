@@ -6,11 +6,11 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from targets.project import LOSSES, MANIFEST, write_project
+from programs.project import LOSSES, MANIFEST, write_project
 
+from nceref.targets.process.child import ChildRunner
 from nceref.verification.conformance import verification
 from nceref.verification.manifest import page
-from nceref.verification.targets.child import ChildRunner
 
 SCHEMA = json.loads((Path(page.__file__).parent / "results.schema.json").read_text(encoding="utf-8"))
 FORMATS = ("json", "html", "junit", "markdown", "badge")

@@ -4,24 +4,24 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from hashlib import sha256
-from importlib.util import find_spec
 
 import click
 import numpy as np
 from verification.vectors.answers import right_answers
 
 from nceref import cli
-from nceref.chunked import prediction
 from nceref.cli import experiment_page
+from nceref.engine.chunked import prediction
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
 from nceref.losses import get_loss
+from nceref.targets.peers import peer
+from nceref.targets.process import child
+from nceref.targets.process.isolation import Isolation
 from nceref.verification import identify, request
+from nceref.verification.audit import audit
 from nceref.verification.manifest import recognize
-from nceref.verification.peers import audit, peer
 from nceref.verification.report import Report
-from nceref.verification.targets import child
-from nceref.verification.targets.process.isolation import Isolation
 from nceref.verification.vectors.store import DATA, folder_files, read_vectors
 
 TARGETS = """
@@ -203,12 +203,11 @@ EXAMPLES = (
     ),
     Example("mutants"),
     Example("mutants nt-xent-own-logit-kept"),
-    # Refused without PyTorch.
-    Example("mutants --ranks 2", status=0 if find_spec("torch") else 2),
+    Example("mutants --ranks 2"),
     Example(
         "mutants --json",
         json="-",
-        keys={"[]": "also, dtypes, group, id, losses, named, options, seen, sentence, settings, source, thread"},
+        keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread"},
     ),
     Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),

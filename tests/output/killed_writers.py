@@ -29,11 +29,11 @@ from nceref.output.pages import Page
 from nceref.theory import derivation, figure_files
 from nceref.training.quadrants import batch, storage
 from nceref.verification import verifier
+from nceref.verification.audit import audit
 from nceref.verification.manifest import read, write
 from nceref.verification.manifest import run as manifest_run
 from nceref.verification.manifest.package import Package, PublicCallable
 from nceref.verification.manifest.recognize import RecognizedTarget
-from nceref.verification.peers import audit
 from nceref.verification.report import Report
 from nceref.verification.vectors import compare
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nceref.cases.corpus.corpus import evaluate
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Outcome
 from nceref.losses import get_loss
 from nceref.theory.tables import temperature_easy, temperature_hard
-from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Outcome
 
 EXPLORER = Path(__file__).parents[2] / "docs" / "explorer"
 TEMPERATURES = (1e-3, 0.01, 0.05, 0.3, 1.0, 10.0)

@@ -1,7 +1,7 @@
 """The report in a browser: readable without JavaScript, by everyone, on a phone; a link opens its row."""
 
 import pytest
-from targets import plain
+from programs import plain
 
 import nceref
 from nceref.verification.html.document import html_of

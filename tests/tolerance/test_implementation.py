@@ -9,10 +9,10 @@ from sweep import sweep
 from tolerance.numpy_programs import PROGRAMS
 
 from nceref import get_loss
+from nceref.cases.corpus.corpus import corpus, evaluate
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
-from nceref.verification.corpus.corpus import corpus, evaluate
 
 pytestmark = pytest.mark.machine
 

@@ -7,9 +7,9 @@ import pytest
 from tolerance.test_implementation import run
 
 from nceref import get_loss
+from nceref.cases.corpus.corpus import evaluate
 from nceref.tolerance.implementation import FORMATS, walk
 from nceref.tolerance.random_walk import FAILURE, PROBES, RandomRoundings, RandomWalk, confidence, likely_bounds
-from nceref.verification.corpus.corpus import evaluate
 
 pytestmark = pytest.mark.machine
 

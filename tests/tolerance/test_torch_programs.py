@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nceref import get_loss, registry
+from nceref.cases.corpus.corpus import corpus, evaluate
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.corpus.corpus import corpus, evaluate
 
 torch = pytest.importorskip("torch", reason="the programs that the bounds are judged by are written in PyTorch")
 from tolerance import torch_programs  # noqa: E402

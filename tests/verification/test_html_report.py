@@ -9,16 +9,16 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
-from targets import plain
+from programs import plain
 
 import nceref
+from nceref.cases.corpus.clauses import CLAUSES, clause_of
+from nceref.cases.corpus.geometries import PLACES, SUITES
+from nceref.cases.records import Diagnosis, DiagnosisPart, Result
 from nceref.output.html import LONGEST, join, unbroken
 from nceref.output.strip_plot import Mark, axes_of
-from nceref.verification.corpus.clauses import CLAUSES, clause_of
-from nceref.verification.corpus.geometries import PLACES, SUITES
 from nceref.verification.html.document import LARGEST, MANY, html_of
 from nceref.verification.html.findings import explanation
-from nceref.verification.records import Diagnosis, DiagnosisPart, Result
 from nceref.verification.report import Report
 
 QUICK = {"loss": "info_nce", "suite": "quick"}

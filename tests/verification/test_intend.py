@@ -5,12 +5,12 @@ import shlex
 import numpy as np
 import pytest
 
+from mutants.bug import bugs, target
 from nceref import verify
-from nceref.verification.advice import intendable
-from nceref.verification.bugs.bug import bugs, target
-from nceref.verification.conventions import CONVENTIONS
-from nceref.verification.diagnosis.gaps import diagnosis
-from nceref.verification.records import DiagnosisPart
+from nceref.cases.records import DiagnosisPart
+from nceref.diagnosis.advice import intendable
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.gaps import diagnosis
 from nceref.verification.report import page_of
 
 EXPECTED = "--expected-failures FILE, with the ids of the results that fail"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from targets import plain
+from programs import plain
 
 import nceref
 from nceref import get_loss

@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from targets import plain
+from programs import plain
 
 import nceref
-from nceref.verification.records import ExpectedFailure
+from nceref.cases.records import ExpectedFailure
 from nceref.verification.report import Report, junit_of
 
 QUICK = {"loss": "info_nce", "suite": "quick"}

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from programs import plain
 from sweep import sweep
-from targets import plain
 
 import nceref
 from nceref.errors import InputError

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from nceref import get_loss
-from nceref.verification.corpus.corpus import corpus
-from nceref.verification.records import Observation, Outcome
+from nceref.cases.corpus.corpus import corpus
+from nceref.cases.records import Observation, Outcome
 from nceref.verification.self_test import WRONG_ANSWERS, run_self_test
 
 LOSS = get_loss("nt_xent").declaration

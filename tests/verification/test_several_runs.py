@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nceref
-from nceref.verification.records import Diagnosis, DiagnosisPart
+from nceref.cases.records import Diagnosis, DiagnosisPart
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training, training_lines
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from programs import plain
 from slow import partly_slow
 from sweep import sweep
-from targets import plain
 
 import nceref
 from nceref.tolerance import Bounds
@@ -61,7 +61,7 @@ def test_a_convention_is_named_with_how_to_mend_it():
 @pytest.mark.parametrize("measured", partly_slow([False, True], lambda measured: not measured, "a long search in vain"))
 def test_nothing_that_fits_is_said_with_a_script_of_the_smallest_failure(monkeypatch, measured):
     if not measured:
-        monkeypatch.setattr("nceref.verification.probe.measured.measured", lambda *given: None)
+        monkeypatch.setattr("nceref.diagnosis.probe.measured.measured", lambda *given: None)
     report = nceref.verify(plain.strange, **QUICK)
     assert [d.id for d in report.diagnosis] == ["unexplained"]
     assert "import nceref" not in report.repro

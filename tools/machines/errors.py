@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.verification.judge import in_bounds
+from nceref.cases.judge import in_bounds
 from nceref.verification.vectors.records import ERROR, VectorCase, probe_of
 from nceref.verification.vectors.store import read_vectors
 from tools.machines.vectors import evaluated

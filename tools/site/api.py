@@ -13,7 +13,7 @@ MODULES = {
     "nceref.spec": "",
     "nceref.errors": "",
     "nceref.verification.report": "",
-    "nceref.verification.records": "",
+    "nceref.cases.records": "",
 }
 """Every module with public names, and what its own sentence leaves out."""
 

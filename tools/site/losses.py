@@ -3,18 +3,18 @@
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
+from mutants.bug import Program, bugs
+from mutants.source import source
 from nceref.checks.expect import COUNTS, ExpectedReadings, Reading, expected_readings, option
 from nceref.checks.properties import PROPERTIES
 from nceref.checks.settings import statement
 from nceref.checks.situations import Sizes
 from nceref.cli.losses_page import call
-from nceref.cli.mutants_page import source
 from nceref.losses import LossFunction, describe
 from nceref.output.markdown import escaped, markdown_table
 from nceref.output.pages import with_spaces
 from nceref.spec import Array, Scalar
 from nceref.theory.tables import conventions
-from nceref.verification.bugs.bug import Program, bugs
 from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from nceref.losses import LossFunction
 from nceref.output.markdown import escaped, markdown_table
-from nceref.verification.peers import known
-from nceref.verification.peers.audit_ranks import RANKS
-from nceref.verification.peers.peer import Peer, PeerTarget, peers
+from nceref.targets.peers.peer import Peer, PeerTarget, peers
+from nceref.verification.audit import known
+from nceref.verification.audit.ranks import RANKS
 
 
 def section(loss: LossFunction) -> str:

@@ -1,33 +1,13 @@
 """Source 000, first half: the loss, its gradients, hard negatives, and the accuracies that were measured with it."""
 
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
+from nceref.theory.tables.contrastive_vs_simple import COPIED, ROWS
 from nceref.theory.verdicts import Verdict
 
 WITH_PAPER = "source 000; Wang & Liu 2021"
 
 TAUS = (0.07, 0.3, 0.7, 1)
 LOSSES = (*(f"contrastive, tau {t}" for t in TAUS), "simple", *(f"hard, tau {t}" for t in TAUS), "hard simple")
-# Table 1 of the paper, columns as in LOSSES; uniformity is minus L_uniform at t = 2.
-PAPER = """
-CIFAR-10 accuracy 79.75 83.27 82.69 82.21 74.83 79.2 83.63 84.19 84.19 84.84
-CIFAR-10 uniformity 3.86 3.60 3.17 2.96 1.68 3.88 3.89 3.87 3.86 3.85
-CIFAR-10 tolerance 0.04 0.178 0.333 0.372 0.61 0.034 0.0267 0.030 0.030 0.030
-CIFAR-100 accuracy 51.82 56.44 50.99 48.33 39.31 50.77 56.55 57.54 56.77 55.71
-CIFAR-100 uniformity 3.86 3.60 3.18 2.96 2.12 3.87 3.88 3.87 3.86 3.86
-CIFAR-100 tolerance 0.10 0.269 0.331 0.343 0.39 0.088 0.124 0.158 0.172 0.174
-SVHN accuracy 92.55 95.47 94.17 92.07 70.83 91.82 94.79 95.02 95.26 94.99
-SVHN uniformity 3.88 3.65 3.27 3.05 1.50 3.89 3.91 3.90 3.88 3.85
-SVHN tolerance 0.032 0.137 0.186 0.197 0.074 0.025 0.021 0.021 0.023 0.026
-ImageNet-100 accuracy 71.53 75.10 69.03 63.57 48.09 68.33 74.21 74.70 74.28 74.31
-ImageNet-100 uniformity 3.917 3.693 3.323 3.08 1.742 3.929 3.932 3.927 3.923 3.917
-ImageNet-100 tolerance 0.093 0.380 0.427 0.456 0.528 0.067 0.096 0.121 0.134 0.157
-"""
-ROWS = {f"{dataset} {what}": printed for dataset, what, *printed in map(str.split, PAPER.strip().splitlines())}
-# The table of source 000, as printed there: contrastive loss at temperature 0.07, simple loss.
-COPIED = {
-    "CIFAR-10": ("79.75", "74.83"), "CIFAR-100": ("51.82", "39.31"),
-    "ImageNet-100": ("71.53", "48.09"), "SVHN": ("92.55", "70.83"),
-}  # fmt: skip
 # Where exp(s / tau) sqrt(1 - s^2) peaks, to five decimals; computed with 50 digits.
 PEAKS = {0.05: "0.97531", 0.07: "0.96561", 0.1: "0.95125", 0.2: "0.90499", 0.5: "0.78078", 1: "0.61803", 2: "0.41421"}
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nceref.cases.judge import OUT_OF_DATE, constants, expected_failure_of
+from nceref.cases.records import Probe, Result
 from nceref.errors import InputError, NcerefError
 from nceref.output.text import shown
 from nceref.verification.conformance.failure_line import failure_line
 from nceref.verification.conformance.target import Target
 from nceref.verification.conformance.verification import TargetVerification, verification_of
-from nceref.verification.judge import OUT_OF_DATE, constants, expected_failure_of
-from nceref.verification.records import Probe, Result
 from nceref.verification.report import BROKEN_CHECKER, DIFFERS, Report
 
 _FAILING = ("fail", "error", "xpass")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from nceref.cases.former_ids import current, warn_of_former
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.verification.conformance.check import Check
 from nceref.verification.conformance.target import Target, check_mapping
-from nceref.verification.former_ids import current, warn_of_former
 
 Reasons = Mapping[str, str] | Iterable[str] | Callable[[Target, Check], str | None]
 """How a caller says which checks fail, and why."""

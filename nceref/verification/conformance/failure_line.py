@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from nceref.verification.corpus.clauses import clause_of
-from nceref.verification.records import Result
+from nceref.cases.corpus.clauses import clause_of
+from nceref.cases.records import Result
 from nceref.verification.report import Report
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from nceref.cases.records import Probe
 from nceref.errors import SignatureError, TargetError
+from nceref.targets.command_line import is_command
+from nceref.targets.runner import child_runner
 from nceref.verification.conformance.target import Target
-from nceref.verification.records import Probe
 from nceref.verification.report import Report
 from nceref.verification.request import Request
-from nceref.verification.targets.command_line import is_command
-from nceref.verification.targets.runner import child_runner
 from nceref.verification.verifier import corpus_of, request_of, verify_with, written_call
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from nceref.cases.corpus.clauses import CLAUSES, Clause, clause_of
+from nceref.cases.judge import of_bound
+from nceref.cases.records import Result
 from nceref.output.html import Markup, element, join, link, row, table
 from nceref.output.strip_plot import Axes, Mark, axes_of, power, strip_plot
 from nceref.output.words import counted, out_of
-from nceref.verification.corpus.clauses import CLAUSES, Clause, clause_of
 from nceref.verification.html.view import (
     FAILING,
     STATUS,
@@ -19,8 +21,6 @@ from nceref.verification.html.view import (
     largest,
     status,
 )
-from nceref.verification.judge import of_bound
-from nceref.verification.records import Result
 
 OTHER = Clause("other", "Other cases", "Cases that are not of the corpus.")
 

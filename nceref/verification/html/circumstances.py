@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nceref.cases.records import Result
 from nceref.output.html import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
 from nceref.verification.html.cases import cases_of, counted_results, is_compared, quantity_name
 from nceref.verification.html.view import FAILING, STATUS, ReportView, capital
 from nceref.verification.page import skips
-from nceref.verification.records import Result
 
 LONGEST_SCRIPT = 100_000
 """Characters of a script that are shown."""

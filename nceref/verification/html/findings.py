@@ -4,12 +4,12 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from nceref.cases.records import Diagnosis
 from nceref.losses import all_losses
 from nceref.output.html import Markup, element, escape, join, thread, unbroken
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.page import EFFECT, IF_MEANT
-from nceref.verification.records import Diagnosis
 from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from nceref.cases.judge import of_bound
+from nceref.cases.records import Result
 from nceref.output.html import Anchors, Markup, element, shortened, unbroken
 from nceref.output.strip_plot import power
-from nceref.verification.judge import of_bound
-from nceref.verification.records import Result
 from nceref.verification.report_data import ReportData
 
 FAILING = frozenset({"fail", "error", "xpass"})

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nceref.cases.judge import expected_failure_of
 from nceref.errors import NcerefError
 from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
 from nceref.verification.conformance.verification import verification_of
-from nceref.verification.judge import expected_failure_of
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
 from nceref.verification.manifest.run import missing_package, outdated, report_of
 from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, Report

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple
 
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.verification.conventions import CONVENTIONS
 
 
 class Kind(NamedTuple):

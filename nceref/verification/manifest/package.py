@@ -9,7 +9,7 @@ from typing import Any
 
 from nceref.errors import InputError, TargetError
 from nceref.output.text import printable, shown
-from nceref.verification.targets.module_contents import ModuleRequest
+from nceref.targets.process.module_contents import ModuleRequest
 
 ROWS, FEATURES, CLASSES = 8, 16, 5
 _CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {

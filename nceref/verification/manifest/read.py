@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nceref.cases.judge import expected_failure_of
+from nceref.cases.records import ExpectedFailure
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
-from nceref.verification.judge import expected_failure_of
 from nceref.verification.manifest.expected_failures import read_failures
 from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, is_tables, is_text, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
-from nceref.verification.records import ExpectedFailure
 
 FILE, PROJECT = "nceref.toml", "pyproject.toml"
 EXAMPLE = '[[target]] with target = "my_losses.py:nt_xent" and loss = "nt_xent"'

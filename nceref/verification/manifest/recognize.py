@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.judge import judge
+from nceref.cases.records import Diagnosis, Observation
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.text import printable
 from nceref.output.words import letters, out_of
 from nceref.spec import Array, Choice, Labels, Loss
-from nceref.verification.conventions import CONVENTIONS
+from nceref.targets.global_state import ORDINARY
 from nceref.verification.identify import Candidate
-from nceref.verification.judge import judge
 from nceref.verification.manifest.package import PublicCallable, constructed_with
-from nceref.verification.records import Diagnosis, Observation
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.target_run import held_runner, probes_of, setups_of
-from nceref.verification.targets.global_state import ORDINARY
 from nceref.verification.verifier import request_of, verify_with
 
 SUITE, DTYPES = "quick", ("float64", "float32")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nceref.cases.judge import OUT_OF_DATE, expected_failure_of, expected_failures_of
 from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
+from nceref.targets.peers.peer import installed_version, peers
 from nceref.verification.conformance.verification import TargetVerification
-from nceref.verification.judge import OUT_OF_DATE, expected_failure_of, expected_failures_of
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
-from nceref.verification.peers.peer import installed_version, peers
 from nceref.verification.report import CONFORMS, TARGET_FAILED, Report
 
 

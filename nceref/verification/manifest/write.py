@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from nceref import __version__
+from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.engine.arguments import checked_number
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, out_of
-from nceref.verification.conventions import CONVENTIONS
+from nceref.targets.runner import child_runner
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, explanation_of, recognize
 from nceref.verification.request import TIMEOUT
-from nceref.verification.targets.runner import child_runner
 
 _WIDTH = 118
 _LOADING = 120.0

@@ -1,11 +1,11 @@
 """A failing case of an executable as a script that runs without nceref: the lines that it is sent, and both numbers."""
 
-from nceref.verification.records import Outcome, Probe
+from nceref.cases.records import Outcome, Probe
+from nceref.targets import protocol
+from nceref.targets.command_line import words_of
+from nceref.targets.frameworks import call_request
+from nceref.targets.target import ResolvedTarget
 from nceref.verification.repro.script import DOCSTRING, comparisons, described, title
-from nceref.verification.targets import protocol
-from nceref.verification.targets.command_line import words_of
-from nceref.verification.targets.frameworks import call_request
-from nceref.verification.targets.target import ResolvedTarget
 
 _ID = "smallest"
 _TEMPLATE = """{docstring}

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.corpus.corpus import designed_inputs, evaluate
+from nceref.cases.records import Observation, Outcome, Probe
+from nceref.cases.rounding import rounded
+from nceref.diagnosis.features import temperature_scalar
+from nceref.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.words import counted
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.corpus.corpus import designed_inputs, evaluate
-from nceref.verification.corpus.rounding import rounded
-from nceref.verification.diagnosis.features import temperature_scalar
-from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
-from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.search import NoCallsLeft, Search
+from nceref.targets.search import NoCallsLeft, Search
 
 ENTRIES = (1.0, -1.0, 0.0, 2.0, 0.5)
 """Entries of a small input, the simplest first."""

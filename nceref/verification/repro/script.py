@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from nceref import __version__
+from nceref.cases.parametrization import gradient_by, parameter_at
+from nceref.cases.records import Observation, Outcome, Probe
+from nceref.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.output.text import printable
 from nceref.spec import Array, Choice, Labels, Scalar
-from nceref.verification.diagnosis.gaps import VALUE, gaps, not_finite
-from nceref.verification.parametrization import gradient_by, parameter_at
-from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.targets.call_expression import MODULES
-from nceref.verification.targets.target import ResolvedTarget
+from nceref.targets.call_expression import MODULES
+from nceref.targets.target import ResolvedTarget
 
 
 @dataclass(frozen=True)

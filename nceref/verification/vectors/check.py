@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.corpus.corpus import evaluate
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Outcome, Probe
 from nceref.engine.distances import PairedDistance
 from nceref.exact.certified import Enclosure, NotProvenError, certified
 from nceref.losses import get_loss
@@ -16,11 +19,8 @@ from nceref.spec import Loss
 from nceref.tolerance.forward import finite, logits_error
 from nceref.tolerance.implementation import FORMATS
 from nceref.tolerance.intervals import WIDE
-from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Outcome, Probe
-from nceref.verification.vectors.build import bound_of, bounded, enclosed_by_decimals
 from nceref.verification.vectors.packed import is_large
+from nceref.verification.vectors.proven import bound_of, bounded, enclosed_by_decimals
 from nceref.verification.vectors.records import DIGITS_ALLOWED, ERROR, VectorCase, VectorOutput, probe_of
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.judge import UNSUPPORTED
+from nceref.cases.records import Observation, Outcome, Probe
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.text import printable
 from nceref.output.words import alike, counted, did_you_mean
+from nceref.targets import protocol
+from nceref.targets.frameworks import ROWS, Trouble, call_request
+from nceref.targets.json_answer import answer_of, refusal
+from nceref.targets.recorded import Answer, RecordedTarget
 from nceref.verification import report as codes
-from nceref.verification.judge import UNSUPPORTED
-from nceref.verification.records import Observation, Outcome, Probe
 from nceref.verification.report import Report
-from nceref.verification.targets import protocol
-from nceref.verification.targets.frameworks import ROWS, Trouble, call_request
-from nceref.verification.targets.json_answer import answer_of, refusal
-from nceref.verification.targets.recorded import Answer, RecordedTarget
 from nceref.verification.vectors.outputs import OutputLine, RecordedOutputs, read_outputs
 from nceref.verification.vectors.ranks import RanksCase, ranks_diagnoses, ranks_observation
 from nceref.verification.vectors.ranks_file import read_ranks

@@ -7,7 +7,7 @@ import numpy as np
 from nceref.exact.certified import certified
 from nceref.losses import default_of
 from nceref.spec import Choice, Loss
-from nceref.verification.vectors.build import vector_outputs
+from nceref.verification.vectors.proven import vector_outputs
 from nceref.verification.vectors.records import VALUE, VectorCase, content_id
 from nceref.verification.vectors.rows import listed_rows
 from nceref.verification.vectors.shared_inputs import TEMPERATURE, shared_inputs

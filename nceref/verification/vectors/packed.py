@@ -11,7 +11,7 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.verification.targets.protocol import hex_of
+from nceref.targets.protocol import hex_of
 from nceref.verification.vectors.formats import arrays_of_tensors, tensors
 from nceref.verification.vectors.records import DIGITS_ALLOWED, VectorCase, record_of
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken

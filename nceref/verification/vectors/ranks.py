@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from nceref.cases.judge import judge
+from nceref.cases.records import Diagnosis, Observation, Outcome, Probe, Result
+from nceref.diagnosis.ranks.diagnose import diagnose_ranks
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.output.words import counted
-from nceref.verification.judge import judge
-from nceref.verification.ranks.contract import Contract, listed_ranks
-from nceref.verification.ranks.diagnose import diagnose_ranks
-from nceref.verification.records import Diagnosis, Observation, Outcome, Probe, Result
-from nceref.verification.targets.frameworks import Trouble, call_request
-from nceref.verification.targets.json_answer import answer_of, refusal
+from nceref.targets.frameworks import Trouble, call_request
+from nceref.targets.json_answer import answer_of, refusal
+from nceref.targets.ranks.contract import Contract, listed_ranks
 from nceref.verification.vectors.records import VectorCase, VectorOutput, probe_of
 
 VALUES = {"joined": "mean", "local": "mean", "share": "sum"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.losses import get_loss
-from nceref.verification.ranks.contract import split_inputs
+from nceref.targets.ranks.contract import split_inputs
 from nceref.verification.vectors.check import CheckedVectors, check_vectors
 from nceref.verification.vectors.ranks import RanksCase
 from nceref.verification.vectors.ranks_file import joined_rows

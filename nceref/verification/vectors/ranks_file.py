@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.records import Probe
 from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.json_text import json_object
 from nceref.output.schema import check
-from nceref.verification.ranks.contract import rows_of
-from nceref.verification.records import Probe
+from nceref.targets.ranks.contract import rows_of
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import VectorCase, case_of, output_of, output_record, record_of
 from nceref.verification.vectors.store import (

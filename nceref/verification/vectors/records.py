@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.records import Probe
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
 from nceref.losses import differentiable, get_loss
 from nceref.output.text import shown
+from nceref.targets.protocol import INTEGER, encoded, hex_of
 from nceref.tolerance.analysis import Bounds
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.records import Probe
-from nceref.verification.targets.protocol import INTEGER, encoded, hex_of
 
 VALUE, ERROR = "value", "error"
 """What is expected of a case: a number, or that an implementation refuses the inputs."""
@@ -82,7 +82,7 @@ class VectorCase:
     outputs : mapping
         ``value``, and ``grad.NAME`` for each input with a gradient.
     clauses : tuple of str
-        What the case tests, see `nceref.verification.corpus.clauses`.
+        What the case tests, see `nceref.cases.corpus.clauses`.
     kills, blind : tuple of str
         Known bugs that fail on the case, and that pass, in float64.
     """

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.cases.rounding import rounded
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.verification.corpus.rounding import rounded
 
 ROWS, WIDTH, CANDIDATES, CLASSES, GROUPS = 131, 97, 67, 97, 43
 """Prime numbers: no tile and no chunk divides them."""

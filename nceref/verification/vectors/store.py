@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nceref import __version__
+from nceref.cases.rounding import rounded
 from nceref.errors import FileError, InputError
 from nceref.losses import default_of, get_loss
 from nceref.output.files import read
@@ -20,7 +21,6 @@ from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.registry import choose
 from nceref.spec import Array, Labels, Scalar
-from nceref.verification.corpus.rounding import rounded
 from nceref.verification.vectors import packed
 from nceref.verification.vectors.records import FEW_BITS, VALUE, VectorCase, case_of, record_of
 

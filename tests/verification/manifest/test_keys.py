@@ -6,12 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from programs.project import MANIFEST
 from sweep import sweep
-from targets.project import MANIFEST
 
+from nceref.verification.audit import known
 from nceref.verification.manifest import keys
 from nceref.verification.manifest.keys import DEFAULTS, KEYS, OF_FAILURE, manifest_schema, wrong_keys
-from nceref.verification.peers import known
 
 HERE = Path(keys.__file__).parent
 CI = Path(__file__).parents[3] / "docs" / "tutorials" / "ci.md"

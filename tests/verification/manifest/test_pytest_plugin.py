@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from targets.project import write_project
+from programs.project import write_project
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 PLUGIN = "nceref.verification.manifest.pytest_plugin"

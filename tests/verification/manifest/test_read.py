@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from sweep import sweep
 
+from nceref.cases.records import ExpectedFailure
 from nceref.errors import InputError
 from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.read import find_manifest, read_manifest
 from nceref.verification.manifest.toml_lines import TomlLines
-from nceref.verification.records import ExpectedFailure
 
 WHOLE = """\
 [[target]]

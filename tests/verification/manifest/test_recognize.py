@@ -9,15 +9,15 @@ import pytest
 from sweep import sweep
 
 import nceref
+from mutants.bug import correct_programs
+from nceref.cases.records import Diagnosis, DiagnosisPart, Result
 from nceref.errors import InputError
-from nceref.verification.bugs.bug import correct_programs
+from nceref.targets.runner import child_runner
 from nceref.verification.manifest import recognize, run
 from nceref.verification.manifest.package import Package, PublicCallable, package_name
 from nceref.verification.manifest.read import read_manifest
 from nceref.verification.manifest.write import ManifestDraft, draft_manifest, manifest_text
-from nceref.verification.records import Diagnosis, DiagnosisPart, Result
 from nceref.verification.report import Report
-from nceref.verification.targets.runner import child_runner
 
 PAGE = " ".join((Path(__file__).parents[3] / "docs/tutorials/maintainers.md").read_text(encoding="utf-8").split())
 

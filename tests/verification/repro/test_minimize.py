@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from slow import partly_slow
 
+from nceref.cases.corpus.corpus import designed_inputs, evaluate
+from nceref.cases.records import Observation, Outcome
+from nceref.diagnosis.gaps import gaps
 from nceref.losses import LossFunction, all_losses, get_loss
-from nceref.verification.corpus.corpus import designed_inputs, evaluate
-from nceref.verification.diagnosis.gaps import gaps
-from nceref.verification.records import Observation, Outcome
+from nceref.targets import runner
 from nceref.verification.repro.minimize import smallest
 from nceref.verification.repro.script import script
-from nceref.verification.targets import runner
 
 LOSSES = tuple(all_losses())[::2]
 """Inputs of every kind: two views, towers, labels, a queue, logits."""

@@ -5,10 +5,10 @@ from inspect import signature
 
 import numpy as np
 
+from mutants.bug import target
+from mutants.score import intended
 from nceref.losses import get_loss
-from nceref.verification.bugs.bug import target
-from nceref.verification.bugs.score import intended
-from nceref.verification.targets.runner import in_process
+from nceref.targets.runner import in_process
 from nceref.verification.vectors.records import probe_of
 
 

@@ -9,10 +9,10 @@ import pytest
 from slow import partly_slow
 from verification.vectors import answers
 
+from mutants.bug import bugs
+from mutants.score import expected
+from nceref.cases.records import Diagnosis, DiagnosisPart
 from nceref.errors import InputError
-from nceref.verification.bugs.bug import bugs
-from nceref.verification.bugs.score import expected
-from nceref.verification.records import Diagnosis, DiagnosisPart
 from nceref.verification.report import junit_of
 from nceref.verification.several_reports import page_of, record, worst
 from nceref.verification.vectors import compare as compare_vectors

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nceref import verify
-from nceref.verification.targets import protocol
+from nceref.targets import protocol
 from nceref.verification.vectors.formats import c_header
 from nceref.verification.vectors.store import read_vectors
 

@@ -11,10 +11,9 @@ from sweep import sweep
 from verification.vectors.answers import proven
 
 from nceref import InputError
+from nceref.cases.rounding import rounded
 from nceref.losses import all_losses, get_loss
-from nceref.verification.corpus.rounding import rounded
 from nceref.verification.vectors import packed
-from nceref.verification.vectors.build import small_cases
 from nceref.verification.vectors.check import check_vectors
 from nceref.verification.vectors.large import large_case
 from nceref.verification.vectors.ranks_file import read_ranks
@@ -31,6 +30,7 @@ from nceref.verification.vectors.store import (
     package_files,
     read_vectors,
 )
+from tools.vectors.cases import small_cases
 
 pytestmark = pytest.mark.machine
 

@@ -17,15 +17,15 @@ from nceref.exact.reference import arguments, mapped
 from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
 from nceref.losses import differentiable, get_loss
 from nceref.output.schema import check
-from nceref.verification.ranks.contract import split_inputs
-from nceref.verification.targets.frameworks import Trouble
+from nceref.targets.frameworks import Trouble
+from nceref.targets.ranks.contract import split_inputs
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.ranks import ranks_diagnoses, ranks_observation, ranks_results
-from nceref.verification.vectors.ranks_build import SCENARIOS, ranks_cases
 from nceref.verification.vectors.ranks_check import check_cases, check_ranks
 from nceref.verification.vectors.ranks_file import joined_rows, ranks_case_of, ranks_record, read_ranks
 from nceref.verification.vectors.records import hex_of
 from nceref.verification.vectors.store import DATA, RANKS, read_vectors
+from tools.vectors.ranks import SCENARIOS, ranks_cases
 
 pytestmark = pytest.mark.machine
 

@@ -17,17 +17,17 @@ from verification.vectors import answers
 from verification.vectors.answers import proven
 
 from nceref import InputError
+from nceref.cases.corpus.corpus import evaluate
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Outcome
 from nceref.exact.certified import Enclosure
 from nceref.losses import all_losses, get_loss
 from nceref.output.schema import check
-from nceref.verification.corpus.corpus import evaluate
-from nceref.verification.judge import judge
-from nceref.verification.records import Observation, Outcome
-from nceref.verification.vectors.build import bound_of, bounded, is_unique, nearest_number, small_cases, upward
 from nceref.verification.vectors.check import bound_slack, check_vectors
 from nceref.verification.vectors.compare import compare
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.packed import is_large
+from nceref.verification.vectors.proven import bound_of, bounded, is_unique, nearest_number, upward
 from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.records import ERROR, case_of, probe_of, record_of
 from nceref.verification.vectors.store import (
@@ -41,6 +41,7 @@ from nceref.verification.vectors.store import (
     package_files,
     read_vectors,
 )
+from tools.vectors.cases import small_cases
 
 pytestmark = pytest.mark.machine
 

@@ -1,0 +1,52 @@
+"""Writes what `nceref mutants` lists: `python -m mutants`; programs of several ranks are read where PyTorch is."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import nceref
+from mutants.bug import Program
+from mutants.score import CATALOGUES, CORRECT, GROUPS, INDEPENDENT, group
+from nceref.cli.mutants_page import EMPTY, NAME, catalogue_of, records
+from nceref.output.files import replace
+
+
+def record(program: Program) -> dict[str, Any]:
+    """A program as data, without its code."""
+    return {
+        "id": program.id,
+        "sentence": program.sentence,
+        "losses": [program.loss],
+        "thread": program.thread,
+        "seen": program.seen,
+        "named": list(program.named),
+        "also": list(program.also),
+        "group": group(program),
+        "settings": {name: repr(value) for name, value in program.settings.items()},
+        "options": dict(program.options),
+        "dtypes": list(program.dtypes),
+        "file": program.function.__module__.replace(".", "/") + ".py",
+    }
+
+
+def listed() -> list[dict[str, Any]]:
+    """All programs, each group in the order of its files; those of several ranks as stored where PyTorch is not."""
+    out = []
+    for name, programs in CATALOGUES.items():
+        if name == "distributed" and find_spec("torch") is None:
+            out += list(records(name).values())
+        else:
+            out += map(record, programs().values())
+    order = [list(CATALOGUES), [*GROUPS, INDEPENDENT, CORRECT]]
+    return sorted(out, key=lambda one: (order[0].index(catalogue_of(one)), order[1].index(one["group"])))
+
+
+def content() -> bytes:
+    """The file as it should be."""
+    lines = ({key: x for key, x in one.items() if key == "id" or x != EMPTY[key]} for one in listed())
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+if __name__ == "__main__":
+    replace(Path(nceref.__file__).parent / "cli" / NAME, content())

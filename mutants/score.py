@@ -1,0 +1,434 @@
+"""The score of the verifier: every known bug, and every correct program, through the door that users take.
+
+A bug is killed when the verdict is ``differs``, and named when the first diagnosis consists of exactly the
+conventions that the catalogue names; a correct program must come out as ``conforms``. What raises, or cannot be run on
+some case, counts as missed.
+
+The second catalogue was written by authors who have not read the search, and its bugs often have no name. There a first
+diagnosis counts as useful if it is named right, or if it predicts what the program does on cases of another seed, or if
+it is a formula that was measured. What says only where the program is wrong, and is right about that, is counted apart.
+"""
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from mutants.bug import (
+    DTYPES,
+    Program,
+    bugs,
+    correct_programs,
+    distributed_programs,
+    independent_programs,
+    target,
+)
+from nceref.cases.records import Diagnosis
+from nceref.cli.mutants_page import chosen
+from nceref.errors import InputError
+from nceref.verification.report import Report
+
+GROUPS = ("tuning", "held-out", "pairs", "distributed")
+"""Known bugs: those the search was built with, those it was not, and two at once; and bugs of several ranks."""
+CORRECT = "correct"
+INDEPENDENT = "independent"
+"""Bugs of the second catalogue."""
+CATALOGUES: Mapping[str, Callable[[], Mapping[str, Program]]] = MappingProxyType(
+    {
+        "known": lambda: {**bugs(), **correct_programs()},
+        "independent": independent_programs,
+        "distributed": lambda: _distributed(),
+    }
+)
+NAMED = 0.95
+"""The share of the bugs that must be named right."""
+KILLED, USEFUL, UNCONFIRMED = 0.99, 0.75, 0.01
+"""Of the second catalogue: shares that must be killed, and explained; the share that may be explained by what is not
+confirmed."""
+_NO_EXPLANATION = ((), ("unexplained",))
+_WHERE = frozenset({"value-not-finite", "gradient-not-finite", "value-right-gradient-wrong"})
+"""What says where a program is wrong, and not why."""
+
+
+@dataclass(frozen=True)
+class ScoredProgram:
+    """What the verifier made of one program in one format.
+
+    Attributes
+    ----------
+    id, loss, dtype : str
+        What was judged, against which reference, in which format.
+    group : str
+        One of `GROUPS`, ``independent`` or ``correct``.
+    expected : str
+        The right diagnosis, ids joined by ``+``; empty for a correct program.
+    verdict : str
+        As `nceref.verify` gave it, ``error`` where it raised.
+    diagnoses : tuple of str
+        Ids, the first one first.
+    reason : str
+        The verdict in a sentence.
+    right : bool
+        Whether the first diagnosis is a right one; `among`: whether any of them is.
+    errors : int
+        Cases that could not be run.
+    seconds : float
+    confirmed : bool
+        In the second catalogue, whether the first diagnosis predicts what the program does on cases of another seed.
+    """
+
+    id: str
+    loss: str
+    dtype: str
+    group: str
+    expected: str
+    verdict: str
+    diagnoses: tuple[str, ...]
+    reason: str
+    right: bool
+    among: bool
+    errors: int
+    seconds: float
+    confirmed: bool = False
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was called different, on cases that all could be run."""
+        return self.verdict == "differs" and not self.errors
+
+    @property
+    def named(self) -> bool:
+        """Whether it was killed, and the first diagnosis is right."""
+        return self.killed and self.right
+
+    @property
+    def explanation(self) -> str:
+        """What the first diagnosis of a killed bug is, one of `EXPLANATIONS`."""
+        where = self.confirmed and self.diagnoses[0] in _WHERE
+        kinds = {
+            "named": self.right,
+            "located": where,
+            "confirmed": self.confirmed,
+            "measured": self.diagnoses[:1] == (MEASURED,),
+        }
+        nothing = "none" if self.diagnoses[:1] in _NO_EXPLANATION else "unconfirmed"
+        return next((kind for kind, holds in kinds.items() if holds), nothing)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the verdict and the diagnosis are what they should be."""
+        return self.verdict == "conforms" if self.group == CORRECT else self.named
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of a group, in one format: all, killed, named first, named among the three."""
+
+    total: int
+    killed: int
+    named: int
+    among: int
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """All programs of a measurement."""
+
+    results: tuple[ScoredProgram, ...]
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The formats, in the order of the results."""
+        return tuple(dict.fromkeys(result.dtype for result in self.results))
+
+    def of(self, dtype: str, *groups: str) -> tuple[ScoredProgram, ...]:
+        """The results of one format and some groups."""
+        return tuple(result for result in self.results if result.dtype == dtype and result.group in groups)
+
+    def tally(self, dtype: str, *groups: str) -> Tally:
+        """Counts of one format and some groups."""
+        results = self.of(dtype, *groups)
+        killed = [result for result in results if result.killed]
+        return Tally(len(results), len(killed), sum(r.right for r in killed), sum(r.among for r in killed))
+
+    @property
+    def missed(self) -> tuple[ScoredProgram, ...]:
+        """Bugs that were not killed."""
+        return tuple(result for result in self.results if result.group != CORRECT and not result.killed)
+
+    @property
+    def false_alarms(self) -> tuple[ScoredProgram, ...]:
+        """Correct programs that were not called so."""
+        return tuple(result for result in self.results if result.group == CORRECT and not result.passes)
+
+    def explained(self, dtype: str) -> Mapping[str, int]:
+        """Of the second catalogue, how many killed bugs there are of each `ScoredProgram.explanation`."""
+        kinds = [result.explanation for result in self.of(dtype, INDEPENDENT) if result.killed]
+        return {kind: kinds.count(kind) for kind in EXPLANATIONS}
+
+    @property
+    def met(self) -> bool:
+        """Whether all are killed, no correct program is blamed, and in each format at least 95 % are named right.
+
+        Of the second catalogue, whether enough are killed and explained, and next to none by what is not confirmed.
+        """
+        if any(result.group == INDEPENDENT for result in self.results):
+            return not self.false_alarms and all(map(self._independent_met, self.dtypes))
+        tallies = [self.tally(dtype, *GROUPS) for dtype in self.dtypes]
+        return not self.missed and not self.false_alarms and all(t.named >= NAMED * t.total for t in tallies)
+
+    def _independent_met(self, dtype: str) -> bool:
+        tally, explained = self.tally(dtype, INDEPENDENT), self.explained(dtype)
+        useful = sum(explained[kind] for kind in ("named", "confirmed", "measured"))
+        enough = tally.killed >= KILLED * tally.total and useful >= USEFUL * tally.total
+        return enough and explained["unconfirmed"] <= UNCONFIRMED * tally.total
+
+
+EXPLANATIONS = ("named", "confirmed", "measured", "located", "none", "unconfirmed")
+"""Of the first diagnosis: right by its name, or by what it predicts; a formula; where alone; none; refuted."""
+MEASURED = "measured-formula"
+
+Job = tuple[str, str]
+"""The id of a program, and a format."""
+
+
+def group(program: Program) -> str:
+    """Which part of the score a program belongs to."""
+    if not program.named:
+        return CORRECT
+    if program.distributed:
+        return "distributed"
+    if program.id in independent_programs():
+        return INDEPENDENT
+    return "pairs" if len(program.named) > 1 else "held-out" if program.held_out else "tuning"
+
+
+def expected(program: Program) -> tuple[str, ...]:
+    """The conventions that make up a right diagnosis, sorted."""
+    return tuple(sorted(program.named))
+
+
+def programs(catalogue: str = "known") -> Mapping[str, Program]:
+    """Bugs and correct programs of a catalogue by id."""
+    return CATALOGUES[catalogue]()
+
+
+def _distributed() -> Mapping[str, Program]:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        msg = "`ranks` runs programs in PyTorch, which is not installed: pip install torch"
+        raise InputError(msg)
+    return distributed_programs()
+
+
+def _program(name: str) -> Program:
+    """The program with this id, whose catalogue may need a package that others do not."""
+    known = {**programs(), **independent_programs()}
+    return known[name] if name in known else _distributed()[name]
+
+
+def jobs(
+    ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str = "known", ranks: int = 1
+) -> tuple[Job, ...]:
+    """What there is to do: each program in each format in which it is wrong.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Of programs; all if empty.
+    dtypes : sequence of str
+    catalogue : {"known", "independent", "distributed"}
+    ranks : int
+        Programs whose shards are those of another number of ranks are left out.
+
+    Raises
+    ------
+    InputError
+        For an id that does not exist, or if none of the programs is wrong in these formats.
+    """
+    runnable = [
+        one for one in chosen(ids, programs(catalogue)) if len(one.options.get("shards", "").split(",")) in (1, ranks)
+    ]
+    wanted = tuple((program.id, dtype) for program in runnable for dtype in dtypes if dtype in program.dtypes)
+    if not wanted:
+        where = f" on {ranks} ranks" if ranks > 1 else ""
+        msg = f"nothing to score: in {' and '.join(dtypes)}{where} none of {', '.join(ids)} is wrong"
+        raise InputError(msg)
+    return wanted
+
+
+def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
+    """Verify the programs.
+
+    Parameters
+    ----------
+    todo : iterable of Job
+        See `jobs`.
+    suite : {"quick", "standard", "full"}
+        The corpus.
+    processes : int
+        How many work side by side; 0: as many as there are processors, 1: this one.
+    ranks : int
+        Of the programs of several ranks: how many.
+
+    Yields
+    ------
+    ScoredProgram
+        As they come; `in_order` puts them in that of the jobs.
+    """
+    from nceref.engine.settings import process_count
+
+    listed = list(todo)
+    workers = min(processes or max(process_count() // ranks, 1), len(listed))
+    # Several groups for each worker, so that all are done at about the same time.
+    groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
+    if workers == 1:
+        yield from (result for group in groups for result in _score_all(group, suite, ranks))
+        return
+    # Missing where no process can be started.
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(_score_all, group, suite, ranks) for group in groups]):
+            yield from done.result()
+
+
+def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
+    """Jobs by loss and format, the largest group first: what was computed of a case serves all programs of its loss.
+
+    Parameters
+    ----------
+    todo : iterable of Job
+        See `jobs`.
+    most : int
+        Of one group; a larger one is split.
+    """
+    groups: dict[Job, list[Job]] = {}
+    for name, dtype in todo:
+        groups.setdefault((_program(name).loss, dtype), []).append((name, dtype))
+    parts = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+    return sorted(parts, key=len, reverse=True)
+
+
+def in_order(results: Iterable[ScoredProgram], todo: Iterable[Job]) -> tuple[ScoredProgram, ...]:
+    """The results of `measure` in the order of the jobs.
+
+    Parameters
+    ----------
+    results : iterable of ScoredProgram
+    todo : iterable of Job
+    """
+    by_job = {(result.id, result.dtype): result for result in results}
+    return tuple(by_job[job] for job in todo)
+
+
+def _score_all(group: Sequence[Job], suite: str, ranks: int) -> list[ScoredProgram]:
+    with _kept(group, ranks) as child:
+        return [score_program(job, suite, ranks, child) for job in group]
+
+
+def _kept(group: Sequence[Job], ranks: int) -> Any:
+    """Processes that run all programs of a group of several ranks; none for others."""
+    from contextlib import nullcontext
+
+    if not any(_program(name).distributed for name, _ in group):
+        return nullcontext()
+    from nceref.targets.ranks.runner import kept_ranks
+
+    return kept_ranks(ranks)
+
+
+def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> ScoredProgram:
+    """Verify one program, as a caller would who intends what its author did.
+
+    Parameters
+    ----------
+    job : Job
+    suite : {"quick", "standard", "full"}
+    ranks : int
+    child : RanksRunner, optional
+        Processes that have run another program of several ranks.
+
+    Returns
+    -------
+    ScoredProgram
+        Its verdict is ``error`` where anything raised.
+    """
+    name, dtype = job
+    program, start = _program(name), time.perf_counter()
+    # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
+    right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
+    try:
+        report = _verified(program, dtype, suite, ranks, child)
+        # The verdict stands without an explanation, but an error of the search is one of the verifier.
+        if "error" in report.search:
+            report = replace(report, verdict="error", reason=report.search["sentence"])
+        fits = [tuple(sorted(one.id.split("+"))) in right for one in report.diagnosis]
+        apart = group(program) == INDEPENDENT and fits[:1] == [False]
+        confirmed = apart and _confirmed(program, dtype, suite, report.diagnosis[0])
+    except Exception as error:  # whatever it is, the bug is missed, and the page gives the reason
+        reason = f"{type(error).__name__}: {error}"
+        report, fits, confirmed = Report(name, program.loss, "error", 1, reason), [], False
+    return ScoredProgram(
+        id=name,
+        loss=program.loss,
+        dtype=dtype,
+        group=group(program),
+        expected="+".join(expected(program)),
+        verdict=report.verdict,
+        diagnoses=tuple(one.id for one in report.diagnosis),
+        reason=report.reason,
+        right=fits[:1] == [True],
+        among=any(fits),
+        errors=sum(result.status == "error" for result in report.results) or int(report.verdict == "error"),
+        seconds=time.perf_counter() - start,
+        confirmed=confirmed,
+    )
+
+
+def _verified(program: Program, dtype: str, suite: str, ranks: int, child: Any) -> Report:
+    from nceref.verification.verifier import verify_with
+
+    options = {"dtype": dtype, "suite": suite, **intended(program)}
+    # No number of the score is about training.
+    if program.distributed:
+        options |= {"framework": "torch", "ranks": ranks, **program.options}
+        return verify_with(program.address, program.loss, child=child, training=False, **options)
+    return verify_with(target(program), program.loss, training=False, framework="numpy", **options)
+
+
+def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:
+    """Whether a program does what a diagnosis says on cases of another seed."""
+    from nceref.verification.verifier import observe
+
+    if diagnosis.predicts is None:
+        return False
+    options = {"dtype": dtype, "suite": suite, "seed": 1, **intended(program)}
+    return diagnosis.predicts(observe(target(program), loss=program.loss, framework="numpy", **options))
+
+
+def intended(program: Program) -> dict[str, Any]:
+    """The settings of a program, and ``...`` for each optional array that it takes.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    dict
+        Options of `nceref.verify`.
+    """
+    from nceref.losses import get_loss
+    from nceref.spec import Array, Labels
+
+    declared = get_loss(program.loss).declaration
+    taken = inspect.signature(program.function).parameters
+    optional = [p.name for p in declared.parameters if isinstance(p, Array | Labels) and not p.required]
+    return {**{name: ... for name in optional if name in taken}, **program.settings}

@@ -1,0 +1,131 @@
+"""Scores of classes: the candidates of a row are the classes, and its positive is its target."""
+
+import math
+
+import numpy as np
+
+from nceref.diagnosis.conventions import of_kind
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities
+from nceref.diagnosis.dense.stages import contrast
+from nceref.diagnosis.dense.temperatures import (
+    SCALE_CONVENTIONS,
+    TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
+    temperature,
+)
+
+
+def _onehot(inputs, deviations, classes):
+    target = (np.asarray(inputs["target"]) + deviations.get("labels-shifted", 0)) % classes
+    return np.eye(classes)[target]
+
+
+def _scored(logits, target, inputs, deviations):
+    # The weights of a target add up to 1, so that their sum is their mean.
+    nobody = np.zeros(target.shape, dtype=bool)
+    return DenseBatch(
+        logits,
+        logits,
+        ~nobody,
+        target,
+        nobody,
+        form="sum",
+        temperature=temperature(inputs, deviations),
+        samples=len(target),
+    )
+
+
+def _given(inputs, deviations):
+    """Scores as they are, divided by the temperature, and a target that may be smoothed."""
+    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    classes = x.shape[-1]
+    share = inputs["label_smoothing"]
+    target = (1 - share) * _onehot(inputs, deviations, classes) + share / classes
+    return (_scored(x * inverse_temperature(inputs, deviations), target, inputs, deviations),)
+
+
+def _balanced(inputs, deviations):
+    """The logarithm of the class counts is added to the scores."""
+    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    counts = inputs["class_counts"][..., None, :]
+    prior = counts if "prior-without-log" in deviations else np.log(counts)
+    sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
+    # The counts are added after the temperature has divided.
+    sign = inverse_temperature(inputs, deviations) if "prior-divided-by-temperature" in deviations else sign
+    return (
+        _scored(
+            x * inverse_temperature(inputs, deviations) + sign * prior,
+            _onehot(inputs, deviations, x.shape[-1]),
+            inputs,
+            deviations,
+        ),
+    )
+
+
+def _cosines(inputs, deviations):
+    unit = embed(inputs, {"first": "embeddings", "centers": "class_weights"}, deviations)
+    cosines = similarities(unit["first"], unit["centers"], deviations)
+    return cosines, _onehot(inputs, deviations, cosines.shape[-1])
+
+
+def _angular(inputs, deviations):
+    """The margin is added to the angle of the target."""
+    cosines, target = _cosines(inputs, deviations)
+    margin = _margin(inputs, deviations)
+    if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
+        return (_subtracted(cosines, target, margin, inputs, deviations),)
+    # cos(angle + margin) by the addition theorem, which holds for complex numbers too.
+    sine = np.sqrt(1 - cosines * cosines)
+    moved = cosines * np.cos(margin) - sine * np.sin(margin)
+    if inputs["fallback"] == "linear":
+        # From there on cos(angle + margin) rises again with the angle.
+        beyond = real(cosines) < np.cos(np.pi - margin)
+        moved = np.where(beyond, cosines - margin * np.sin(margin), moved)
+    where = np.ones_like(target) if "margin-on-every-class" in deviations else target
+    return (
+        _scored(
+            np.where(where > 0, moved, cosines) * inverse_temperature(inputs, deviations), target, inputs, deviations
+        ),
+    )
+
+
+def _margin(inputs, deviations):
+    margin = 0.0 if "margin-missing" in deviations else inputs["margin"]
+    margin = -margin if "margin-added" in deviations else margin
+    return math.radians(margin) if "margin-in-degrees" in deviations else margin
+
+
+def _lowered(inputs, deviations):
+    """The margin is subtracted from the cosine of the target."""
+    cosines, target = _cosines(inputs, deviations)
+    return (_subtracted(cosines, target, _margin(inputs, deviations), inputs, deviations),)
+
+
+def _subtracted(cosines, target, margin, inputs, deviations):
+    where = np.ones_like(target) if "margin-on-every-class" in deviations else target
+    scale = inverse_temperature(inputs, deviations)
+    logits = cosines * scale - margin * where * (1.0 if "margin-not-scaled" in deviations else scale)
+    return _scored(logits, target, inputs, deviations)
+
+
+_EVERY = (
+    *of_kind("mean", "softmax"), "positive-dropped-from-denominator", "a-negative-dropped", "softmax-over-wrong-axis",
+    "softmax-applied-twice", "negatives-ignored", "first-input-detached",
+)  # fmt: skip
+_ROWS = (
+    *of_kind("rows", "two inputs"), *SCALE_CONVENTIONS, "label-smoothing", "similarity-clamped", "margin-missing",
+    "margin-on-every-class", "margin-added", "margin-not-scaled", "centers-detached", "gradient-clamped",
+)  # fmt: skip
+_PRIOR = (
+    "prior-missing", "prior-subtracted", "prior-without-log", "prior-divided-by-temperature", "label-smoothing",
+)  # fmt: skip
+
+DENSE = DenseFamily(
+    name="classes",
+    losses={
+        "cross_entropy": DenseForm(_given, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS)),
+        "balanced_softmax": DenseForm(_balanced, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS, *_PRIOR)),
+        "arcface": DenseForm(_angular, contrast, (*_EVERY, *_ROWS, "margin-in-degrees", "margin-multiplied")),
+        "cosface": DenseForm(_lowered, contrast, (*_EVERY, *_ROWS)),
+    },
+)

@@ -1,0 +1,132 @@
+"""Pairs that are judged one by one: no softmax joins the candidates of a row."""
+
+import numpy as np
+
+from nceref.diagnosis.conventions import of_kind
+from nceref.diagnosis.dense.batch import (
+    DenseFamily,
+    DenseForm,
+    DenseRows,
+    embed,
+    log_add,
+    real,
+    similarities,
+    softplus,
+)
+from nceref.diagnosis.dense.temperatures import SCALE_CONVENTIONS, inverse_temperature
+
+
+def _sigmoids(inputs, deviations):
+    """Logits of all pairs, and +1 for a pair that belongs together, -1 for the others."""
+    unit = embed(inputs, {"first": "image", "second": "text"}, deviations)
+    n = unit["first"].shape[-2]
+    together = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
+    s = similarities(unit["first"], unit["second"], deviations, together)
+    bias = real(inputs["logit_bias"]) if "bias-detached" in deviations else inputs["logit_bias"]
+    bias = 0 * bias if "bias-missing" in deviations else -bias if "bias-subtracted" in deviations else bias
+    scale = inverse_temperature(inputs, deviations)
+    return (s + bias) * scale if "bias-before-scale" in deviations else s * scale + bias, together > 0
+
+
+def _sigmoid_rows(arranged, deviations):
+    logits, together = arranged
+    signed = np.where(together, logits, -logits)
+    if "positive-sign-flipped" in deviations:
+        signed = -logits
+    if "negatives-labeled-zero" in deviations:
+        signed = np.where(together, logits, 0 * logits)
+    terms = _surprise(signed, deviations)
+    terms = np.where(together, real(terms), terms) if "positives-detached" in deviations else terms
+    terms = np.where(together, terms, real(terms)) if "negatives-detached" in deviations else terms
+    rows = np.sum(np.where(together, terms, 0.0) if "negatives-ignored" in deviations else terms, axis=-1)
+    return DenseRows(rows, size=_size(logits, rows), samples=len(together))
+
+
+def _surprise(x, deviations):
+    """-log sigmoid(x), with what is done to the probability."""
+    if "logarithm-missing" in deviations:
+        return -np.exp(-softplus(-x))
+    surprise = softplus(-x)
+    if "softplus-threshold" in deviations:
+        return np.where(real(-x) > deviations["softplus-threshold"], -x, surprise)
+    if "epsilon-in-log" in deviations:
+        return -log_add(-surprise, np.full((1, 1), np.log(deviations["epsilon-in-log"][1])))
+    if "value-saturates" in deviations:
+        ceiling = -np.log(deviations["value-saturates"])
+        return np.where(real(surprise) < ceiling, surprise, ceiling)
+    return surprise
+
+
+def _size(*arrays):
+    return float(sum(np.max(np.abs(real(x)), where=np.isfinite(real(x)), initial=0.0) for x in arrays))
+
+
+def _similarities(inputs, deviations):
+    unit = embed(inputs, {"first": "queries", "second": "keys"}, deviations)
+    n = unit["first"].shape[-2]
+    together = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
+    weight = inputs["negative_weight"]
+    weight = 1 / max(n - 1, 1) if weight is None else weight
+    weight = 1.0 if "weights-missing" in deviations else weight
+    return similarities(unit["first"], unit["second"], deviations, together), together > 0, weight
+
+
+def _similarity_rows(arranged, deviations):
+    """The positive pulls, the mean of the negatives pushes."""
+    s, together, weight = arranged
+    pull, pushed = np.sum(np.where(together, s, 0.0), axis=-1), np.where(together, 0.0, s)
+    pull = real(pull) if "positives-detached" in deviations else pull
+    pushed = s if "diagonal-included" in deviations else pushed
+    push = weight * np.sum(pushed, axis=-1)
+    push = 0 * push if "negatives-ignored" in deviations else push
+    rows = (pull if "positive-sign-flipped" in deviations else -pull) + push
+    return DenseRows(rows, size=_size(s, rows), samples=len(together))
+
+
+def _densities(inputs, deviations):
+    """Logits of data against noise, at the data and at the noise."""
+    sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
+    ratio = inputs["noise_ratio"]
+    inside = 0.0 if deviations.get("noise-ratio-missing") in ("in the logit", "everywhere") else np.log(ratio)
+    outside = 1.0 if deviations.get("noise-ratio-missing") in ("in the mean", "everywhere") else ratio
+    logits = []
+    for name in ("data", "noise"):
+        x, prior = inputs[f"{name}_logits"], inputs[f"{name}_log_noise"]
+        x = real(x) if name == "data" and "first-input-detached" in deviations else x
+        x = real(x) if name == "noise" and "negatives-detached" in deviations else x
+        logits.append(x - sign * (np.exp(prior) if "prior-without-log" in deviations else prior) - inside)
+    return logits[0], logits[1], outside
+
+
+def _density_rows(arranged, deviations):
+    data, noise, ratio = arranged
+    n, m = data.shape[-1], noise.shape[-1]
+    on_data = _surprise(-data if "positive-sign-flipped" in deviations else data, deviations)
+    on_noise = ratio * n / m * _surprise(-noise, deviations)
+    on_noise = 0 * on_noise if "negatives-ignored" in deviations else on_noise
+    lead = np.broadcast_shapes(on_data.shape[:-1], on_noise.shape[:-1])
+    rows = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (on_data, on_noise)], axis=-1)
+    return DenseRows(rows, size=_size(data, noise, rows), divisor=n, samples=n)
+
+
+_ROWS = (*of_kind("rows", "two inputs"), "similarity-clamped", "labels-shifted", "keys-detached")
+_EVERY = (
+    *of_kind("mean"), "negatives-ignored", "positive-sign-flipped", "first-input-detached", "negatives-detached",
+    "positives-detached",
+)  # fmt: skip
+_LOGARITHM = ("logarithm-missing", "epsilon-in-log", "value-saturates", "softplus-threshold")
+_BIAS = ("bias-missing", "bias-subtracted", "bias-before-scale", "bias-detached", "temperature-detached")
+_NOISE = ("prior-missing", "prior-subtracted", "prior-without-log", "noise-ratio-missing")
+
+DENSE = DenseFamily(
+    name="pairs",
+    losses={
+        "siglip": DenseForm(
+            _sigmoids,
+            _sigmoid_rows,
+            (*_ROWS, *_EVERY, *_LOGARITHM, *SCALE_CONVENTIONS, *_BIAS, "gradient-clamped", "negatives-labeled-zero"),
+        ),
+        "simple": DenseForm(_similarities, _similarity_rows, (*_ROWS, *_EVERY, "diagonal-included", "weights-missing")),
+        "nce": DenseForm(_densities, _density_rows, (*_EVERY, *_LOGARITHM, *_NOISE)),
+    },
+)

@@ -1,0 +1,95 @@
+"""Two views of every sample below one another: each row is an anchor, all the others are candidates."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nceref.diagnosis.conventions import of_kind
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities, stack
+from nceref.diagnosis.dense.stages import contrast
+from nceref.diagnosis.dense.temperatures import (
+    PARTIAL_TEMPERATURES,
+    TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
+    temperature,
+    tempered,
+)
+
+ROLES = {"first": "z1", "second": "z2"}
+
+
+def _views(inputs, deviations):
+    """All rows against all rows; the positive is the other view of the sample."""
+    unit = embed(inputs, ROLES, deviations)
+    z, n = stack(unit["first"], unit["second"]), unit["first"].shape[-2]
+    rows = np.arange(2 * n)
+    # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
+    partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
+    partner = rows if "anchor-as-positive" in deviations else (partner + deviations.get("labels-shifted", 0)) % (2 * n)
+    positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
+    view = (rows[:, None] < n) == (rows < n)
+    s = similarities(z, z, deviations, positives)
+    # Rows of the own view keep their gradient as candidates.
+    if "other-view-detached" in deviations:
+        s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
+    logits, numerator = tempered(s, positives, inputs, deviations)
+    return s, DenseBatch(
+        logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n
+    )
+
+
+def _with_positive(inputs, deviations):
+    return (_views(inputs, deviations)[1],)
+
+
+def _decoupled(inputs, deviations):
+    """The positive is outside of the denominator."""
+    batch = _views(inputs, deviations)[1]
+    return (replace(batch, candidates=batch.candidates & ~(batch.positives > 0)),)
+
+
+def _weighted(inputs, deviations):
+    """Decoupled, with a weight on each positive that is largest where the views are far from each other."""
+    (batch,) = _decoupled(inputs, deviations)
+    if "weights-missing" in deviations:
+        return (batch,)
+    unit = embed(inputs, ROLES, deviations)
+    closeness = np.sum(unit["first"] * unit["second"], axis=-1) / inputs["sigma"]
+    closeness = closeness if "weights-not-detached" in deviations else real(closeness)
+    mass = np.exp(closeness - np.max(real(closeness), axis=-1, keepdims=True))
+    weight = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
+    return (replace(batch, numerator_factor=np.concatenate([weight, weight], axis=-1)),)
+
+
+def _estimated(inputs, deviations):
+    """The denominator holds an estimate of the true negatives."""
+    batch = _views(inputs, deviations)[1]
+    t = temperature(inputs, deviations)
+    # The floor is the smallest sum that unit rows can have; a temperature that is not used is not used here either.
+    own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*deviations}
+    floor = -inverse_temperature(inputs, deviations) if own else -1 / t
+    floor = floor[..., 0] if np.ndim(floor) > 2 else floor
+    return (replace(batch, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
+
+
+_EVERY = (
+    *of_kind("rows", "two inputs", "mean", "softmax", "self", "views"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
+    "anchor-as-positive", "other-view-detached", "a-negative-dropped", "similarity-clamped", "first-input-detached",
+    "keys-detached", "negatives-detached",
+)  # fmt: skip
+_PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "negatives-ignored", "positive-dropped-from-denominator")
+_OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored")
+_CORRECTED = ("correction-missing", "positive-dropped-from-denominator")
+
+DENSE = DenseFamily(
+    name="two_views",
+    losses={
+        "nt_xent": DenseForm(_with_positive, contrast, (*_EVERY, *_PROBABILITY)),
+        "dcl": DenseForm(_decoupled, contrast, (*_EVERY, *_OUTSIDE)),
+        "dclw": DenseForm(_weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached")),
+        "debiased": DenseForm(_estimated, contrast, (*_EVERY, *_CORRECTED)),
+        "hcl": DenseForm(
+            _estimated, contrast, (*_EVERY, *_CORRECTED, "importance-weights-missing", "weights-detached")
+        ),
+    },
+)

@@ -1,0 +1,99 @@
+"""Which number multiplies the similarities: the temperature or the logit scale, and all that is made of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.dense.batch import Array, Deviations, real
+
+_FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "temperature" and c.factor}
+"""What multiplies the similarities, from the temperature (or the inverse of the scale) and a setting."""
+TEMPERATURE_CONVENTIONS = tuple(id for id in _FACTORS if "temperature" in id)
+SCALE_CONVENTIONS = (
+    "temperature-ignored",
+    *(id for id in _FACTORS if id.startswith("scale")),
+    "temperature-off-by-a-factor",
+)
+PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-on-negatives")
+
+
+def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
+    """What multiplies the similarities.
+
+    Parameters
+    ----------
+    inputs : mapping
+    deviations : mapping
+        Of those of the axis ``temperature`` the first counts.
+
+    Returns
+    -------
+    number or array, (..., 1, 1)
+        Complex in the gradient by the temperature.
+    """
+    t = temperature(inputs, deviations)
+    for id in deviations:
+        if id in _FACTORS:
+            return _FACTORS[id](t, deviations[id])
+    return 1 / t
+
+
+def temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
+    """The temperature, or the inverse of the logit scale."""
+    t = inputs["temperature"] if "temperature" in inputs else 1 / inputs[_scale(inputs)]
+    if "gradient-clamped" in deviations:
+        t = np.where(real(1 / t) >= deviations["gradient-clamped"], real(t), t)
+    return real(t) if "temperature-detached" in deviations else t
+
+
+def _scale(inputs: Mapping[str, Any]) -> str:
+    return "logit_scale" if "logit_scale" in inputs else "scale"
+
+
+def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: Deviations) -> tuple[Array, Array]:
+    """Logits of the denominator and of the numerator.
+
+    Parameters
+    ----------
+    s : array, (..., n, m)
+        Similarities.
+    positives : array, (n, m)
+    inputs, deviations : mapping
+
+    Returns
+    -------
+    logits, numerator : array, (..., n, m)
+    """
+    logits = s * inverse_temperature(inputs, deviations)
+    if "temperature-missing-on-positive" in deviations:
+        # Plus 0 times the logits: a complex step of the temperature brings batch axes that `s` does not have.
+        everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
+        return (np.where(positives > 0, s, logits) if everywhere else logits), s + 0 * logits
+    if "temperature-missing-on-negatives" in deviations:
+        whole = deviations["temperature-missing-on-negatives"] == "denominator"
+        return (s + 0 * logits if whole else np.where(positives > 0, logits, s)), logits
+    return logits, logits
+
+
+def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
+    """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so.
+
+    Parameters
+    ----------
+    row : array, (..., n)
+    t : number or array, (..., 1, 1)
+        The temperature.
+    deviations : mapping
+
+    Returns
+    -------
+    array, (..., n)
+    """
+    if "temperature-after-softmax" not in deviations:
+        return row
+    # A row has one axis less than the matrix that the temperature broadcasts against.
+    t = t[..., 0] if np.ndim(t) > 2 else t
+    how = deviations["temperature-after-softmax"]
+    return row / t if how == "log p / T" else row * t if how == "T log p" else row + np.log(t)

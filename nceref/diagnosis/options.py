@@ -1,0 +1,49 @@
+"""A convention and what it is set to: the unit of the search."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nceref.diagnosis.conventions import CONVENTIONS
+
+
+class Option(NamedTuple):
+    """One convention and what it is set to."""
+
+    id: str
+    value: Any = None
+
+    @property
+    def axis(self) -> str:
+        """Two options of one axis exclude each other."""
+        return CONVENTIONS[self.id].axis
+
+    @property
+    def rank(self) -> int:
+        """Place in the closed list."""
+        return _RANK[self.id]
+
+    @property
+    def setting(self) -> str:
+        """The setting in words, or empty."""
+        return "" if self.value is None else CONVENTIONS[self.id].describe(self.value)
+
+
+_RANK = {id: place for place, id in enumerate(CONVENTIONS)}
+
+
+def options(ids: tuple[str, ...], most: int = 1000) -> Iterator[Option]:
+    """Every setting of the conventions, in the order of the closed list, at most so many of each.
+
+    Parameters
+    ----------
+    ids : tuple of str
+        Of conventions.
+    most : int
+        Settings of each, the most usual first.
+
+    Yields
+    ------
+    Option
+    """
+    for id in sorted(set(ids), key=_RANK.__getitem__):
+        yield from (Option(id, value) for value in CONVENTIONS[id].settings[:most])

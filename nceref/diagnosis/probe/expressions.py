@@ -1,0 +1,287 @@
+"""Measured numbers as expressions in sizes and scalars: N, 2N - 1, T, e^(1/T), log N and what else losses have."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nceref.diagnosis.simple_numbers import recognized
+
+Values = Mapping[str, float]
+EXACT = 1e-7
+"""Relative distance at which measured numbers are taken for equal, where they are known better than that."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The exponential of a sum, as a quantity of a product."""
+
+    of: "tuple[Product, ...]"
+
+
+@dataclass(frozen=True)
+class Product:
+    """A number times powers of named quantities: `(name, power)`, such as ``("2N - 1", -1)``."""
+
+    number: float
+    factors: "Factors" = ()
+
+    def value(self, values: Values) -> float:
+        """The value at these sizes and scalars."""
+        return float(self.number * math.prod(quantity(name, values) ** power for name, power in self.factors))
+
+
+Factors = tuple[tuple[str | Exponential, float], ...]
+Expression = tuple[Product, ...]
+"""A sum of terms; no term is 0."""
+
+
+def value_of(expression: Expression, values: Values) -> float:
+    """The value of an expression at these sizes and scalars."""
+    return sum(term.value(values) for term in expression)
+
+
+def quantity(name: str | Exponential, values: Values) -> float:
+    """A quantity at these sizes and scalars: a symbol, one of `QUANTITIES`, or an exponential."""
+    if isinstance(name, Exponential):
+        return math.exp(value_of(name.of, values))
+    return QUANTITIES[name](values) if name in QUANTITIES else values[name]
+
+
+def joined(factors: "Factors", more: "Factors") -> "Factors":
+    """The product of both, in the order in which it is written."""
+    powers: dict[Any, float] = {}
+    for name, power in (*factors, *more):
+        powers[name] = powers.get(name, 0.0) + power
+    return tuple(sorted(((n, p) for n, p in powers.items() if p), key=lambda x: _rank(x[0])))
+
+
+def _rank(name: "str | Exponential") -> tuple[int, str]:
+    """Sizes first, then what divides or multiplies similarities."""
+    text = str(name)
+    return (0 if text[0] in "CKMNPV" else 1 if text in _SHARPNESS else 2), text
+
+
+def scaled(expression: Expression, factor: float) -> Expression:
+    """A multiple of an expression."""
+    return tuple(Product(term.number * factor, term.factors) for term in expression)
+
+
+def divided(expression: Expression, by: Expression) -> Expression:
+    """A sum over one term; as it is where there are more."""
+    if len(by) != 1:
+        return expression
+    inverse = tuple((name, -power) for name, power in by[0].factors)
+    return tuple(Product(term.number / by[0].number, joined(term.factors, inverse)) for term in expression)
+
+
+_SIZES: dict[str, Callable[[Values], float]] = {
+    "N - 1": lambda v: v["N"] - 1, "N + 1": lambda v: v["N"] + 1, "2N": lambda v: 2 * v["N"],
+    "2N - 1": lambda v: 2 * v["N"] - 1, "2N - 2": lambda v: 2 * v["N"] - 2,
+    "M + 1": lambda v: v["M"] + 1, "K + 1": lambda v: v["K"] + 1, "C - 1": lambda v: v["C"] - 1,
+    "P + 1": lambda v: v["P"] + 1, "N + M": lambda v: v["N"] + v["M"], "N + K": lambda v: v["N"] + v["K"],
+}  # fmt: skip
+_EXPONENTIALS: dict[str, Callable[[Values], float]] = {
+    "e^(1/T)": lambda v: math.exp(1 / v["T"]), "e^(-1/T)": lambda v: math.exp(-1 / v["T"]),
+    "e^t": lambda v: math.exp(v["t"]),
+}  # fmt: skip
+_LOGARITHMS: dict[str, Callable[[Values], float]] = {
+    f"log {name}" if " " not in name else f"log({name})": lambda v, name=name: math.log(quantity(name, v))  # type: ignore[misc]
+    for name in ("N", "N - 1", "2N", "2N - 1", "2N - 2", "M", "M + 1", "K", "K + 1", "C", "T", "t")
+}
+_LOGARITHMS["log(N(N - 1)/2)"] = lambda v: math.log(v["N"] * (v["N"] - 1) / 2)
+QUANTITIES: dict[str, Callable[[Values], float]] = {**_SIZES, **_EXPONENTIALS, **_LOGARITHMS}
+_SHARPNESS = ("T", "t", "s")
+
+
+def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> Expression | None:
+    """The simplest expression that has these values.
+
+    Parameters
+    ----------
+    values, off : sequence of float
+        Measured at each of `where`, and how far each may be off.
+    where : sequence of mapping
+        Sizes and scalars.
+
+    Returns
+    -------
+    Expression or None
+        None where none fits, or too little was measured to tell.
+    """
+    v = np.asarray(values)
+    room = np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
+    if np.all(np.abs(v) <= np.maximum(np.asarray(off), 1e-9)):
+        return ()
+    if len(v) < 3:
+        return None
+    if np.all(np.abs(v) > room):
+        single = _single(v, room, where)
+        if single is not None:
+            return single
+        if np.all(v > 0) and (power := _single(np.log(v), room / v, where)) is not None:
+            return (Product(1.0, ((Exponential(power), 1.0),)),)
+    return _sum(v, room, where) if len(v) >= 4 else None
+
+
+def has_expression(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> bool:
+    """Whether there may be an expression: not, where none fits some of the values, and then none fits all of them.
+
+    Parameters
+    ----------
+    values, off, where
+        As for `expression_of`, of at least four places.
+    """
+    v = np.asarray(values)
+    # What fits all places best may fit some of them less well than what fits these best.
+    room = 3 * np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
+    if np.any(np.abs(v) <= room):
+        return True
+    if np.any(_products(v, room, where)[0]) or (np.all(v > 0) and np.any(_products(np.log(v), room / v, where)[0])):
+        return True
+    return any(len(_near_sums(v / scale, room / scale, where)[0]) for _, scale in _scales(where))
+
+
+def _products(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any, Any]:
+    """Which products of three quantities have a constant ratio to the values; that ratio, and their values."""
+    (_, x), (_, y), (_, z) = _tabulated(_by_name(where))
+    e = x[:, None, None] * y[:, None] * z
+    with np.errstate(all="ignore"):
+        ratio = v / e
+        weight = (np.abs(e) / room) ** 2
+        q = np.sum(weight * ratio, axis=-1) / np.sum(weight, axis=-1)
+        return np.all(np.abs(v - q[..., None] * e) <= room, axis=-1), q, e
+
+
+def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    """One term: of all products whose ratio to the values is constant, the simplest."""
+    best: tuple[Any, Expression] | None = None
+    fits, q, e = _products(v, room, where)
+    (a, _), (b, _), (c, _) = _tabulated(_by_name(where))
+    for i, j, k in zip(*np.nonzero(fits), strict=True):
+        factors = joined((*a[i], *b[j]), c[k])
+        number, simple = _simple(float(q[i, j, k]), float(np.min(room / np.abs(e[i, j, k]))))
+        cost = sum(1 + 0.1 * len(str(name)) + 0.2 * abs(abs(p) - 1) for name, p in factors)
+        if best is None or (not simple, cost) < best[0]:
+            best = (not simple, cost), (Product(number, factors),)
+    return None if best is None else best[1]
+
+
+_Places = tuple[tuple[tuple[str, float], ...], ...]
+
+
+def _by_name(where: Sequence[Values]) -> _Places:
+    return tuple(tuple(sorted(values.items())) for values in where)
+
+
+# All constants of a search are measured at the same places, or at the first of them.
+@lru_cache(maxsize=8)
+def _tabulated(where: _Places) -> tuple[tuple[list[Factors], Any], ...]:
+    """Those quantities that are finite and not 0 everywhere, with their values, (products, places)."""
+    places = [dict(values) for values in where]
+    return tuple(_finite(kinds, places) for kinds in _quantities(places))
+
+
+def _finite(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Factors], Any]:
+    kept, rows = [], []
+    for factors in kinds:
+        try:
+            row = [Product(1.0, factors).value(w) for w in where]
+        except (KeyError, OverflowError, ValueError, ZeroDivisionError):
+            continue
+        if all(math.isfinite(x) and x != 0 and not isinstance(x, complex) for x in row):
+            kept.append(factors)
+            rows.append(row)
+    return kept, np.array(rows)
+
+
+def _quantities(where: Sequence[Values]) -> tuple[list[Factors], list[Factors], list[Factors]]:
+    """Sizes, powers of the temperature or scale, and one more quantity: what the products are of."""
+    known = sorted(set.intersection(*(set(w) for w in where)))
+    letters = ("N", "M", "K", "C", "V")
+    sizes: list[Factors] = [(), *(((x, p),) for x in (*letters, *_SIZES) for p in (1.0, -1.0)), (("N", -2.0),)]
+    sizes += [(("N", -1.0), (x, p)) for x in (*letters[1:], "P", *_SIZES) for p in (1.0, -1.0)]
+    powers: list[Factors] = [(), *(((x, p),) for x in _SHARPNESS for p in (-1.0, 1.0, -2.0, 2.0, -0.5, 0.5))]
+    rest: list[Factors] = [(), *((("D", p),) for p in (-0.5, 0.5, -1.0, 1.0))]
+    rest += [((x, 1.0),) for x in (*_EXPONENTIALS, *_LOGARITHMS)]
+    rest += [((x, p),) for x in known if x not in (*letters, *_SHARPNESS, "D") for p in (1.0, -1.0)]
+    return sizes, powers, rest
+
+
+def _simple(q: float, room: float) -> tuple[float, bool]:
+    """A simple number within the room, or the number itself."""
+    near, words = recognized(q, max(room / abs(q), 1e-12))
+    unknown = words == f"{q:.6g}" and float(words) != near
+    return (q, False) if unknown else (near, True)
+
+
+def _can(name: str | Exponential, where: Sequence[Values]) -> bool:
+    try:
+        return all(math.isfinite(quantity(name, w)) for w in where)
+    except (KeyError, OverflowError, ValueError):
+        return False
+
+
+_ADDED: tuple[tuple[tuple[str, float], ...], ...] = (
+    (), (("N", 1.0),), (("N", -1.0),), (("C", -1.0),), *(((x, 1.0),) for x in _LOGARITHMS),
+    (("T", -1.0),), (("T", 1.0),), (("t", 1.0),),
+    (("e^(1/T)", 1.0),), (("e^(-1/T)", 1.0),), (("b", 1.0),), (("m", 1.0),), (("s", 1.0), ("m", 1.0)), (("P", 1.0),),
+)  # fmt: skip
+
+
+def _sum(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    """Two terms with simple coefficients."""
+    for outer, scale in _scales(where):
+        inner = _two_terms(v / scale, room / scale, where)
+        if inner is not None:
+            return tuple(Product(t.number, joined(t.factors, outer)) for t in inner)
+    return None
+
+
+_OUTER: tuple[Factors, ...] = ((), (("N", -1.0),), (("N", -1.0), ("T", -1.0)), (("N", -1.0), ("t", 1.0)))
+
+
+def _scales(where: Sequence[Values]) -> Iterator[tuple[Factors, Any]]:
+    """What may stand before a sum, with its values."""
+    for outer in _OUTER:
+        if all(_can(name, where) for name, _ in outer):
+            yield outer, np.array([Product(1.0, outer).value(w) for w in where])
+
+
+def _near_sums(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any]:
+    """Pairs of `_ADDED` that fit, by their numbers, and their coefficients."""
+    _, columns = _summands(_by_name(where))
+    first, second = np.tril_indices(len(columns), -1)
+    a = np.stack([columns[second], columns[first]], axis=-1) / room[:, None]
+    apart = np.linalg.matrix_rank(a, 1e-9) == 2
+    a, first, second = a[apart], first[apart], second[apart]
+    q = (np.linalg.pinv(a, rcond=_RANK * len(v)) @ (v / room)[:, None])[..., 0]
+    off = np.abs((a @ q[..., None])[..., 0] - v / room)
+    fits = np.all(off <= 1, axis=-1) & np.all(np.abs(q) >= 1e-9, axis=-1)
+    return np.stack([second, first], axis=1)[fits], q[fits]
+
+
+_RANK = float(np.finfo(np.float64).eps)
+
+
+@lru_cache(maxsize=8)
+def _summands(where: _Places) -> tuple[list[Factors], Any]:
+    """Those of `_ADDED` that have a value everywhere, with their values, (summands, places)."""
+    places = [dict(values) for values in where]
+    usable: list[Factors] = [f for f in _ADDED if all(_can(name, places) for name, _ in f)]
+    return usable, np.array([[Product(1.0, f).value(w) for w in places] for f in usable])
+
+
+def _two_terms(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
+    usable, _ = _summands(_by_name(where))
+    fits: list[tuple[int, Expression]] = []
+    for pair, q in zip(*_near_sums(v, room, where), strict=True):
+        shaped = [_simple(float(x), float(np.min(room)) * 3) for x in q]
+        if all(simple for _, simple in shaped):
+            first, second = (usable[k] for k in pair)
+            expression = (Product(shaped[0][0], first), Product(shaped[1][0], second))
+            fits.append((len(first) + len(second), expression))
+    return min(fits, key=lambda x: x[0])[1] if fits else None

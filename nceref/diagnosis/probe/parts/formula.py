@@ -1,0 +1,69 @@
+"""The formula of a target whose parts were found: its lines beside those of the reference."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nceref.diagnosis.probe.expressions import value_of
+from nceref.diagnosis.probe.parts.layouts import parts, works
+from nceref.diagnosis.probe.parts.search import Replacement, TargetCall
+from nceref.diagnosis.probe.parts.work import LossPart
+from nceref.diagnosis.probe.sheet import Sheet
+from nceref.diagnosis.probe.words import MARK, written
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """A loss of which some parts are done otherwise, at every size and every value of the scalars.
+
+    Attributes
+    ----------
+    reduction : str
+    choice : Replacement
+    """
+
+    reduction: str
+    choice: Replacement
+
+    def value(self, sheet: Sheet, xs: Any) -> Any:
+        """Values at rows or logits (calls, ...) of a sheet; NaN where the formula does not say."""
+        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, sheet.quantities)
+        out = []
+        for x in xs:
+            inputs = sheet.call(x)
+            made = works(sheet.loss.name, inputs)
+            if made is None:
+                return np.full(len(xs), np.nan)
+            batch = TargetCall(made, 0.0, 0.0, {})
+            with np.errstate(all="ignore"):
+                out.append(batch.tried(parts(sheet.loss.name, inputs, self.reduction), dict(self.choice.changes), c))
+        return np.array(out)
+
+
+def lines(made: Sequence[LossPart], choice: Replacement) -> tuple[str, str, tuple[str, ...]]:
+    """The target's formula and the reference's, with what differs marked, and the differences in words.
+
+    Parameters
+    ----------
+    made : sequence of LossPart
+    choice : Replacement
+    """
+    changes: Mapping[int, int] = dict(choice.changes)
+    constant = written(choice.constant) if choice.constant is not None else ""
+    constant = f"({constant})" if " " in constant or "/" in constant else constant
+    yours, reference, words = [], [], []
+    for k, part in reversed(list(enumerate(made))):
+        usual = part.symbol + part.ways[0].text
+        if not part.symbol:
+            continue
+        if k in changes:
+            other = part.symbol + part.ways[changes[k]].text.replace("{c}", constant)
+            words.append(f"{other}, in the reference {usual}")
+            other, usual = (MARK[0] + x + MARK[1] for x in (other, usual))
+        else:
+            other = usual
+        yours.append(other)
+        reference.append(usual)
+    return "; ".join(yours), "; ".join(reference), tuple(words)

@@ -1,0 +1,309 @@
+"""Finds which conventions of the closed list explain what a target returned.
+
+Values first: structures (what happens up to the row losses) of none, one or two options are evaluated on the case that
+departs most, and compared with the target up to recognized factors and offsets; what fits there must fit every other
+finite case within the bound of the variant. Then the gradients of what is left, see `gradients`.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from nceref.cases.records import Observation
+from nceref.diagnosis.case import REDUCED, CaseAnalysis
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.explanation import Explanation, scaled_or_shifted, variant_value
+from nceref.diagnosis.features import zero_row
+from nceref.diagnosis.gaps import usable
+from nceref.diagnosis.gradients import with_gradients
+from nceref.diagnosis.large_cases import on_all
+from nceref.diagnosis.options import Option, options
+from nceref.diagnosis.solve import solved
+
+Structure = tuple[Option, ...]
+NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
+MOST = 3
+"""Explanations that are returned."""
+SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0}
+"""Bits by which a fit must be surprising, by the number of conventions: there are 2^8 single ones, 2^14 pairs."""
+SHARP = 10.0
+"""Bits that the case that says most must have for two conventions at once to be looked for."""
+SEARCHED, MOST_ENTRIES = 8, 5000
+"""Cases, and numbers in each, that are searched where sizes that were asked for make all of them large."""
+FITTED = 3
+"""Cases that must agree where a constant is fitted."""
+CONSTANTS = ("outer-factor-constant", "offset-constant")
+
+
+def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]:
+    """Explanations, the simplest first; none where the reference itself fits or nothing does.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        All cases of one loss; those that are not finite, or have no reference, are left out.
+
+    Returns
+    -------
+    tuple of Explanation
+        At most three: fewer conventions first, then the order of the closed list.
+    """
+    every = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
+    analyses, large = ([a for a in every if a.probe.is_large == size] for size in (False, True))
+    if not analyses:
+        analyses, large = _smallest(large)
+    if not analyses:
+        return ()
+    explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
+    explained = [whole for one in explained if (whole := on_all(one, analyses, large))]
+    # What explains the gradients too stands first.
+    explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
+    return tuple(_different(explained, analyses)[:MOST])
+
+
+def _smallest(large: list[CaseAnalysis]) -> tuple[list[CaseAnalysis], list[CaseAnalysis]]:
+    """Where all cases are large, some that a search can look at, and the others."""
+    few = sorted(large, key=lambda a: a.probe.entries)[:SEARCHED]
+    few = [a for a in few if a.probe.entries <= MOST_ENTRIES]
+    return few, [a for a in large if a not in few]
+
+
+def _different(explained: list[Explanation], analyses: list[CaseAnalysis]) -> list[Explanation]:
+    """One explanation of those that are the same numbers, such as a sum of two directions and twice their mean."""
+    kept: list[tuple[Explanation, Any]] = []
+    for one in explained:
+        values = np.concatenate([variant_value(analysis, one.value_options)[0] for analysis in analyses])
+        # Without a convention of the value all are the reference's numbers, and differ in the gradients.
+        same = (np.allclose(values, known, rtol=1e-9, atol=0) and one.value_options for _, known in kept)
+        if not any(same):
+            kept.append((one, values))
+    return [one for one, _ in kept]
+
+
+def is_comparable(observation: Observation) -> bool:
+    """Whether every number is there; what a row of zeros becomes at length 1 is a policy of its own.
+
+    Parameters
+    ----------
+    observation : Observation
+        See `usable`.
+    """
+    return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
+
+
+def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
+    """Explanations of the values alone."""
+    departing = [a for a in analyses if a.departs]
+    if not departing:
+        return [Explanation((), 0, len(analyses), 0.0)]
+    # The case that says most comes first, then the others that depart.
+    departing.sort(key=lambda a: -a.bits(a.usual))
+    ordered = departing + [a for a in analyses if not a.departs]
+    for survivors in _candidate_sets(ordered, analyses[0]):
+        kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
+        if kept:
+            return _distinct(kept)
+    return []
+
+
+def _conventions(analysis: CaseAnalysis) -> tuple[list[Option], list[Option]]:
+    ids = analysis.form.conventions
+    every = list(options(ids))
+    # The self-contrast adds to the value what it takes off again, and leaves roundings that may be seen.
+    structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
+    whole = analysis.probe.reduction == "mean"
+    reductions = [o for o in every if o.axis == REDUCED and _sensible(o, analysis, whole)]
+    return structural, reductions
+
+
+def _sensible(option: Option, analysis: CaseAnalysis, whole: bool) -> bool:
+    if analysis.probe.reduction == "none":
+        return False
+    return option.id != ("mean-instead-of-sum" if whole else "sum-instead-of-mean")
+
+
+def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterator[Sequence[Structure]]:
+    """Candidates that fit the first case, by how many conventions they are; then those with a number of their own.
+
+    `same` is a case that other targets have too, see `_fitting`.
+    """
+    first = analyses[0]
+    both = first, same
+    structural, reductions = _conventions(first)
+    factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
+    singles: list[Structure] = [(o,) for o in structural]
+    yield _fitting(both, [*singles, *((o,) for o in reductions)], [()], factors)
+    # A recognized factor goes before a constant that is fitted: the next set is tried only where this one fails.
+    yield _fitted(analyses, [()])
+    if any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP:
+        # What cancels makes bounds so wide that it would lend itself to any second convention.
+        structural = [o for o in structural if o.axis != "gradient"]
+        # Two conventions of one axis exclude each other.
+        pairs = [(a, b) for a, b in combinations(_usual(structural), 2) if a.axis != b.axis]
+        reduced = [(s, o) for s in structural for o in reductions]
+        plain: list[Structure] = [*pairs, *reduced]
+        outer = [*singles, *((o,) for o in reductions)]
+        yield _fitting(both, plain, outer, factors)
+        yield _fitted(analyses, [(o,) for o in structural])
+        yield _fitting(both, [], plain, factors)
+    yield _lines(analyses)
+    # Solving takes some hundred evaluations for each scalar, so it comes last.
+    yield [(option,) for option in solved(analyses)]
+
+
+def _usual(structural: list[Option], most: int = 4) -> list[Option]:
+    """The usual settings of each convention only: pairs are many."""
+    count: dict[str, int] = {}
+    out = []
+    for option in structural:
+        count[option.id] = count.get(option.id, 0) + 1
+        if count[option.id] <= most:
+            out.append(option)
+    return out
+
+
+def _fitting(
+    cases: tuple[CaseAnalysis, CaseAnalysis],
+    plain: list[Structure],
+    outer: list[Structure],
+    factors: list[Option],
+) -> list[Structure]:
+    """Those that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset.
+
+    The second is the same for most targets, so that what the variants are there is known: those that do not fit it,
+    and would be dropped for that later, are not computed on the first.
+    """
+    first, same = cases
+    fits = [s for s in plain if _may_fit(same, s) and first.misfit(*first.answer(s)) <= 1]
+    if not outer or not factors:
+        return fits
+    kept = {s for s, _ in _scaled(same, [_sorted(s) for s in outer], factors, _ROOM)}
+    return fits + [(*s, option) for s, option in _scaled(first, [s for s in outer if _sorted(s) in kept], factors)]
+
+
+_ROOM = 3.0
+"""Times what is allowed of two conventions at most, either of which may be fitted, see `_verified`."""
+
+
+def _may_fit(analysis: CaseAnalysis, structure: Structure) -> bool:
+    """Whether a variant is no farther from the target than `_verified` admits."""
+    value, allowed = analysis.answer(_sorted(structure))
+    return analysis.misfit(value, _ROOM * allowed) <= 1
+
+
+def _sorted(options: Structure) -> Structure:
+    return tuple(sorted(options, key=lambda o: o.rank))
+
+
+def _scaled(
+    analysis: CaseAnalysis, structures: list[Structure], factors: list[Option], room: float = 1.0
+) -> list[tuple[Structure, Option]]:
+    """Structures that fit a case with a factor or an offset, which comes with each; the first factor's first."""
+    # Without a mean, one direction has fewer rows than two.
+    structures = [s for s in structures if analysis.answer(s)[0].shape == analysis.target.shape]
+    if not structures:
+        return []
+    answers = [analysis.answer(s) for s in structures]
+    values, allowed = (np.stack([a[k] for a in answers]) for k in range(2))
+    fits = []
+    for option in factors:
+        scaled, most = scaled_or_shifted(analysis, option, values, allowed)
+        with np.errstate(invalid="ignore"):
+            near = np.all(np.abs(scaled - analysis.target) <= room * most, axis=-1)
+        fits += [(structures[k], option) for k in np.flatnonzero(near)]
+    return fits
+
+
+def _fitted(analyses: list[CaseAnalysis], structures: list[Structure]) -> list[Structure]:
+    """Those that fit with a constant factor or offset on three cases, read off the case that fixes it best."""
+    if len(analyses) < FITTED:
+        return []
+    fits = []
+    for structure in structures:
+        for id in CONSTANTS:
+            measured = [_constant(analysis, structure, id) for analysis in analyses[:FITTED]]
+            # The ranges of the constant must meet on all three.
+            (low, high) = max(r[0] - r[1] for r in measured), min(r[0] + r[1] for r in measured)
+            if low <= high:
+                measured += [_constant(analysis, structure, id) for analysis in analyses[FITTED:]]
+                fits.append((*structure, Option(id, min(measured, key=lambda r: r[1])[0])))
+    return fits
+
+
+def _constant(analysis: CaseAnalysis, structure: Structure, id: str) -> tuple[float, float]:
+    """The constant that makes a case fit, and how far it may be off: NaN where none does, anything where all do."""
+    value, allowed = analysis.answer(structure)
+    largest = int(np.argmax(np.abs(value)))
+    v, room = float(value[largest]), 2 * float(allowed[largest])
+    if not math.isfinite(v):
+        return math.nan, math.inf
+    if id == "offset-constant":
+        return float(analysis.target[largest]) - v, room
+    if v == 0:
+        return 0.0, math.inf
+    factor = float(analysis.target[largest]) / v
+    return factor, room * max(1.0, abs(factor)) / abs(v)
+
+
+def _lines(analyses: list[CaseAnalysis]) -> list[Structure]:
+    """A constant factor and a constant offset at once, through the two cases whose values are farthest apart."""
+    whole = [a for a in analyses if a.target.size == 1]
+    if len(whole) <= FITTED:
+        return []
+    low, high = (pick(whole, key=lambda a: float(a.reference[0])) for pick in (min, max))
+    apart = float(high.reference[0] - low.reference[0])
+    if apart == 0:
+        return []
+    factor = float(high.target[0] - low.target[0]) / apart
+    offset = float(low.target[0]) - factor * float(low.reference[0])
+    return [(Option("outer-factor-constant", factor), Option("offset-constant", offset))]
+
+
+def _verified(chosen: Structure, analyses: list[CaseAnalysis]) -> Explanation | None:
+    """The explanation, if it fits every case and that is no accident."""
+    chosen = _sorted(chosen)
+    fitted = sum(is_fitted(o) for o in chosen)
+    worst, discriminating, bits = 0.0, 0, []
+    for analysis in analyses:
+        value, allowed = variant_value(analysis, chosen)
+        # A constant that was read off one case carries the error of that case.
+        allowed = allowed * (1 + fitted)
+        misfit = analysis.misfit(value, allowed)
+        if not misfit <= 1:
+            return None
+        worst = max(worst, misfit)
+        discriminating += analysis.discriminates(value, allowed)
+        bits.append(analysis.bits(allowed))
+    # The case that fixed a constant proves nothing.
+    evidence = sum(sorted(bits)[: len(bits) - fitted])
+    # A value that differs by what cancels is no evidence; its gradient must be.
+    hidden = any(o.axis == "gradient" for o in chosen)
+    if not hidden and (discriminating < (FITTED if fitted else 1) or evidence < SURPRISE[len(chosen)]):
+        return None
+    return Explanation(chosen, discriminating, len(analyses), worst)
+
+
+def is_fitted(option: Option) -> bool:
+    """Whether its setting is read off a case, and is none of the usual ones.
+
+    Parameters
+    ----------
+    option : Option
+    """
+    if option.id in (*CONSTANTS, "scalar-ignored"):
+        return True
+    return isinstance(option.value, float | tuple) and option.value not in CONVENTIONS[option.id].settings
+
+
+def _distinct(explained: list[Explanation]) -> list[Explanation]:
+    """One explanation for every set of ids, the one that fits best."""
+    explained = sorted(explained, key=lambda e: (len(e.options), [o.rank for o in e.options], e.residual))
+    kept: dict[tuple[str, ...], Explanation] = {}
+    for one in explained:
+        known = kept.get(one.ids)
+        if known is None or one.residual < known.residual:
+            kept[one.ids] = one
+    return list(kept.values())

@@ -1,0 +1,503 @@
+"""What a difference does to training: errors of value and gradient at ordinary temperatures, and of the optimum."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nceref.cases.judge import constants
+from nceref.cases.records import Observation, Probe
+from nceref.diagnosis.features import temperature_scalar
+from nceref.diagnosis.fresh import GENERAL, FreshCalls, Site, Template, fresh_probe, judged
+from nceref.diagnosis.gaps import VALUE, Gap, gaps, listed, usable
+from nceref.engine.parameters import at_temperature
+from nceref.errors import NcerefError
+from nceref.output.limits import stable
+from nceref.output.words import counted
+from nceref.spec import Array
+
+ORDINARY = (0.07, 1.0)
+"""Temperatures that losses are trained at."""
+_PARALLEL = 0.05
+"""Degrees: less is no difference of direction that training would show."""
+_STEPS = 300
+_WARM = Site("designed", 0.7, (6, 7, 3, 6, 5, 2))
+"""Where descent begins: at low temperatures every gradient vanishes near an optimum, that of another loss too."""
+_AT_REST, _MOVES = 1e-3, 0.02
+"""Of the gradient at the start: what is left of another loss's gradient where it is at rest as well, and where not."""
+_REFERENCE_AT_REST = 1e-5
+_UNSEEN = 1e-4
+"""A relative error of the gradient that is far below its noise in training."""
+
+
+@dataclass(frozen=True)
+class Severity:
+    """What a difference does to training.
+
+    Attributes
+    ----------
+    calls : int
+        Inputs that it was measured on.
+    temperatures : tuple of float or None
+        The lowest and the highest.
+    value_error : tuple of float or None
+        Relative, the smallest and the largest; None where no value can be compared.
+    gradient_error : tuple of float or None
+        Relative to the length of the right gradient.
+    angle : tuple of float or None
+        Between both gradients, in degrees.
+    length : tuple of float or None
+        Of the gradient, as a multiple of the right one.
+    along_rows : float
+        The largest part of the gradient along the rows, relative to the right gradient, which has none; it only
+        rescales the rows, and the rest is compared without it.
+    at_optimum : float or None
+        Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
+    right : tuple of str
+        ``value`` and ``gradient`` where these are within their bounds.
+    not_finite : tuple of int
+        On how many inputs at these temperatures the value is no number, and of how many; all else is of other inputs.
+    gradients_lost : int
+        On how many of these other inputs a gradient of the embeddings is no number.
+    arrays, scalars : mapping
+        What the gradient of each input is: ``right``, ``zero``, ``wrong``, or ``lost`` where it is no number.
+    rest_right : bool
+        Whether the gradient of the arrays is right but for its part along the rows.
+    constants : mapping
+        The constants that get a gradient, and whether each is an embedding.
+    elsewhere : tuple of int
+        On how many cases of the corpus a gradient is wrong, and on how many the value or a gradient is no number.
+    """
+
+    calls: int
+    temperatures: tuple[float, float] | None
+    value_error: tuple[float, float] | None
+    gradient_error: tuple[float, float] | None
+    angle: tuple[float, float] | None
+    length: tuple[float, float] | None
+    along_rows: float
+    at_optimum: float | None
+    right: tuple[str, ...]
+    not_finite: tuple[int, int] = (0, 0)
+    gradients_lost: int = 0
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    rest_right: bool = False
+    constants: Mapping[str, bool] = field(default_factory=dict)
+    elsewhere: tuple[int, int] = (0, 0)
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        lost, tried = self.not_finite
+        lead = (
+            f"on {lost} of {counted(tried, 'input')} the value is NaN or infinite, which ends training; "
+            if lost
+            else ""
+        )
+        where = f" at temperature {_range(self.temperatures, 2)}" if self.temperatures else ""
+        parts = [self._value(), *self._gradient(), *self._optimum(), *self._others(), *self._elsewhere()]
+        return f"{lead}on {counted(self.calls, 'input')}{where} {'; '.join(parts)}"
+
+    def _value(self) -> str:
+        if VALUE in self.right:
+            return "the value is right"
+        return f"the value is off by {_shares(self.value_error)}" if self.value_error else "the value is 0"
+
+    def _gradient(self) -> Iterator[str]:
+        """The gradient of the embeddings."""
+        zero, others = _split(self.arrays, "zero")
+        untrained = (
+            [f"the gradient of {listed(zero)} is 0, so that this loss does not train {_it(zero)}"] if zero else []
+        )
+        if self.gradients_lost:
+            yield f"the gradient is NaN or infinite on {self.gradients_lost} of them, which ends training"
+        elif self.angle is None or self.length is None:
+            yield "there is no gradient to compare"
+        elif max(self.length) == 0:
+            yield "the gradient of the embeddings is 0, so that nothing is trained"
+        elif {*self.arrays.values()} <= {"right", "zero"}:
+            yield from self._right(others)
+            yield from untrained
+        else:
+            yield from self._wrong()
+            yield from untrained
+
+    def _right(self, names: Sequence[str]) -> Iterator[str]:
+        whole = "gradient" in self.right and not self.constants
+        same = f", so that training is the same{' on such inputs' if any(self.elsewhere) else ''}"
+        yield f"the gradient{'' if whole else f' of {listed(names)}'} is right" + same * (
+            whole and not self.not_finite[0]
+        )
+
+    def _wrong(self) -> Iterator[str]:
+        assert self.angle is not None
+        assert self.length is not None
+        whole = "the gradient"
+        if self.along_rows > _UNSEEN:
+            yield (
+                f"a part of the gradient, {_share(self.along_rows)} as long as the right one,"
+                " only rescales the embeddings"
+            )
+            whole = "the rest"
+            if self.rest_right:
+                yield "the rest is right"
+                return
+        same = _times(self.length, 3) == _SAME
+        if self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
+            yield f"{whole} is off by {_shares(self.gradient_error)}, which training does not show"
+        elif self.angle[1] <= _PARALLEL and same and self.gradient_error is not None:
+            yield f"{whole} is off by {_shares(self.gradient_error)}"
+        elif self.angle[1] <= _PARALLEL:
+            constant = self.length[1] <= self.length[0] * 1.001
+            change = "only the learning rate changes" if constant else "its length depends on the input"
+            yield f"{whole} has the right direction and {_times(self.length, 3)}: {change}"
+        elif self.angle[0] >= 180 - _PARALLEL:
+            yield f"{whole} points the other way, with {_times(self.length, 3)}"
+        else:
+            angle = _range(self.angle, 2) if self.angle[0] > _PARALLEL else f"up to {_digits(self.angle[1], 2)}"
+            yield f"{whole} is {angle} degrees off the right direction, with {_times(self.length, 2)}"
+
+    def _optimum(self) -> Iterator[str]:
+        if self.gradients_lost or self.at_optimum is None or self.angle is None or self.rest_right:
+            return
+        if (self.gradient_error or (0, 0))[1] < _UNSEEN:
+            return
+        share = _share(self.at_optimum)
+        if self.at_optimum > _MOVES:
+            yield (
+                f"the optimum moves: at a minimum of the reference your gradient is still {share} of that at the start"
+            )
+        # Where it points away somewhere, a minimum may be a maximum.
+        elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
+            yield f"the optimum stays where it is: your gradient vanishes there too ({share} of that at the start)"
+
+    def _others(self) -> Iterator[str]:
+        """Learned scalars, and constants that get a gradient."""
+        by_kind = {kind: _split(self.scalars, kind)[0] for kind in ("zero", "lost", "wrong")}
+        if names := by_kind["zero"]:
+            subject = listed(name.replace("_", " ") for name in names)
+            verb, its = (
+                ("never learns", "its gradient is") if len(names) == 1 else ("never learn", "their gradients are")
+            )
+            yield f"the {subject} {verb}: {its} 0"
+        if names := by_kind["lost"]:
+            yield (
+                f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
+            )
+        if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
+            yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
+        for embedding, what in ((True, "their encoder"), (False, "what computes them")):
+            if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
+                what = what.replace("their", "its").replace("them", "it") if len(names) == 1 else what
+                yield f"{listed(names)} should be constant, and the gradient changes {what}"
+
+    def _elsewhere(self) -> Iterator[str]:
+        lost = self.elsewhere[1]
+        if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
+            yield (
+                f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite,"
+                " which would end training"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """As plain data; numbers have nine decimals, since what is less is rounding of the reference."""
+        return {"sentence": self.sentence, **{name: _rounded(x) for name, x in asdict(self).items()}}
+
+
+def _split(kinds: Mapping[str, str], wanted: str) -> tuple[list[str], list[str]]:
+    """Names of one kind, and the others."""
+    own = [name for name, kind in kinds.items() if kind == wanted]
+    return own, [name for name in kinds if name not in own]
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _rounded(x: Any) -> Any:
+    if isinstance(x, tuple | list):
+        return [_rounded(one) for one in x]
+    return round(stable(x), 9) + 0.0 if isinstance(x, float) and math.isfinite(x) else x
+
+
+def _share(x: float) -> str:
+    return f"{x:.2g}" if x < _UNSEEN else f"{_digits(100 * x, 2)} %"
+
+
+def _digits(x: float, most: int) -> str:
+    """So many digits, and never an exponent for a number that people write out."""
+    return f"{x:,.0f}" if 10 ** (most - 1) <= x < 1e6 else f"{x:.{most}g}"
+
+
+def _shares(ends: tuple[float, float]) -> str:
+    # Both in one unit.
+    low, high = map(_share, ends) if ends[1] < _UNSEEN else (f"{_digits(100 * end, 2)} %" for end in ends)
+    return low if low == high else f"{low} to {high}" if ends[0] > 1e-9 else f"up to {high}"
+
+
+_SAME = "the same length"
+
+
+def _times(ends: tuple[float, float], most: int) -> str:
+    """A length as a multiple of the right one."""
+    times = _range(ends, most)
+    return _SAME if times == "1" else f"{times} times the length"
+
+
+def _range(ends: tuple[float, float] | None, most: int) -> str:
+    if ends is None:
+        return ""
+    low, high = (_digits(end, most) for end in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity | None:
+    """Measure what a difference does to training.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of the corpus; they serve where the target cannot be called.
+    calls : FreshCalls
+
+    Returns
+    -------
+    Severity or None
+        None where the target gives no number at an ordinary temperature, or nothing departs there.
+    """
+    every = [o for o in usable([*calls.at(GENERAL), *observations]) if _several(o.probe)]
+    ordinary = [o for o in every if _is_ordinary(o.probe)]
+    # Fresh calls have ordinary rows: cases of the corpus are extreme ones.
+    tried = [o for o in ordinary if o.probe.id.startswith("fresh-")] or ordinary
+    lost = sum(not _is_number(o) for o in tried)
+    seen = next(filter(None, ([o for o in several if _is_number(o)] for several in (tried, ordinary, every))), [])
+    if not seen:
+        return None
+    both = [gaps(o)[VALUE] for o in seen]
+    values = [_size(gap.got - gap.want) / _size(gap.want) for gap in both if _size(gap.want) > 0]
+    pairs = [pair for o in seen if (pair := _gradients(o)) is not None]
+    angles, lengths, errors = _compared(pairs)
+    along = [float(radial / size) for _, want, _, radial in pairs if (size := float(np.linalg.norm(want))) > 0]
+    return Severity(
+        len(seen),
+        _temperatures(seen),
+        _ends(values),
+        _ends(errors),
+        _ends(angles),
+        _ends(lengths),
+        max(along, default=0.0),
+        _at_optimum(calls) if pairs else None,
+        tuple(_right(seen, pairs)),
+        (lost, len(tried)),
+        sum(any(not gap.finite for name, gap in gaps(o).items() if name in _arrays(o)) for o in seen),
+        _kinds(seen, lambda name: name in _arrays(seen[0])),
+        _kinds(seen, lambda name: name not in _arrays(seen[0])),
+        bool(pairs) and all(_is_right(pair) for pair in pairs),
+        _trained_constants(seen),
+        _elsewhere(usable(observations)),
+    )
+
+
+def _kinds(seen: Sequence[Observation], is_meant: Callable[[str], bool]) -> dict[str, str]:
+    """What the gradient of each input is on all of these."""
+    by_name: dict[str, list[Gap]] = {}
+    for o in seen:
+        for name, gap in gaps(o).items():
+            if name != VALUE and is_meant(name):
+                by_name.setdefault(name, []).append(gap)
+    return {name: _kind(each) for name, each in by_name.items()}
+
+
+def _kind(each: Sequence[Gap]) -> str:
+    if not all(gap.finite for gap in each):
+        return "lost"
+    if all(gap.right for gap in each):
+        return "right"
+    return "wrong" if any(np.any(gap.got) for gap in each) else "zero"
+
+
+def _is_right(pair: tuple[Any, Any, float, float]) -> bool:
+    """Whether a gradient is right but for its part along the rows, from which roundings of the projection remain."""
+    got, want, room, radial = pair
+    rounding = 8 * np.finfo(np.float64).eps * (float(np.linalg.norm(want)) + radial)
+    return bool(np.linalg.norm(got - want) <= room + rounding)
+
+
+def _trained_constants(seen: Sequence[Observation]) -> dict[str, bool]:
+    """Constants that get a gradient, and whether each is an embedding."""
+    loss = seen[0].probe.loss
+    touched = {n for o in seen for n in constants(o.probe) if n in o.outcome.grads and np.any(o.outcome.grads[n])}
+    return {p.name: p.embedding for p in loss.parameters if isinstance(p, Array) and p.name in touched}
+
+
+def _elsewhere(observations: Sequence[Observation]) -> tuple[int, int]:
+    """Cases with a wrong gradient, and cases without a number."""
+    every = [gaps(o) for o in observations]
+    wrong = sum(any(not gap.right for name, gap in each.items() if name != VALUE) for each in every)
+    return wrong, sum(any(not gap.finite for gap in each.values()) for each in every)
+
+
+def _is_number(observation: Observation) -> bool:
+    return bool(np.all(np.isfinite(observation.outcome.value)))
+
+
+def _right(seen: Sequence[Observation], pairs: Sequence[Any]) -> Iterator[str]:
+    if all(gaps(o)[VALUE].right for o in seen):
+        yield VALUE
+    if pairs and all(gap.right for o in seen for name, gap in gaps(o).items() if name != VALUE):
+        yield "gradient"
+
+
+def _size(x: Any) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
+
+
+def _ends(numbers: Sequence[float]) -> tuple[float, float] | None:
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+def _several(probe: Probe) -> bool:
+    """Whether there is more than one sample: a batch of one is trained by nobody."""
+    return all(
+        len(probe.inputs[p.name]) > 1
+        for p in probe.loss.parameters
+        if isinstance(p, Array) and p.embedding and isinstance(probe.inputs.get(p.name), np.ndarray)
+    )
+
+
+def _is_ordinary(probe: Probe) -> bool:
+    scalar = temperature_scalar(probe)
+    return scalar is None or ORDINARY[0] <= at_temperature(*scalar) <= ORDINARY[1]
+
+
+def _temperatures(seen: Sequence[Observation]) -> tuple[float, float] | None:
+    return _ends([at_temperature(*scalar) for o in seen if (scalar := temperature_scalar(o.probe))])
+
+
+def _arrays(observation: Observation) -> dict[str, Array]:
+    return {p.name: p for p in observation.probe.loss.parameters if isinstance(p, Array) and not p.constant}
+
+
+def _gradients(observation: Observation) -> tuple[Any, Any, float, float] | None:
+    """Both gradients of the embeddings as one vector each, and the bound of its length; None without one.
+
+    Where the right gradient is orthogonal to each row, without the part along the rows, whose length is the last.
+    """
+    arrays = _arrays(observation)
+    both = [gap for name, gap in gaps(observation).items() if name in arrays and gap.finite]
+    if not both:
+        return None
+    got, radial = [], []
+    for gap in both:
+        x = np.asarray(observation.probe.inputs[gap.quantity], dtype=np.float64)
+        along = _along(x, gap.got) if arrays[gap.quantity].embedding and _is_orthogonal(x, gap) else 0.0 * gap.got
+        got.append(np.ravel(gap.got - along))
+        radial.append(np.ravel(along))
+    want, room = (np.concatenate([np.ravel(getattr(g, what)) for g in both]) for what in ("want", "bound"))
+    return np.concatenate(got), want, float(np.linalg.norm(room)), float(np.linalg.norm(np.concatenate(radial)))
+
+
+def _along(x: Any, g: Any) -> Any:
+    """The part of a gradient along each row."""
+    square = np.sum(x * x, axis=-1, keepdims=True)
+    return np.sum(x * g, axis=-1, keepdims=True) * x / np.where(square > 0, square, 1.0)
+
+
+def _is_orthogonal(x: Any, gap: Gap) -> bool:
+    size = np.linalg.norm(gap.want)
+    return bool(x.ndim > 1 and x.shape[-1] > 1 and np.linalg.norm(_along(x, gap.want)) <= 1e-6 * size)
+
+
+def _compared(pairs: Sequence[tuple[Any, Any, float, float]]) -> tuple[list[float], list[float], list[float]]:
+    """Angles in degrees, quotients of lengths, and relative errors, where the right gradient is more than its bound."""
+    angles, lengths, errors = [], [], []
+    for got, want, room, _ in pairs:
+        size, right = float(np.linalg.norm(got)), float(np.linalg.norm(want))
+        if right <= 10 * room:
+            continue
+        lengths.append(size / right)
+        errors.append(float(np.linalg.norm(got - want)) / right)
+        if size > 0:
+            # Exact for small angles, unlike the arc cosine.
+            a, b = got / size, want / right
+            angle = 2 * math.atan2(float(np.linalg.norm(a - b)), float(np.linalg.norm(a + b)))
+            angles.append(math.degrees(angle))
+        else:
+            angles.append(0.0)
+    return angles, lengths, errors
+
+
+def _at_optimum(calls: FreshCalls) -> float | None:
+    """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent."""
+    if calls.like is None or not calls.possible:
+        return None
+    path = minimum(calls.like)
+    if path is None:
+        return None
+    start, end = (calls.on(probe) for probe in path)
+    first = _gradients(start) if start is not None else None
+    last = _gradients(end) if end is not None else None
+    if first is None or last is None or not np.any(first[0]):
+        return None
+    return float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
+
+
+@lru_cache(maxsize=64)
+def minimum(like: Template) -> tuple[Probe, Probe] | None:
+    """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity.
+
+    Parameters
+    ----------
+    like : Template
+
+    Returns
+    -------
+    (Probe, Probe) or None
+    """
+    start = fresh_probe(like, _WARM)
+    if start is None or not start.grads:
+        return None
+    scalar = temperature_scalar(start)
+    if scalar is not None and at_temperature(*scalar) < _WARM.temperature / 2:
+        return None
+    names = [p.name for p in like.loss.parameters if isinstance(p, Array) and not p.constant and p.name in start.grads]
+    inputs, g = dict(start.inputs), {name: np.asarray(start.grads[name]) for name in names}
+    first = _length(g)
+    step = 0.1 / first if first > 0 else 0.0
+    for _ in range(_STEPS):
+        moved = {**inputs, **{name: inputs[name] - step * g[name] for name in names}}
+        there = _slope(like, moved, names)
+        if there is None:
+            return None
+        # Barzilai and Borwein's step, from the last difference of gradients.
+        along = sum(float(np.sum((moved[n] - inputs[n]) * (there[n] - g[n]))) for n in names)
+        square = sum(float(np.sum((moved[n] - inputs[n]) ** 2)) for n in names)
+        step = min(square / along, 1e3) if along > 0 else 2 * step
+        inputs, g = moved, there
+        if _length(g) < 0.1 * _REFERENCE_AT_REST * first:
+            break
+    end = judged(like, inputs, "minimum")
+    return None if end is None or _length(g) > _REFERENCE_AT_REST * first else (start, end)
+
+
+def _length(g: Mapping[str, Any]) -> float:
+    return math.sqrt(sum(float(np.sum(x * x)) for x in g.values()))
+
+
+def _slope(like: Template, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+    from nceref.engine.bound_loss import bound_loss
+    from nceref.losses import input_gradients
+
+    try:
+        bound = bound_loss(like.loss, (), inputs)
+        evaluation = bound.evaluate(like.reduction, keep=True)
+        ones = np.ones_like(evaluation.rows) if like.reduction == "none" else None
+        grads = input_gradients(bound, evaluation, ones)
+    except NcerefError:
+        return None
+    out = {name: np.asarray(grads[name], dtype=np.float64) for name in names}
+    return out if all(np.all(np.isfinite(x)) for x in out.values()) else None

@@ -1,0 +1,65 @@
+"""Where a target gives no number: it raises, ends the process, does not return, or returns what is no number."""
+
+from collections.abc import Sequence
+
+from nceref.cases.judge import UNSUPPORTED
+from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome
+from nceref.diagnosis.features import where
+from nceref.output.words import out_of
+from nceref.targets.process.child import NOT_TRIED
+
+MOST = 3
+"""Kinds that are named."""
+
+
+def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
+    """What happens in place of an answer, and on which cases.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        All of a run.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One for each exception, or other event, with its name as the id; at most `MOST`.
+    """
+    judged = [o for o in observations if not o.probe.skip and o.outcome.trouble != UNSUPPORTED]
+    kinds: dict[tuple[str, str], list[Observation]] = {}
+    for observation in judged:
+        outcome = observation.outcome
+        if outcome.trouble:
+            kinds.setdefault((outcome.trouble, _kind(outcome)), []).append(observation)
+    # What was not called has no cause of its own: it is counted beside what kept it from being called.
+    left = [o for o in judged if o.outcome.trouble == NOT_TRIED]
+    called = [kind for kind in kinds if kind[0] != NOT_TRIED] or [*kinds]
+    last = max(called, key=lambda kind: judged.index(kinds[kind][-1]), default=None)
+    return tuple(_diagnosis(*kind, kinds[kind], judged, left if kind == last else ()) for kind in called[:MOST])
+
+
+_NAMES = {
+    "breaks-protocol": "breaks the protocol",
+    "not-a-number-type": "returns something else than numbers",
+    "wrong-shape": "returns another number of numbers",
+}
+"""What has one cause, however it is said of each case."""
+
+
+def _kind(outcome: Outcome) -> str:
+    """What cases have in common: of an exception, what stands before its message is the type."""
+    return _NAMES.get(outcome.trouble) or outcome.sentence.partition(":")[0]
+
+
+def _diagnosis(
+    id: str, beginning: str, seen: Sequence[Observation], judged: Sequence[Observation], left: Sequence[Observation]
+) -> Diagnosis:
+    first = seen[0]
+    same = all(o.outcome.sentence == first.outcome.sentence for o in seen)
+    text = first.outcome.sentence if same else beginning
+    example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
+    # Where nothing else is known, what it is called with may be wrong as well.
+    fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
+    rest = f"; not tried after that: {out_of(len(left), len(judged), 'case')}" if left and seen != left else ""
+    part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}{rest}")
+    return Diagnosis(id, (part,), fix=fix if len(seen) + len(left) < len(judged) else "")

@@ -1,0 +1,298 @@
+"""Which parameter of a target is handed which input of the loss: by name, by alias, by position."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from tokenize import TokenError
+from typing import Any
+
+from nceref.cases.aliases import kind, match_input
+from nceref.errors import SignatureError, TargetError
+from nceref.output.words import as_code
+from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
+
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What one callable is handed.
+
+    Attributes
+    ----------
+    positional : tuple of (str, str)
+        Parameter and input, for what goes by position.
+    named : tuple of (str, str)
+        Parameter and input, for what goes by keyword.
+    truths : frozenset of str
+        Parameters that take a truth value where the loss has a word.
+    """
+
+    positional: tuple[tuple[str, str], ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
+    truths: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Parameter to input, in the order of the target."""
+        return dict((*self.positional, *self.named))
+
+    def handed(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
+        """Call the function with its share of the inputs."""
+        args = [self._value(p, inputs[name]) for p, name in self.positional]
+        kwargs = {p: self._value(p, inputs[name]) for p, name in self.named if name in inputs}
+        return function(*args, **kwargs)
+
+    def _value(self, parameter: str, value: Any) -> Any:
+        return value != "none" if parameter in self.truths and isinstance(value, str) else value
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The signature, or that of any number of arrays where a compiled function shows none.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    inspect.Signature
+    """
+    try:
+        return inspect.signature(function)
+    # The last: from Python 3.12 on, for a text that is no signature.
+    except (TypeError, ValueError, TokenError):
+        return inspect.Signature([inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def match_arguments(
+    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
+) -> Arguments:
+    """Match the parameters of a target with the inputs that are given.
+
+    Parameters
+    ----------
+    signature : inspect.Signature
+        Of what is called.
+    given : iterable of Parameter
+        The inputs there are; arrays and labels must all find a place, scalars need not.
+    chosen : iterable of str
+        Choices (and ``reduction``) that the user set; the target keeps its own default for the others.
+    name, loss : str
+        Of the target and the loss, for messages.
+
+    Returns
+    -------
+    Arguments
+
+    Raises
+    ------
+    TargetError
+        If a required parameter is left without an input, or an array without a parameter.
+    """
+    inputs = {p.name: p for p in given}
+    parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
+    matched = _by_name(parameters, inputs, frozenset(chosen))
+    matched |= _by_position(parameters, inputs, matched)
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
+    if missing:
+        required = [n for n, p in parameters.items() if p.default is p.empty or n in matched]
+        raise _unmatched(name, loss, missing[0], required, matched)
+    left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in matched.values()]
+    spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
+    if left and not spare:
+        raise _homeless(name, loss, left[0], parameters, matched, inputs)
+    return _arranged(parameters, matched, inputs, left, spare)
+
+
+_VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
+def match_by_name(
+    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
+) -> Arguments:
+    """What a constructor is handed: by name or alias only, and only what does not need a graph.
+
+    Parameters
+    ----------
+    signature : inspect.Signature
+        Of the constructor.
+    given, chosen, name, loss
+        As for `match_arguments`.
+
+    Returns
+    -------
+    Arguments
+
+    Raises
+    ------
+    TargetError
+        If it needs something else.
+    """
+    inputs = {p.name: p for p in given if not isinstance(p, Array | Labels) or (isinstance(p, Array) and p.constant)}
+    parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
+    matched = _by_name(parameters, inputs, frozenset(chosen))
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
+    if missing:
+        needed, them = " and ".join(map(as_code, missing)), "it" if len(missing) == 1 else "them"
+        remedy = " ".join(f"--init {each}=VALUE" for each in missing)
+        msg = f"{name} needs {needed}, and no scalar or setting of {loss} fits {them}: {remedy}"
+        raise TargetError(msg)
+    return Arguments(named=tuple(matched.items()), truths=_truths(parameters, matched, inputs))
+
+
+def _by_name(
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], chosen: frozenset[str]
+) -> dict[str, str]:
+    """Exact names first, so that an alias never takes what another parameter is called."""
+    matched: dict[str, str] = {}
+    for exact in (True, False):
+        for parameter, p in parameters.items():
+            free = [n for n in inputs if n not in matched.values() and (n in chosen or _by_itself(inputs[n], p))]
+            free = [n for n in free if n == parameter] if exact else free
+            if parameter not in matched and (name := match_input(parameter, free)):
+                matched[parameter] = name
+    # The target keeps a default of its own, since that is judged too.
+    reduction = parameters.get("reduction")
+    if reduction is not None and ("reduction" in chosen or reduction.default is reduction.empty):
+        matched["reduction"] = "reduction"
+    return {n: matched[n] for n in parameters if n in matched}
+
+
+def _by_itself(declared: Parameter, parameter: inspect.Parameter) -> bool:
+    """Whether an input is handed over without being set by the user: a choice only where the target has no default."""
+    return not isinstance(declared, Choice) or parameter.default is parameter.empty
+
+
+def _by_position(
+    parameters: Mapping[str, inspect.Parameter], inputs: Mapping[str, Parameter], matched: Mapping[str, str]
+) -> dict[str, str]:
+    """Required parameters that no name fits: arrays in the order of declaration, then scalars."""
+    left = [n for n in inputs if n not in matched.values()]
+    arrays = [n for n in left if isinstance(inputs[n], Array | Labels)]
+    # A scalar with a default need not be handed over.
+    scalars = [n for n in left if isinstance(inputs[n], Scalar) and inputs[n].default is ...]  # type: ignore[union-attr]
+    waiting, out = arrays + scalars, {}
+    for parameter, p in parameters.items():
+        if parameter in matched or p.default is not p.empty or p.kind not in _PLACED:
+            continue
+        fits = [n for n in waiting if _KINDS[type(inputs[n])] in kind(parameter)]
+        if fits:
+            out[parameter] = fits[0]
+            waiting.remove(fits[0])
+    return out
+
+
+_KINDS = {Array: "array", Labels: "labels", Scalar: "scalar", Choice: "choice"}
+
+
+def _arranged(
+    parameters: Mapping[str, inspect.Parameter],
+    matched: Mapping[str, str],
+    inputs: Mapping[str, Parameter],
+    left: list[str],
+    spare: set[Any],
+) -> Arguments:
+    """By keyword where that is possible; by position what must go so, and everything before ``*arrays``."""
+    many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
+    scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in matched.values()]
+    required = [n for n in scalars if inputs[n].default is ...]  # type: ignore[union-attr]
+    # With ``*arrays`` alone required scalars follow the arrays; with ``**names`` every scalar goes by name.
+    rest = (left if any_name else left + required) if many else []
+    extra = (scalars if many else left + scalars) if any_name else []
+    ordered = {n: matched[n] for n in parameters if n in matched}
+    first = [
+        n
+        for n in ordered
+        if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY or (rest and parameters[n].kind in _PLACED)
+    ]
+    positional = [(n, ordered[n]) for n in first] + [(n, n) for n in rest]
+    named = [(n, name) for n, name in ordered.items() if n not in first] + [(n, n) for n in extra]
+    return Arguments(tuple(positional), tuple(named), _truths(parameters, matched, inputs))
+
+
+def _truths(
+    parameters: Mapping[str, inspect.Parameter], matched: Mapping[str, str], inputs: Mapping[str, Parameter]
+) -> frozenset[str]:
+    """Parameters with a truth value for a default, where the loss has words."""
+    choices = [n for n, name in matched.items() if isinstance(inputs.get(name), Choice)]
+    return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
+
+
+def _unmatched(
+    name: str, loss: str, parameter: str, parameters: Iterable[str], matched: Mapping[str, str]
+) -> SignatureError:
+    return SignatureError(
+        f"{name} needs `{parameter}`, and no input of {loss} fits it; give it with --init {parameter}=VALUE,"
+        f" or map the inputs with --call{SUCH_AS}{_example(parameters, matched)}"
+    )
+
+
+def _homeless(
+    name: str,
+    loss: str,
+    left: str,
+    parameters: Mapping[str, inspect.Parameter],
+    matched: Mapping[str, str],
+    inputs: Mapping[str, Parameter],
+) -> SignatureError:
+    # An array may belong where another one was put, beside it.
+    sure = {p: n for p, n in matched.items() if type(inputs.get(n)) is not type(inputs[left])}
+    shown = [p for p, declared in parameters.items() if p in matched or declared.default is declared.empty]
+    # What the target has instead of it cannot be known: every case has its own.
+    constant = getattr(inputs[left], "constant", False) and f" let its constructor or its call take `{left}`, or"
+    return SignatureError(
+        f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};{constant or ''}"
+        f" map the inputs with --call{SUCH_AS}{_example(shown, sure)}"
+    )
+
+
+SUCH_AS = ", such as --call "
+"""Before an example, which a call that was tried takes the place of."""
+
+
+def _example(parameters: Iterable[str], matched: Mapping[str, str]) -> str:
+    """The call in the target's own words; what the user must fill in is ``...``."""
+    given = [f"{p}={matched.get(p, '...')}" for p in parameters]
+    return f'"f({", ".join(given)})"'
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in backquotes, separated by commas."""
+    return ", ".join(f"`{n}`" for n in names) or "nothing"
+
+
+def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
+    """The declared parameters of those names, in the order of declaration.
+
+    Parameters
+    ----------
+    loss : Loss
+    names : iterable of str
+
+    Returns
+    -------
+    tuple of Parameter
+    """
+    chosen = frozenset(names)
+    return tuple(p for p in loss.parameters if p.name in chosen)
+
+
+def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's.
+
+    Parameters
+    ----------
+    loss : Loss
+    settings : mapping
+        Conventions of the run; an array or labels in it set aside those of the first variant.
+
+    Returns
+    -------
+    tuple of str
+        In the order of declaration.
+    """
+    arrays = [p for p in loss.parameters if isinstance(p, Array | Labels)]
+    source = settings if any(p.name in settings for p in arrays) else loss.variants[0]
+    left_out = [p.name for p in arrays if not p.required and source.get(p.name) is None]
+    return tuple(p.name for p in loss.parameters if p.name not in left_out)

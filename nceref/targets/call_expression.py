@@ -1,0 +1,87 @@
+"""The call expression: any mapping from the inputs of a loss to a call, such as ``f(torch.cat([z1, z2]), labels)``."""
+
+import ast
+import builtins
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from nceref.errors import InputError, UnavailableError
+from nceref.output.text import printable, shown
+from nceref.targets.target import given_now
+
+MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
+           "jnp": "jax.numpy", "math": "math"}  # fmt: skip
+"""What an expression may name besides the inputs and ``f``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A compiled call expression with the names that it uses."""
+
+    text: str
+    code: CodeType
+    names: frozenset[str]
+    place: Mapping[str, Any] = field(default_factory=dict)
+
+    def evaluated(self, function: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
+        """The expression's value for these inputs, with ``f`` the function."""
+        # An input goes before a module of the same name; an optional input without a value is None.
+        modules = {n: importlib.import_module(path) for n, path in MODULES.items() if n in self.names - {*inputs}}
+        absent = dict.fromkeys(self.names - {*modules, *_BUILTIN})
+        # As trusted as the target: both come from whoever runs the verifier.
+        return eval(self.code, {**modules, **absent, **inputs, **given_now(self.place), "f": function})
+
+
+_BUILTIN = frozenset(dir(builtins))
+
+
+def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None) -> Expression:
+    """Compile a call expression.
+
+    Parameters
+    ----------
+    text : str
+        Written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math.
+    known : iterable of str
+        Names of the inputs; optional ones that are not given are None.
+    place : mapping, optional
+        ``rank`` and ``world_size`` of this process, where it is one of several.
+
+    Returns
+    -------
+    Expression
+
+    Raises
+    ------
+    InputError
+        If it is not an expression, if it names something unknown, or if it does not call ``f``.
+    UnavailableError
+        If it names a package that is not installed.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # Besides errors of syntax: text that is no UTF-8, and parentheses that are too deep for the parser.
+        msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {shown(text)}: {printable(error)}"
+        raise InputError(msg) from error
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    # Names that comprehensions, lambdas and := bind inside the expression are no inputs.
+    own = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
+    own |= {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
+    names = frozenset(n.id for n in nodes) - own
+    unknown = sorted(names - {*known, *MODULES, *_BUILTIN, *(place or {}), "f", "reduction"})
+    if unknown:
+        msg = f"`call` names {shown(unknown[0])}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
+        raise InputError(msg)
+    if "f" not in names:
+        msg = f"`call` must call the target by the name f, such as 'f(z1, z2)', got {shown(text)}"
+        raise InputError(msg)
+    for name in sorted(names & MODULES.keys() - {*known}):
+        if importlib.util.find_spec(package := MODULES[name].split(".")[0]) is None:
+            msg = f"`call` names {name}, but {package} is not installed: pip install {package}"
+            raise UnavailableError(msg)
+    return Expression(text.strip(), compile(tree, "<call>", "eval"), names, place or {})

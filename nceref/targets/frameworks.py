@@ -1,0 +1,466 @@
+"""How a target of each framework takes its inputs, and how value and gradients are read from it.
+
+`answer` calls a target of any framework. `run_numpy`, `run_torch` and `run_jax` are siblings: each module has the
+functions of `Framework`. `run_jax_devices` has those for several devices of JAX at once.
+"""
+
+import importlib
+import numbers
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from nceref.cases.records import Probe
+from nceref.errors import InputError, UnavailableError
+from nceref.output.text import class_name, printable, shown
+from nceref.spec import Array, Choice, Labels, Scalar
+from nceref.targets.target import Program, ResolvedTarget
+
+Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
+NAMES = ("numpy", "torch", "jax")
+_AUTODIFF = ("torch", "jax")
+PAIR = "(value, {input: gradient})"
+"""How a NumPy target hands its gradients over."""
+ARRAY = np.ndarray
+"""Kept before a target is loaded, which may replace the name in NumPy."""
+ROWS = "choose rows with --set reduction=none"
+"""What is said to a target that returns rows."""
+
+
+class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
+    """Something a target did instead of answering: the sentence, and the id of the outcome's trouble."""
+
+    def __init__(self, sentence: str, name: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
+@dataclass(frozen=True, eq=False)
+class CallRequest:
+    """The call of a target on one case; picklable.
+
+    Attributes
+    ----------
+    inputs : mapping
+        The given arguments of the loss by name: float64 and integer arrays, floats, words.
+    tracked : frozenset of str
+        Float arrays whose gradient is computed: the differentiable ones, and declared constants that are rows.
+    scalars : frozenset of str
+        Differentiable scalars.
+    constants : frozenset of str
+        Those of `tracked` that the loss declares constant.
+    shape : tuple of int or None
+        Of the value, where the reference has one.
+    mode : str
+        How it is called, see `nceref.verification.modes`; empty for plainly.
+    cotangent : float, array or None
+        Upstream gradient; None for 1.
+    before : mapping or None
+        The inputs that the same instance is called with first.
+    rooms : mapping
+        How far the value, under the empty name, and gradients of two calls may be apart; what is not named, not at all.
+    devices : int
+        On how many devices of JAX it is called at once, or 0: then arrays and differentiable scalars have a first axis
+        of the devices, and so have the value and the gradients.
+    axis : str
+        What the target calls that axis.
+    """
+
+    inputs: Mapping[str, Any]
+    tracked: frozenset[str]
+    scalars: frozenset[str]
+    constants: frozenset[str] = frozenset()
+    dtype: str = "float64"
+    reduction: str = "mean"
+    shape: tuple[int, ...] | None = None
+    device: str = "cpu"
+    mode: str = ""
+    cotangent: Any = None
+    before: Mapping[str, Any] | None = None
+    rooms: Mapping[str, Any] = field(default_factory=dict)
+    devices: int = 0
+    axis: str = ""
+
+    @property
+    def differentiable(self) -> frozenset[str]:
+        """Everything whose gradient is computed."""
+        return self.tracked | self.scalars
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Value and gradients in float64, and what was noticed on the way."""
+
+    value: Any
+    grads: Mapping[str, Any] = field(default_factory=dict)
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
+    """The call for a probe; what it leaves out has the default of the declaration.
+
+    Parameters
+    ----------
+    probe : Probe
+    device : str
+        As the framework names it.
+
+    Returns
+    -------
+    CallRequest
+    """
+    defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
+    given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
+    declared = [p for p in probe.loss.parameters if p.name in given]
+    given |= {p.name: np.asarray(given[p.name], dtype=np.float64) for p in declared if isinstance(p, Array)}
+    given |= {p.name: np.asarray(given[p.name], dtype=np.int64) for p in declared if isinstance(p, Labels)}
+    # A queue that gets a gradient is a finding; nobody differentiates a mask or class counts.
+    tracked = [p for p in declared if isinstance(p, Array) and (p.embedding or not p.constant)]
+    constants = frozenset(p.name for p in tracked if p.constant)
+    scalars = (p.name for p in declared if isinstance(p, Scalar) and not p.constant)
+    shape = None if probe.value is None else np.shape(probe.value)
+    return CallRequest(
+        given,
+        frozenset(p.name for p in tracked),
+        frozenset(scalars),
+        constants,
+        probe.dtype,
+        probe.reduction,
+        shape,
+        device,
+        probe.mode,
+        probe.cotangent,
+        None if probe.before is None else call_request(probe.before).inputs,
+        {"": np.asarray(probe.bounds.value), **probe.bounds.grads} if probe.bounds else {},
+    )
+
+
+class Framework(Protocol):
+    """What the module of a framework has."""
+
+    @staticmethod
+    def check(request: CallRequest) -> None:
+        """Raise an `InputError` for a format or a device that the framework does not have here."""
+
+    @staticmethod
+    def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+        """Call a target once, and read what it answers.
+
+        Parameters
+        ----------
+        target : ResolvedTarget
+        request : CallRequest
+        floats : frozenset of str
+            Scalars that are handed over as Python numbers; to NumPy each is a number of the dtype.
+        gradients : bool
+            Whether to differentiate, or to read the gradients that a NumPy target returns.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        Trouble
+            If it answers with something that is no loss, or with gradients that fit no input.
+        """
+
+    @staticmethod
+    def program(reply: Reply) -> Program:
+        """A program of the framework with a known value and known gradients.
+
+        Parameters
+        ----------
+        reply : callable
+            Takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
+
+        Returns
+        -------
+        Program
+        """
+
+
+def module(framework: str) -> Framework:
+    """The module of a framework."""
+    if framework not in NAMES:
+        msg = f"`framework` must be one of {', '.join(NAMES)}, got {shown(framework)}"
+        raise InputError(msg)
+    return cast(Framework, importlib.import_module(f"nceref.targets.run_{framework}"))
+
+
+def _module_for(target: ResolvedTarget, request: CallRequest) -> Framework:
+    several = "nceref.targets.run_jax_devices"
+    return cast(Framework, importlib.import_module(several)) if request.devices else module(target.framework)
+
+
+def check(target: ResolvedTarget, request: CallRequest) -> None:
+    """Refuse what a framework cannot do, before the target is called.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+        Only its framework matters.
+    request : CallRequest
+
+    Raises
+    ------
+    InputError
+        For a dtype or a device that the framework does not have.
+    UnavailableError
+        If the framework is not installed.
+    """
+    try:
+        _module_for(target, request).check(request)
+    except ImportError as error:
+        msg = f"the target's framework is {target.framework}, which is not installed: pip install {target.framework}"
+        raise UnavailableError(msg) from error
+
+
+def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
+    """Call the target, as a training step would; with less only where it refuses.
+
+    First with every scalar as a tensor, then with Python numbers for them, then without gradients. What it
+    refused stands in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
+
+    Parameters
+    ----------
+    target : ResolvedTarget
+    request : CallRequest
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    Trouble
+        If it answers with something that is no loss.
+    Exception
+        Whatever the target raises.
+    """
+    call = _module_for(target, request).answer
+    known = frozenset(target.floats)
+    # What stands in the place of a parameter of a module is a tensor.
+    every = known | (request.scalars - target.parameters.keys())
+    failed: Exception | None = None
+    # Plain numbers before no gradients at all: what is refused must cost as few gradients as possible.
+    attempts = dict.fromkeys([(known, True), (every, True), (every, False)])
+    # Without autodiff there is one way to call a target.
+    for floats, gradients in list(attempts)[: None if target.framework in _AUTODIFF else 1]:
+        try:
+            result: Answer = call(target, request, floats, gradients)
+        except Exception as error:
+            # It has answered, with something that is no loss: another way of calling does not help.
+            if failed is None and isinstance(error, Trouble):
+                raise
+            failed = failed or error
+        else:
+            return _with_reasons(result, target, request, floats, gradients, failed)
+    assert failed is not None
+    raise failed
+
+
+def _with_reasons(
+    result: Answer,
+    target: ResolvedTarget,
+    request: CallRequest,
+    floats: frozenset[str],
+    gradients: bool,
+    failed: Exception | None,
+) -> Answer:
+    """The answer with the reasons for what could not be computed, and without gradients that mean nothing."""
+    why = f"{class_name(failed)}: {short(failed or '', 120)}"
+    refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
+    missing = (floats & request.scalars if gradients else request.differentiable) - frozenset(result.grads)
+    reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
+    remarks = dict(result.remarks)
+    if not gradients and "python-float" not in remarks:
+        remarks["not-differentiable"] = f"answers only where no gradient is demanded, else raises {why}"
+    unjudged = {**result.unjudged, **reasons}
+    return replace(
+        result, grads={n: g for n, g in result.grads.items() if n not in unjudged}, unjudged=unjudged, remarks=remarks
+    )
+
+
+def short(error: object, length: int = 300) -> str:
+    """The message of an exception, on one line of at most that length."""
+    return printable(error, length)
+
+
+def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:
+    """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary.
+
+    Parameters
+    ----------
+    returned : object
+        What the target returned.
+    request : CallRequest
+    is_array : callable
+        Whether an object is an array of the framework.
+
+    Raises
+    ------
+    Trouble
+        If there is no such entry, or more than one.
+    """
+    if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
+        return returned
+    if isinstance(returned, Mapping) and "loss" in returned:
+        return returned["loss"]
+    if not isinstance(returned, Mapping | tuple | list):
+        msg = f"returns a {class_name(returned)}, {short(shown(returned), 60)}, instead of a number"
+        raise Trouble(msg, "not-a-number-type")
+    entries = list(returned.values()) if isinstance(returned, Mapping) else list(returned)
+    fits = [x for x in entries if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
+    if len(fits) == 1:
+        return fits[0]
+    keys = [printable(key, 30) for key in returned] if isinstance(returned, Mapping) else []
+    kinds = [str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]]
+    shapes = short(", ".join(" ".join(each) for each in zip(keys, kinds, strict=False)) or ", ".join(kinds), 120)
+    # A key that is no text stands without quotes.
+    quote = "'" if keys and isinstance(next(iter(returned)), str) else ""
+    which = f"f(...)[{quote}{keys[0] if keys else 0}{quote}]"
+    msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "{which}"'
+    raise Trouble(msg, "wrong-shape")
+
+
+def _numbers(array: Any, what: str, kinds: str) -> Any:
+    """An array of real numbers, not yet in float64: its shape may be any."""
+    numbers = np.asarray(array)
+    # NumPy has no bfloat16: that of JAX is a type of its own, known by its name only.
+    if numbers.dtype.kind not in kinds and numbers.dtype.name != "bfloat16":
+        msg = f"{what} entries of type {short(numbers.dtype, 60)} instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    # A masked array has imported its module, which is slow.
+    masked: Any = sys.modules.get("numpy.ma")
+    if masked is not None and issubclass(type(array), masked.MaskedArray) and masked.is_masked(array):
+        msg = f"{what} masked entries instead of real numbers"
+        raise Trouble(msg, "not-a-number-type")
+    return numbers
+
+
+def value_of(array: Any, request: CallRequest) -> Any:
+    """The value as a float64 number or rows, of the shape that belongs to the reduction.
+
+    Parameters
+    ----------
+    array : array or number
+        As the target returned it, on the CPU.
+    request : CallRequest
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    Trouble
+        For entries that are no real numbers, and for another shape.
+    """
+    value = _numbers(array, "returns", "fiub")
+    # The shape comes first: a few bytes may look like an array that no memory can hold.
+    if request.reduction != "none" and value.shape in ((), (1,)):
+        return float(value.astype(np.float64).reshape(()))
+    if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
+        return value.astype(np.float64)
+    required = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
+    hint = f"; {ROWS}" if value.ndim and request.reduction != "none" else ""
+    msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
+    raise Trouble(msg, "wrong-shape")
+
+
+def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
+    """The same numbers in another memory layout.
+
+    Parameters
+    ----------
+    x : array
+        Of NumPy or PyTorch.
+    mode : str
+        ``strided``: every second entry along each axis of a larger array; ``offset``: the middle of one;
+        ``transposed``: the last two axes are swapped in memory. Any other leaves the array as it is.
+    full : callable
+        An array of this shape and the same kind, whose entries nobody should read.
+
+    Returns
+    -------
+    array
+    """
+    shape, step = tuple(x.shape), {"strided": 2, "offset": 1}.get(mode, 0)
+    if mode == "transposed" and len(shape) > 1:
+        view = full((*shape[:-2], shape[-1], shape[-2])).mT
+    elif step and shape:
+        outer = full(tuple(step * n + 2 for n in shape))
+        view = outer[tuple(slice(1, step * n + 1, step) for n in shape)]
+    else:
+        return x
+    view[...] = x
+    return view
+
+
+def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
+    """A gradient in float64, in the shape of its input.
+
+    Parameters
+    ----------
+    name : str
+        Of the input.
+    array : array or number
+        As the framework returned it, on the CPU.
+    request : CallRequest
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    Trouble
+        For entries that are no real numbers, and for another shape.
+    """
+    grad, shape = _numbers(array, f"the gradient of `{name}` has", "fiu"), np.shape(request.inputs[name])
+    if grad.shape != shape and not (shape == () and grad.shape == (1,)):
+        msg = f"the gradient of `{name}` has shape {grad.shape}, but the input has {shape}"
+        raise Trouble(msg, "wrong-shape")
+    return grad.astype(np.float64).reshape(shape)[()]
+
+
+def content(array: Any) -> tuple[Any, ...]:
+    """Shape, format and bytes of a NumPy array, by methods that nobody can replace."""
+    return array.shape, array.dtype.str, array.tobytes()
+
+
+def modified(names: Iterable[str]) -> dict[str, str]:
+    """The remark for inputs that a call has changed."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return {"modifies-inputs": f"changes {listed} in place"} if listed else {}
+
+
+def as_target(
+    framework: str,
+    reply: Reply,
+    loss: str,
+    floats: Mapping[str, str] | None = None,
+) -> ResolvedTarget:
+    """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
+
+    Parameters
+    ----------
+    framework : {"numpy", "torch", "jax"}
+    reply : callable
+        As of `Framework.program`.
+    loss : str
+        Name of the loss whose inputs they are.
+    floats : mapping, optional
+        Scalars that are handed over as plain numbers, with the reason.
+
+    Returns
+    -------
+    ResolvedTarget
+    """
+    program = module(framework).program(reply)
+    return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

@@ -1,0 +1,275 @@
+"""From what a user names to a `ResolvedTarget`: located, constructed, arguments matched, framework recognized."""
+
+import inspect
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nceref.cases.aliases import match_input
+from nceref.errors import InputError, NcerefError, SignatureError, TargetError
+from nceref.output.text import class_name, printable, reason
+from nceref.output.words import counted
+from nceref.registry import find_object
+from nceref.spec import Array, Labels, Loss, Scalar
+from nceref.targets import frameworks
+from nceref.targets.arguments import expected_names, signature_of
+from nceref.targets.call_expression import expression
+from nceref.targets.construct import BoundCall, Callee, callee_of
+from nceref.targets.own_parameters import is_module
+from nceref.targets.recognize import recognize_framework
+from nceref.targets.target import ResolvedTarget
+
+
+def resolve_target(
+    thing: Any,
+    loss: Loss,
+    *,
+    call: str | None = None,
+    init: Mapping[str, Any] | None = None,
+    framework: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    floats: Iterable[str] = (),
+    param: Mapping[str, str] | None = None,
+    unsought: Mapping[str, str] | None = None,
+    place: Mapping[str, Any] | None = None,
+) -> ResolvedTarget:
+    """Make a target out of what a user gave.
+
+    Parameters
+    ----------
+    thing : str or object
+        ``file.py:name``, ``package.module:name``, or a function, a class, or an object that can be called.
+    loss : Loss
+        What it claims to be.
+    call : str, optional
+        An expression over the inputs and ``f``, the target, where names and positions are not enough.
+    init : mapping, optional
+        Arguments of the constructor; for a function, arguments that every call gets.
+    framework : {"numpy", "torch", "jax"}, optional
+        Recognized where it is left out.
+    settings : mapping, optional
+        The conventions that the user set; they are passed on where the target takes them.
+    floats : iterable of str
+        Scalars to hand over as Python numbers.
+    param : mapping, optional
+        Inputs to paths of parameters that a torch module holds; others are found by name.
+    unsought : mapping, optional
+        Inputs whose parameters are left alone, with the path of what was found.
+    place : mapping, optional
+        ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is not yet known.
+
+    Returns
+    -------
+    ResolvedTarget
+
+    Raises
+    ------
+    TargetError
+        If it cannot be located, imported or called with what there is.
+    InputError
+        If an argument of this function is wrong.
+    """
+    try:
+        own = dict(param or {}), dict(unsought or {})
+        return _resolved(
+            thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own, dict(place or {})
+        )
+    except (NcerefError, KeyboardInterrupt):
+        raise
+    # An attribute of somebody else's object may raise anything.
+    except BaseException as error:
+        name = thing if issubclass(type(thing), str) else f"an object of type {class_name(thing)}"
+        msg = f"{name} cannot be examined: {reason(error)}"
+        raise TargetError(msg) from error
+
+
+def _resolved(
+    thing: Any,
+    loss: Loss,
+    call: str | None,
+    init: Mapping[str, Any],
+    framework: str | None,
+    settings: Mapping[str, Any],
+    floats: Iterable[str],
+    own: tuple[dict[str, str], dict[str, str]],
+    place: Mapping[str, Any],
+) -> ResolvedTarget:
+    resolved, name = (find_object(thing), thing) if isinstance(thing, str) else (thing, _name(thing))
+    _refuse_uncallable(resolved, name)
+    _refuse_unbound(resolved, name, loss)
+    written = expression(call, [p.name for p in loss.parameters], place) if call else None
+    init = {**_taken(resolved, place), **init}
+    framework = framework or recognize_framework(resolved, written.names if written else frozenset())
+    # Refuses a wrong name before anything is matched.
+    frameworks.module(framework)
+    callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
+    callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
+    fixed = _fixed(resolved, callee, bound, settings)
+    return ResolvedTarget(
+        name=name,
+        framework=framework,
+        loss=loss.name,
+        program=callee.program,
+        binding=_sentence(callee, bound, fixed, init),
+        names=bound.names,
+        fixed=fixed,
+        floats=_reasons(callee, bound, fixed, floats, own[1]),
+        has_reduction=callee.has_reduction,
+        constructed=tuple(n for n in bound.construct.names.values() if n != "reduction"),
+        parameters=callee.held,
+        sizes=callee.sizes,
+        others=callee.others[:_NAMED],
+        text=thing if isinstance(thing, str) else "",
+        call=call or "",
+        init=init,
+    )
+
+
+def _taken(resolved: Any, place: Mapping[str, Any]) -> dict[str, Any]:
+    """Which of the rank and the number of ranks a class or a function takes."""
+    taker = inspect.isclass(resolved) or inspect.isroutine(resolved)
+    return {n: x for n, x in place.items() if taker and n in signature_of(resolved).parameters}
+
+
+def _bound(
+    callee: Callee, framework: str, names: tuple[str, ...], stated: Mapping[str, str], unsought: Mapping[str, str]
+) -> tuple[Callee, BoundCall]:
+    """The target with the parameters that it holds, and how it is called."""
+    if stated:
+        _must_hold(callee, framework, names, stated)
+    if framework == "torch" and is_module(callee.thing):
+        holding = callee.holding(stated, names, unsought)
+        try:
+            # Of what was left alone, who has asked for it says so.
+            rest = tuple(path for path in holding.others if path not in unsought.values())
+            return replace(holding, others=rest), holding.bind(names)
+        except TargetError:
+            # What was found by name may be handed over by position.
+            if stated or not holding.held:
+                raise
+        callee = replace(callee, others=(*holding.held.values(), *holding.others))
+    return callee, callee.bind(names)
+
+
+def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Mapping[str, str]) -> None:
+    """Refuse parameters where there can be none."""
+    first = next(iter(stated))
+    if framework != "torch":
+        msg = f"`param` maps `{first}`, but {callee.name} is a target of {framework}, which has no module parameters"
+        raise InputError(msg)
+    if not is_module(callee.thing):
+        msg = f"`param` maps `{first}` to a parameter of a module, but {callee.name} is no torch.nn.Module"
+        raise InputError(msg)
+    for name in stated:
+        if name not in names:
+            msg = f"`param` maps `{name}`, which no case gives; --set {name}=given generates it"
+            raise InputError(msg)
+        if callee.written is not None and name in callee.written.names:
+            msg = f"`param` maps `{name}`, which the call expression hands over as well; leave one out"
+            raise InputError(msg)
+
+
+def _refuse_uncallable(resolved: Any, name: str) -> None:
+    if not (callable(resolved) or hasattr(resolved, "forward")):
+        kind = type(resolved).__name__
+        msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
+        raise TargetError(msg)
+
+
+def _refuse_unbound(resolved: Any, name: str, loss: Loss) -> None:
+    """A method that is named by its class has no object to be called on."""
+    if not inspect.isfunction(resolved):
+        return
+    if "." in resolved.__qualname__ and [*signature_of(resolved).parameters][:1] == ["self"]:
+        kind, _, method = name.rpartition(".")
+        inputs = ", ".join(p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required)
+        msg = f'{name} is a method without its object; name the class: {kind} --call "f.{method}({inputs}, ...)"'
+        raise TargetError(msg)
+
+
+def _name(thing: Any) -> str:
+    shown = thing if hasattr(thing, "__qualname__") else type(thing)
+    # A generator has a qualified name, but no module.
+    return printable(f"{getattr(shown, '__module__', type(thing).__module__)}.{shown.__qualname__}")
+
+
+def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[str, Any]) -> dict[str, float]:
+    """Scalars that have one value: set beforehand, or taken nowhere and known all the same."""
+    scalars = {p.name: p for p in callee.loss.parameters if isinstance(p, Scalar)}
+    known = {n: x for key, x in callee.presets.items() if (n := match_input(key, scalars)) and _number(x)}
+    attributes = (
+        getattr(resolved, "__dict__", {}) if not inspect.isclass(resolved) and not inspect.isroutine(resolved) else {}
+    )
+    # Attributes of one or two letters mean too many things.
+    own = {n: x for key, x in attributes.items() if len(key) > 2 and (n := match_input(key, scalars)) and _number(x)}
+    out = {}
+    for name, p in scalars.items():
+        # Handed over in every call, so that it may vary.
+        if name in callee.held or (name in bound.inputs and name not in known):
+            continue
+        # What the caller states goes before what the object shows, the default of the reference comes last.
+        sources = (settings, known, own, {name: p.default})
+        values = [source[name] for source in sources if _number(source.get(name))]
+        if values:
+            out[name] = float(values[0])
+        elif p.default is ...:
+            example = f"{name}={p.typical[1]:g}"
+            msg = f"{callee.name} takes `{name}` nowhere; say which value it uses: --set {example}, in Python {example}"
+            if callee.others:
+                msg += f"; or which of its parameters it is, {', '.join(callee.others[:_NAMED])}: --param {name}=PATH"
+            if hasattr(resolved, "apply") and hasattr(resolved, "init"):
+                inputs = ", ".join(
+                    p.name for p in callee.loss.parameters if isinstance(p, Array | Labels) and p.required
+                )
+                msg += f"; or hand it over: --call \"f.apply({{'params': {{'{name}': {name}}}}}, {inputs})\""
+            # It may take it under a name that nobody knows.
+            raise SignatureError(msg)
+    return out
+
+
+def _number(x: Any) -> bool:
+    """Also an array without axes, as modules of JAX have."""
+    real = isinstance(x, numbers.Real) or (getattr(x, "shape", None) == () and getattr(x.dtype, "kind", "") == "f")
+    return real and not isinstance(x, bool)
+
+
+def _reasons(
+    callee: Callee,
+    bound: BoundCall,
+    fixed: Mapping[str, float],
+    floats: Iterable[str],
+    unsought: Mapping[str, str],
+) -> dict[str, str]:
+    """Why the gradient by a scalar cannot be judged."""
+    reasons = dict.fromkeys(bound.construct.names.values(), "the constructor takes it, as a plain number")
+    reasons |= dict.fromkeys(floats, "the target takes it as a plain number")
+    reasons |= {n: f"the target is not handed it, it uses {x:g}" for n, x in fixed.items() if n not in bound.inputs}
+    reasons |= {n: f"the module holds it in {path}, by a function that was not found" for n, path in unsought.items()}
+    scalars = [p.name for p in callee.loss.parameters if isinstance(p, Scalar) and p.name not in callee.held]
+    return {name: reasons[name] for name in scalars if name in reasons}
+
+
+def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init: Mapping[str, Any]) -> str:
+    """Which input goes where, on one line."""
+    parts = [callee.written.text] if callee.written else [_arrow(n, p) for p, n in bound.called.names.items()]
+    parts += [f"{_arrow(n, p)} of the constructor" for p, n in bound.construct.names.items()]
+    # What replaces a parameter in every call was given to the constructor once.
+    once = {n: x for n, x in callee.presets.items() if n not in init and match_input(n, callee.held) and _number(x)}
+    parts += [f"{n} = {x:g} of the constructor" for n, x in once.items()]
+    parts += [f"{n} = {x:g}" for n, x in fixed.items() if n not in bound.inputs]
+    return ", ".join([*parts, *_unjudged(callee.others)])
+
+
+def _unjudged(paths: Sequence[str]) -> list[str]:
+    """What is said of parameters of a module that stand for no input."""
+    listed = ", ".join(paths[:_NAMED]) + ", ..." * (len(paths) > _NAMED)
+    return [f"not judged: the gradient of {counted(len(paths), 'parameter')} of the module ({listed})"] * bool(paths)
+
+
+_NAMED = 3
+"""Parameters that are named."""
+
+
+def _arrow(name: str, parameter: str) -> str:
+    return f"{name} -> {parameter}"

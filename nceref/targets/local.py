@@ -1,0 +1,83 @@
+"""A target that is named by text where the system starts no processes: it is loaded and called in this one."""
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nceref.targets.global_state import kept_surroundings
+from nceref.targets.process.child import ChildRunner
+from nceref.targets.process.child_main import ANY, Answers
+from nceref.targets.process.isolation import isolation
+from nceref.targets.process.wire import Limits, packed, read_frame
+
+
+class LocalRunner(ChildRunner):
+    """A `ChildRunner` without a child: the same messages, answered in this process.
+
+    What hangs or crashes is not contained, and no time limit holds; what it raises is as in a child. Ctrl-C passes
+    through.
+    """
+
+    def _launch(self, folder: Path) -> None:
+        if self._isolate:
+            # It says what is missing.
+            isolation(folder)
+        self._exchange = _LocalExchange()
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(kept_surroundings())
+        self._stack.enter_context(_kept_imports(folder))
+        self.running = True
+
+    def stop(self) -> None:
+        """Put back what the target has changed in this process."""
+        if self.running:
+            self.running = False
+            self._stack.close()
+
+
+class _LocalExchange:
+    """Requests and answers as between two processes: the target gets copies, and hands out copies."""
+
+    def __init__(self) -> None:
+        self._answers = Answers()
+
+    def send(self, content: Any, limits: Limits) -> None:
+        self._request, self._limits = packed(0, content), limits
+
+    def receive(self, seconds: float, ended: Any) -> Any:
+        with _no_terminal():
+            answer = self._answers(_content(self._request, ANY))
+        return _content(packed(0, answer), self._limits)
+
+
+def _content(frame: bytes, limits: Limits) -> Any:
+    return read_frame(io.BytesIO(frame).read, limits).content
+
+
+@contextlib.contextmanager
+def _no_terminal() -> Iterator[None]:
+    """As in a child: nothing to read, no arguments, and what is printed while it loads leads nowhere."""
+    stdin, argv = sys.stdin, sys.argv[1:]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        sys.stdin, sys.argv[1:] = io.StringIO(), []
+        try:
+            yield
+        finally:
+            sys.stdin, sys.argv[1:] = stdin, argv
+
+
+@contextlib.contextmanager
+def _kept_imports(folder: Path) -> Iterator[None]:
+    """Afterwards modules of the target's folder are forgotten: those of another may have the same names."""
+    path, modules = sys.path.copy(), set(sys.modules)
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - modules:
+            file = getattr(sys.modules[name], "__file__", None)
+            if isinstance(file, str) and Path(file).is_relative_to(folder):
+                del sys.modules[name]

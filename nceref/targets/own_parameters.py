@@ -1,0 +1,189 @@
+"""Parameters that a torch module holds itself, in the place of inputs of a loss that it is not handed."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from nceref.cases.aliases import SCALARS, match_input, plain
+from nceref.errors import InputError, NcerefError, TargetError
+from nceref.output.text import reason, shown
+from nceref.spec import Array, Loss, Parameter, Scalar
+from nceref.targets.arguments import listed
+
+_AFFIXES = re.compile(r"^(log|ln|inverse|inv|raw|negative|neg|learned|learnable)|(log|raw|parameter|param)$")
+"""What stands around a name where a function of the number is held."""
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is a module of torch, or a class of modules; torch need not be imported for it."""
+    kind = thing if inspect.isclass(thing) else type(thing)
+    return any(base.__module__ == "torch.nn.modules.module" for base in kind.__mro__)
+
+
+def find_parameters(
+    loss: Loss,
+    name: str,
+    instance: Callable[[], Any],
+    stated: Mapping[str, str],
+    sought: Iterable[str],
+) -> tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[str, ...]]:
+    """Which parameters of a module play the part of which inputs.
+
+    Parameters
+    ----------
+    loss : Loss
+        The reference.
+    name : str
+        Of the target, for messages.
+    instance : callable
+        Returns the module, or one of the class.
+    stated : mapping
+        Input to the path of a parameter, as `named_parameters` has it.
+    sought : iterable of str
+        Inputs whose parameters are looked for by name.
+
+    Returns
+    -------
+    held : dict
+        Input to path.
+    sizes : dict
+        Input to the shape of that parameter.
+    others : tuple of str
+        Paths of all other parameters that are trained.
+
+    Raises
+    ------
+    InputError
+        For a path that the module does not have, or one of another kind than the input.
+    TargetError
+        If a path is stated, and no module can be constructed.
+    """
+    try:
+        parameters = dict(instance().named_parameters())
+    # What a constructor raises when it is called with typical numbers is no fault of the target, unless it is needed.
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if stated:
+            why = str(error) if isinstance(error, NcerefError) else f"its constructor raises {reason(error)}"
+            msg = f"{name} cannot be constructed, so that its parameters are not known: {why}"
+            raise TargetError(msg) from error
+        return {}, {}, ()
+    shapes = {path: tuple(p.shape) for path, p in parameters.items()}
+    declared = {p.name: p for p in loss.parameters}
+    for input_, path in stated.items():
+        _must_fit(declared[input_], path, shapes, name)
+    rest = [n for n in sought if n not in stated and _may_be_held(declared[n])]
+    held = {**stated, **dict(_by_name(rest, declared, shapes, frozenset(stated.values())))}
+    # One number that is missing, and one parameter that could be it: its part is measured, whatever its name.
+    numbers = [n for n in rest if n not in held and isinstance(declared[n], Scalar)]
+    paths = [path for path, shape in shapes.items() if path not in held.values() and all(n == 1 for n in shape)]
+    held |= dict(zip(numbers, paths, strict=True)) if len(numbers) == len(paths) == 1 else {}
+    others = tuple(n for n, p in parameters.items() if p.requires_grad and n not in held.values())
+    return held, {n: shapes[path] for n, path in held.items()}, others
+
+
+def _must_fit(parameter: Parameter, path: str, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:
+    if path not in shapes:
+        msg = f"`param` names {shown(path)}, which is no parameter of {name}; it has {listed(shapes)}"
+        raise InputError(msg)
+    if not _fits(parameter, shapes[path]):
+        wanted = "one number" if isinstance(parameter, Scalar) else f"an array with {len(_dimensions(parameter))} axes"
+        msg = f"`param` maps `{parameter.name}`, {wanted}, to {path}, which has the shape {shapes[path]}"
+        raise InputError(msg)
+
+
+def _may_be_held(parameter: Parameter) -> bool:
+    """Only what gets a gradient: a learned scalar, or the weights of classes."""
+    if isinstance(parameter, Array):
+        return not parameter.constant and parameter.like == "center"
+    return isinstance(parameter, Scalar) and not parameter.constant
+
+
+def _dimensions(parameter: Parameter) -> tuple[str, ...]:
+    return parameter.shape if isinstance(parameter, Array) else ()
+
+
+def _fits(parameter: Parameter, shape: tuple[int, ...]) -> bool:
+    if isinstance(parameter, Scalar):
+        return all(n == 1 for n in shape)
+    return isinstance(parameter, Array) and len(shape) == len(parameter.shape)
+
+
+def _by_name(
+    names: Iterable[str],
+    declared: Mapping[str, Parameter],
+    shapes: Mapping[str, tuple[int, ...]],
+    taken: frozenset[str],
+) -> Iterator[tuple[str, str]]:
+    names = list(names)
+    by_input: dict[str, list[str]] = {}
+    for path in shapes.keys() - taken:
+        fitting = [n for n in names if _fits(declared[n], shapes[path])]
+        if meant := meant_by(path, fitting):
+            by_input.setdefault(meant, []).append(path)
+    # Of two that could be meant none is chosen.
+    yield from ((n, by_input[n][0]) for n in names if len(by_input.get(n, ())) == 1)
+
+
+def meant_by(path: str, inputs: Iterable[str]) -> str | None:
+    """The input that the name of a parameter stands for, itself or as a function of it.
+
+    Parameters
+    ----------
+    path : str
+        As `named_parameters` has it; its last part counts.
+    inputs : iterable of str
+
+    Returns
+    -------
+    str or None
+        None where there is none, or more than one.
+    """
+    # Here, for modules alone: a child that runs a function imports nothing that losses are made of.
+    from nceref.engine.parameters import INVERSE_TEMPERATURES
+
+    inputs, word = tuple(inputs), plain(path.rpartition(".")[2])
+    while word:
+        if meant := match_input(word, inputs):
+            return meant
+        # A scale is the inverse of a temperature: a module may hold either in the place of the other.
+        factors = [n for n in inputs if n in INVERSE_TEMPERATURES]
+        if len(factors) == 1 and any(word == plain(n) or word in SCALARS[n] for n in INVERSE_TEMPERATURES):
+            return factors[0]
+        shorter = _AFFIXES.sub("", word, count=1)
+        if shorter == word:
+            return None
+        word = shorter
+    return None
+
+
+def called_with(module: Any, tensors: Mapping[str, Any], call: Callable[[], Any]) -> Any:
+    """What a call returns while tensors stand in the place of parameters.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The one that is called, also if it is compiled.
+    tensors : mapping
+        Path to tensor; one number takes the shape of the parameter.
+    call : callable
+        Calls the module in any way.
+    """
+    import torch
+
+    class Around(torch.nn.Module):  # type: ignore[misc]
+        """So that any call may stand inside, also that of a method."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = getattr(module, "_orig_mod", module)
+
+        def forward(self) -> Any:
+            return call()
+
+    around = Around()
+    shapes = {path: x.shape for path, x in around.inner.named_parameters(remove_duplicate=False)}
+    placed = {f"inner.{n}": x if x.ndim else x.reshape(shapes[n]) for n, x in tensors.items()}
+    return torch.func.functional_call(around, placed, ())

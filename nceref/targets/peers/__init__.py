@@ -1,0 +1,1 @@
+"""Released packages: where their losses are, and how each is called."""

@@ -1,0 +1,40 @@
+"""sentence-transformers: cosines times a scale, 1/T, in the constructor; embeddings are given without a model."""
+
+from nceref.targets.peers.peer import Peer, PeerTarget
+
+
+def _ranking(queries, keys, *, temperature, gather_across_devices=False):
+    loss = _loss(1 / temperature, gather_across_devices=gather_across_devices)
+    return loss.compute_loss_from_embeddings([queries, keys], None)
+
+
+def _symmetric(image, text, *, logit_scale, gather_across_devices=False):
+    both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
+    loss = _loss(logit_scale, gather_across_devices=gather_across_devices, **both)
+    return loss.compute_loss_from_embeddings([image, text], None)
+
+
+def _loss(scale, **options):
+    import torch
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    return MultipleNegativesRankingLoss(torch.nn.Identity(), scale=scale, **options)
+
+
+_PATH = "sentence_transformers.sentence_transformer.losses:MultipleNegativesRankingLoss"
+
+_RANKS: tuple[dict[str, bool], ...] = ({}, {"gather_across_devices": True})
+
+PEER = Peer(
+    name="sentence-transformers",
+    package="sentence_transformers",
+    pip="'sentence-transformers>=6.2'",
+    link="https://github.com/huggingface/sentence-transformers",
+    targets=(
+        PeerTarget("mnrl", _PATH, "info_nce", _ranking, floats=("temperature",),
+                   omits="hard negatives that join the keys of the batch: those of the reference replace them",
+                   also=("sentence_transformers.losses:MultipleNegativesRankingLoss",),
+                   init={"scale": ("temperature", lambda scale: 1 / scale)}, ranks=_RANKS),
+        PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",), ranks=_RANKS),
+    ),
+)  # fmt: skip

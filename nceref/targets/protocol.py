@@ -1,0 +1,142 @@
+"""The lines by which a program of any language is judged: one JSON object each, on its standard input and output.
+
+The verifier sends ``hello``, then ``run`` for every call, then ``bye``; the program answers each but the last with one
+line: ``hello``; ``result``, ``error`` or ``unsupported``. docs/other-languages.md has them all.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref import __version__
+from nceref.cases.records import Outcome
+from nceref.errors import FileError
+from nceref.output.json_text import json_object, json_text
+from nceref.output.text import printable, shown
+from nceref.targets.frameworks import CallRequest, Trouble
+from nceref.targets.json_answer import answer_of, refusal
+
+VERSION = 1
+BROKEN = "breaks-protocol"
+"""The trouble of a program that answers with something else than an answer."""
+HELLO_SIZE = 1 << 16
+"""Bytes of an answer without numbers."""
+NUMBER_SIZE = 64
+"""Bytes of a number, as wide as anybody writes one."""
+INTEGER = "integer"
+"""The kind of labels; other inputs are real numbers."""
+_ANSWERS = ("result", "error", "unsupported")
+
+
+def line(kind: str, content: Mapping[str, Any]) -> str:
+    """One object as a line, without its end."""
+    return json_text({kind: content}, indent=None).removesuffix("\n")
+
+
+def hello(loss: str, dtypes: Iterable[str]) -> str:
+    """The first line, which says what will be called for."""
+    about = {"protocol": VERSION, "package": f"nceref {__version__}", "loss": loss, "dtypes": list(dtypes)}
+    return line("hello", about)
+
+
+def run(id: str, loss: str, request: CallRequest) -> str:
+    """The line that calls for a value and its gradients.
+
+    Parameters
+    ----------
+    id : str
+        Echoed by the answer.
+    loss : str
+        Its name.
+    request : CallRequest
+
+    Returns
+    -------
+    str
+        Every argument of the loss that has a value: words are settings, and numbers are inputs, in the bits of a
+        float64 each, which is exact in every format.
+    """
+    settings = {n: x for n, x in request.inputs.items() if isinstance(x, str | bool)}
+    inputs = {n: encoded(x) for n, x in request.inputs.items() if n not in settings}
+    about = {"id": id, "loss": loss, "dtype": request.dtype}
+    words = {**settings, "reduction": request.reduction}
+    return line("run", {**about, "settings": words, "inputs": inputs})
+
+
+def encoded(numbers: Any) -> dict[str, Any]:
+    """An array or a number as its shape and the 16 hexadecimal digits of each entry, row by row; integers say so."""
+    array = np.asarray(numbers)
+    kind = {"kind": INTEGER} if array.dtype.kind in "iu" else {}
+    return {"shape": list(array.shape), "hex": hex_of(array), **kind}
+
+
+def hex_of(x: Any) -> list[str]:
+    """The bits of float64 numbers, 16 digits each, the most significant first, in row-major order."""
+    text = np.asarray(x, dtype=">f8").tobytes().hex()
+    return [text[i : i + 16] for i in range(0, len(text), 16)]
+
+
+def result(id: str, value: Any, grads: Mapping[str, Any]) -> str:
+    """The line of a right program with these numbers."""
+    hexes = {name: hex_of(grad) for name, grad in grads.items()}
+    bits = hex_of(value)
+    return line("result", {"id": id, "value": bits if np.ndim(value) else bits[0], "grad": hexes})
+
+
+def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
+    """What kind of answer a line is, and its content.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    kinds : iterable of str
+        Those that there may be.
+
+    Raises
+    ------
+    Trouble
+        `BROKEN`, for anything else.
+    """
+    kinds, why = tuple(kinds), ""
+    try:
+        content = json_object("it", text)
+    except FileError as error:
+        # Of what begins as an object, where it ceases to be one.
+        content, why = {}, f"; {error}" if text.startswith("{") else ""
+    kind = next(iter(content), "")
+    if len(content) != 1 or kind not in kinds or not isinstance(content[kind], dict):
+        wanted = " or ".join(f'{{"{kind}": {{...}}}}' for kind in kinds)
+        msg = f"prints {printable(text, 80)!r} instead of one line {wanted}{why}"
+        raise Trouble(msg, BROKEN)
+    return kind, content[kind]
+
+
+def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
+    """What a line answers to a call.
+
+    Parameters
+    ----------
+    text : str
+    id, previous : str
+        Of this call, and of the one before.
+    request : CallRequest
+
+    Returns
+    -------
+    Outcome
+        With the trouble `BROKEN` for what is no answer to this call.
+    """
+    try:
+        kind, content = record(text, _ANSWERS)
+        if (given := content.get("id")) != id:
+            again = "a second time " if given == previous != "" else ""
+            msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
+            raise Trouble(msg, BROKEN)
+        if kind != "result":
+            return refusal({kind: content.get("message" if kind == "error" else "reason")})
+        answer = answer_of(content, request)
+    except Trouble as error:
+        return Outcome(trouble=error.name, sentence=printable(error))
+    return Outcome(answer.value, answer.grads, answer.unjudged)

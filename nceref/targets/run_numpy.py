@@ -1,0 +1,135 @@
+"""NumPy targets: arrays in, a value or a pair of value and gradients out; see `frameworks.Framework`."""
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nceref.cases.aliases import match_input
+from nceref.errors import InputError
+from nceref.output.text import class_name, shown
+from nceref.targets.frameworks import (
+    ARRAY,
+    PAIR,
+    Answer,
+    CallRequest,
+    Reply,
+    Trouble,
+    content,
+    gradient_of,
+    laid_out,
+    loss_of,
+    modified,
+    short,
+    value_of,
+)
+from nceref.targets.target import Program, ResolvedTarget
+
+
+def check(request: CallRequest) -> None:
+    """Refuse a format that NumPy does not have, and devices."""
+    if request.dtype == "bfloat16":
+        msg = "`dtype` is 'bfloat16', which NumPy does not have; verify a NumPy target in float16, float32 or float64"
+        raise InputError(msg)
+    if request.device != "cpu":
+        msg = f"`device` is {shown(request.device)}, but a NumPy target runs on the cpu"
+        raise InputError(msg)
+
+
+def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+    """Call it; without gradients of its own, only the value can be judged."""
+    assert target.program is not None
+    handed = _native(request)
+    before = [(name, x, content(x)) for name, x in handed.items() if isinstance(x, ARRAY)]
+    returned = target.program(handed, request.reduction, lambda instance: instance)
+    value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (_first(returned, request), None)
+    given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
+    grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
+    missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
+    why = "the target returns no gradient of it" if grads_by_input else _without_gradients(returned)
+    # Looked for last: what is returned may be read by code of the target.
+    changed = (name for name, x, was in before if content(x) != was)
+    return Answer(
+        value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
+        grads_by_input,
+        dict.fromkeys(missing, why),
+        modified(changed),
+    )
+
+
+def _first(returned: Any, request: CallRequest) -> Any:
+    """The value of a tuple that goes on with a gradient for each input; others as they are."""
+    shapes = [np.shape(request.inputs[n]) for n in request.inputs if n in request.differentiable]
+    if not isinstance(returned, tuple) or not all(isinstance(x, numbers.Number | np.ndarray) for x in returned):
+        return returned
+    rest = [np.shape(x) for x in returned[1:]]
+    return returned[0] if len(rest) > 1 and np.shape(returned[0]) == () and {*rest} <= {*shapes} else returned
+
+
+def _without_gradients(returned: Any) -> str:
+    if isinstance(returned, tuple) and len(returned) > 2:
+        return f"the target returns {len(returned)} values; gradients are read from a pair {PAIR}"
+    return "the target returns no gradients"
+
+
+def _native(request: CallRequest) -> dict[str, Any]:
+    """Copies of the inputs: float arrays and differentiable scalars in the dtype of the run, the rest as it is."""
+    out = dict(request.inputs)
+    for name, x in request.inputs.items():
+        if isinstance(x, ARRAY):
+            out[name] = _array(x, request)
+        elif name in request.scalars:
+            out[name] = np.dtype(request.dtype).type(x)
+    return out
+
+
+def _array(x: Any, request: CallRequest) -> Any:
+    dtype, between = (request.dtype, np.nan) if x.dtype.kind == "f" else (np.int64, -1)
+    return laid_out(x.astype(dtype), request.mode, lambda shape: np.full(shape, between, dtype))
+
+
+def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str, Any]:
+    """Gradients by input: from a mapping by name, parameter or alias, or from a sequence in the target's order."""
+    if grads is None:
+        return {}
+    if isinstance(grads, Mapping):
+        by_name = {}
+        for key, grad in grads.items():
+            name = _input_of(key, target, request)
+            if name in request.differentiable and grad is not None:
+                by_name[name] = grad
+        return by_name
+    order = [n for n in dict.fromkeys(target.names.values()) if n in request.differentiable]
+    entries = list(grads) if isinstance(grads, list | tuple) else [grads]
+    if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
+        msg = f"returns a pair whose second part, a {class_name(grads)}, is no mapping of gradients by input"
+        raise Trouble(msg, "wrong-shape")
+    if len(entries) > len(order):
+        msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"
+        raise Trouble(msg, "wrong-shape")
+    return {name: g for name, g in zip(order, entries, strict=False) if g is not None}
+
+
+def _input_of(key: Any, target: ResolvedTarget, request: CallRequest) -> str:
+    """The input that a gradient is named after."""
+    text = key if type(key) is str else short(key)
+    name = target.names.get(text) or match_input(text, request.differentiable)
+    if name is None:
+        inputs = ", ".join(sorted(request.differentiable))
+        msg = f"returns a gradient named {short(text, 60)!r}; the inputs are {inputs}"
+        raise Trouble(msg, "wrong-shape")
+    return name
+
+
+def program(reply: Reply) -> Program:
+    """A program that returns a known pair, in the dtype of its inputs."""
+
+    def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
+        like = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+        value, grads = reply(
+            {n: np.float64(x) if hasattr(x, "dtype") and x.dtype.kind == "f" else x for n, x in inputs.items()}
+        )
+        return np.asarray(value).astype(like), {n: np.asarray(g).astype(like) for n, g in grads.items()}
+
+    return returned

@@ -1,0 +1,187 @@
+"""PyTorch targets: tensors that require gradients in, one backward pass; see `frameworks.Framework`."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nceref.errors import InputError
+from nceref.output.text import shown
+from nceref.targets.frameworks import (
+    Answer,
+    CallRequest,
+    Reply,
+    Trouble,
+    content,
+    gradient_of,
+    laid_out,
+    loss_of,
+    modified,
+    value_of,
+)
+from nceref.targets.target import Program, ResolvedTarget
+
+
+def check(request: CallRequest) -> None:
+    """Refuse a device that is not there."""
+    import torch
+
+    try:
+        torch.zeros(1, device=request.device)
+    except (RuntimeError, AssertionError) as error:
+        msg = f"`device` is {shown(request.device)}, which torch cannot use here: {str(error).splitlines()[0]}"
+        raise InputError(msg) from error
+
+
+def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+    """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
+    import torch
+
+    assert target.program is not None
+    graph = gradients and request.mode != "no-grad"
+    # The caller may be inside of no_grad or inference mode, where no graph is built.
+    with torch.inference_mode(False), torch.set_grad_enabled(graph), _precision(request):
+        leaves = _leaves(request, floats)
+        # What a module holds itself has no gaps in memory.
+        plain = replace(request, mode="")
+        handed = {
+            n: _handed(n, x, plain if n in target.parameters else request) if isinstance(x, torch.Tensor) else x
+            for n, x in leaves.items()
+        }
+        tensors = [(n, x, reader(x)) for n, x in handed.items() if isinstance(x, torch.Tensor)]
+        before = [(n, x, read, read(x)) for n, x, read in tensors]
+        returned = target.program(handed, request.reduction, _placed(request))
+        loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
+        changed = [n for n, x, read, was in before if read(x) != was]
+        if not isinstance(loss, torch.Tensor):
+            return _without_graph(loss, request, modified(changed))
+        value = value_of(_numbers(loss), request)
+        tracked = request.differentiable - floats if gradients else frozenset()
+        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in tracked}, request)
+    return Answer(value, grads, remarks=modified(changed))
+
+
+def reader(tensor: Any) -> Callable[[Any], Any]:
+    """What reads the content of a tensor, by methods of the C class under it: those of torch.Tensor can be replaced."""
+    import torch
+
+    base: Any = type(tensor).__mro__[-2]
+    numbers = torch.uint8
+
+    def read(x: Any) -> Any:
+        row = base.reshape(base.contiguous(base.cpu(base.detach(x))), (-1,))
+        # NumPy has no bfloat16.
+        return x.shape, content(base.numpy(base.view(row, numbers)))
+
+    return read
+
+
+@contextlib.contextmanager
+def _precision(request: CallRequest) -> Iterator[None]:
+    """Products in bfloat16 or in TF32, where that is the mode."""
+    import torch
+
+    before, kind = torch.get_float32_matmul_precision(), torch.device(request.device).type
+    try:
+        torch.set_float32_matmul_precision("high" if request.mode == "tf32" else before)
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=request.mode == "autocast"):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _handed(name: str, leaf: Any, request: CallRequest) -> Any:
+    """A copy, as activations are: writing into it is allowed, and is seen afterwards."""
+    floating = leaf.is_floating_point()
+    copy = leaf.requires_grad_(name in request.differentiable).clone() if floating else leaf
+    return laid_out(copy, request.mode, lambda shape: leaf.new_full(shape, float("nan") if floating else -1))
+
+
+def _leaves(request: CallRequest, floats: frozenset[str]) -> dict[str, Any]:
+    import torch
+
+    dtype, out = getattr(torch, request.dtype), dict(request.inputs)
+    for name, x in request.inputs.items():
+        if isinstance(x, np.ndarray):
+            kind = dtype if x.dtype.kind == "f" else torch.int64
+            out[name] = torch.tensor(x, dtype=kind, device=request.device)
+        elif name in request.scalars - floats:
+            out[name] = torch.tensor(x, dtype=dtype, device=request.device)
+    return out
+
+
+def _placed(request: CallRequest) -> Callable[[Any], Any]:
+    import torch
+
+    def placed(instance: Any) -> Any:
+        if isinstance(instance, torch.nn.Module):
+            instance = instance.to(device=request.device, dtype=getattr(torch, request.dtype))
+            instance = instance.eval() if request.mode == "eval" else instance
+        return torch.compile(instance) if request.mode == "compile" else instance
+
+    return placed
+
+
+def _without_graph(loss: Any, request: CallRequest, remarks: dict[str, str]) -> Answer:
+    """A Python number, or a NumPy array: it can be judged, but nothing can be trained with it."""
+    kind = type(loss).__name__
+    numpy = "; choose --framework numpy for a NumPy function" if type(loss).__module__ == "numpy" else ""
+    remarks["python-float"] = f"returns a {kind}, not a tensor: no gradient can flow back from it{numpy}"
+    return Answer(value_of(loss, request), {}, dict.fromkeys(request.differentiable, f"it returns a {kind}"), remarks)
+
+
+def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> dict[str, Any]:
+    import torch
+
+    names = [n for n, x in leaves.items() if x.requires_grad]
+    # An input that the graph does not reach has the gradient 0, here and with `allow_unused` below.
+    if not names or not loss.requires_grad:
+        return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
+    upstream = torch.as_tensor(1.0 if request.cotangent is None else request.cotangent, dtype=torch.float64)
+    upstream = upstream.to(loss).expand_as(loss)
+    leaf_grads = torch.autograd.grad(loss, [leaves[n] for n in names], upstream, allow_unused=True)
+    zeros = (torch.zeros_like(leaves[n]) for n in names)
+    return {
+        n: gradient_of(n, _numbers(zero if g is None else g), request)
+        for n, g, zero in zip(names, leaf_grads, zeros, strict=True)
+    }
+
+
+def _numbers(tensor: Any) -> Any:
+    import torch
+
+    if tensor.is_complex():
+        msg = "returns complex numbers"
+        raise Trouble(msg, "not-a-number-type")
+    return tensor.detach().to("cpu", torch.float64).numpy()
+
+
+def program(reply: Reply) -> Program:
+    """A program with a known value and a known backward pass."""
+    import torch
+
+    class Known(torch.autograd.Function):  # type: ignore[misc]
+        """The value forward, the gradients backward, whatever the tensors are."""
+
+        @staticmethod
+        def forward(ctx: Any, value: Any, grads: tuple[Any, ...], *tensors: Any) -> Any:
+            ctx.grads = grads
+            return value
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> Any:
+            # Rows are added up, so that their cotangent is 1 throughout.
+            scale = cotangent.flatten()[0] if cotangent.numel() else 0
+            return None, None, *(g if g is None else g * scale for g in ctx.grads)
+
+    def returned(inputs: Mapping[str, Any], reduction: str, placed: Any) -> Any:
+        tensors = {n: x for n, x in inputs.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
+        plain = {n: x.detach().cpu().double().numpy() if n in tensors else x for n, x in inputs.items()}
+        value, grads = reply({n: x.cpu().numpy() if isinstance(x, torch.Tensor) else x for n, x in plain.items()})
+        like = next(iter(tensors.values()))
+        native = [like.new_tensor(np.asarray(grads[n])) if n in grads else None for n in tensors]
+        return Known.apply(like.new_tensor(np.asarray(value)), tuple(native), *tensors.values())
+
+    return returned

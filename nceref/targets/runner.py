@@ -1,0 +1,153 @@
+"""Runs a target on probes: in this process, or in a child process that may hang, exit or die."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nceref.cases.records import Outcome, Probe
+from nceref.output.system import processes_available
+from nceref.spec import Loss
+from nceref.targets import frameworks, load
+from nceref.targets.attempt import attempt, attempt_answer
+from nceref.targets.global_state import kept_surroundings
+from nceref.targets.local import LocalRunner
+from nceref.targets.process.child import ChildRunner
+from nceref.targets.reparametrized import by_inputs, reparametrized
+from nceref.targets.target import LoadRequest, ResolvedTarget
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """A target in this process: called with a probe, it returns the outcome.
+
+    `forms` are the parametrizations of what the target holds itself.
+    """
+
+    target: ResolvedTarget
+    device: str = "cpu"
+    forms: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
+        """Call the target; with `twice`, call it again and compare bit by bit."""
+        request = reparametrized(frameworks.call_request(probe, self.device), self.forms)
+        return by_inputs(attempt(self.target, request, twice), request, self.forms)
+
+    def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
+        """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
+        return attempt_answer(self.target, frameworks.call_request(probe, self.device), answer)
+
+
+@contextlib.contextmanager
+def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Runner]:
+    """Run a target here.
+
+    Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. What it
+    changes in the process is put back, see `global_state`. A target that hangs or that kills the process cannot be
+    stopped here: that takes `in_child`.
+
+    Parameters
+    ----------
+    thing, loss, **options
+        As for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
+    device : str
+        As the framework names it.
+
+    Yields
+    ------
+    Runner
+    """
+    with kept_surroundings():
+        if not issubclass(type(thing), ResolvedTarget):
+            assert loss is not None
+            thing = load.resolve_target(thing, loss, **options)
+        yield Runner(thing, device)
+
+
+def child_runner(
+    request: LoadRequest | None, device: str, timeout: float, loading_timeout: float, isolate: bool
+) -> ChildRunner:
+    """What runs targets that are named by text: a process of its own, or this one where the system starts none.
+
+    Parameters
+    ----------
+    request : LoadRequest or None
+        The target; None where it is said later.
+    device, timeout, loading_timeout, isolate
+        As for `in_child`.
+
+    Returns
+    -------
+    ChildRunner
+        Not started.
+    """
+    kind = ChildRunner if processes_available() else LocalRunner
+    return kind(request, device, timeout, loading_timeout, isolate)
+
+
+@contextlib.contextmanager
+def in_child(
+    text: str,
+    loss: Loss,
+    *,
+    device: str = "cpu",
+    timeout: float = 30.0,
+    loading_timeout: float = 120.0,
+    isolate: bool = False,
+    **options: Any,
+) -> Iterator[ChildRunner]:
+    """Run a target in a process of its own, which is stopped when it hangs and started again when it dies.
+
+    Where the system starts no processes, it is run in this one: see `LocalRunner`.
+
+    Parameters
+    ----------
+    text, loss, **options
+        As for `load.resolve_target`.
+    device : str
+        As the framework names it.
+    timeout, loading_timeout : float
+        Seconds for one case, and for importing the target.
+    isolate : bool
+        Whether the process has no network, and neither files nor other processes that it can change.
+
+    Yields
+    ------
+    ChildRunner
+
+    Raises
+    ------
+    TargetError
+        If the target cannot be loaded.
+    InputError
+        If an option is wrong.
+    UnavailableError
+        If the process cannot be isolated.
+    """
+    child = child_runner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
+    try:
+        child.start()
+        yield child
+    finally:
+        child.stop()
+
+
+@contextlib.contextmanager
+def in_same_child(
+    child: ChildRunner, text: str, loss: Loss, *, device: str = "cpu", **options: Any
+) -> Iterator[ChildRunner]:
+    """Run another target, or the same one as another loss, in a process that is there already.
+
+    Parameters
+    ----------
+    child : ChildRunner
+        Of `in_child`, which ends it.
+    text, loss, device, **options
+        As for `in_child`; raises the same.
+
+    Yields
+    ------
+    ChildRunner
+    """
+    child.load(LoadRequest(text, loss, options))
+    yield child

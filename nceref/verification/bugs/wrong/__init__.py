@@ -1,7 +1,0 @@
-"""The catalogue of known bugs: a file for each kind, a function under `nceref.verification.bugs.bug.bug` for each bug.
-
-The programs are plain code, as their authors wrote them. They import NumPy and `nceref.verification.bugs.bug` only:
-what shares code with the checker that must find it measures nothing. Files named ``held_out_*`` were written without a
-look at the search for conventions, and pairs of two bugs at once have more than one id in ``named``; both are scored
-apart.
-"""

@@ -1,0 +1,157 @@
+"""The dense forms are a second witness: without deviations they are the reference; each deviation moves something."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sweep import sweep
+
+from nceref import all_losses, get_loss, registry
+from nceref.cases.corpus.corpus import corpus, designed_inputs, evaluate
+from nceref.cases.records import Observation, Outcome, Probe
+from nceref.diagnosis.case import CaseAnalysis
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.dense import forms
+from nceref.diagnosis.dense.batch import DenseFamily, log_add, log_sum_exp
+from nceref.diagnosis.options import options
+
+pytestmark = pytest.mark.machine
+
+LOSSES = tuple(name for name, loss in all_losses().items() if forms.is_dense(loss.declaration))
+"""A dense form is optional: a loss without one is judged by its program alone, see test_program.py."""
+SETTINGS = [(name, number) for name in LOSSES for number in range(len(get_loss(name).declaration.variants))]
+
+
+def probes(name, number=0, **arguments):
+    loss = get_loss(name).declaration
+    return [p for p in corpus(loss, loss.variants[number], suite="quick", **arguments) if not (p.skip or p.is_large)]
+
+
+def of_bound(got, want, bound):
+    off = np.abs(np.asarray(got) - want)
+    return float(np.max(np.where(off == 0, 0.0, off / np.maximum(bound, 1e-300)), initial=0.0))
+
+
+@pytest.mark.parametrize(("name", "number"), SETTINGS)
+def test_without_deviations_the_value_is_that_of_the_reference(name, number):
+    loss = get_loss(name).declaration
+    if not number:
+        listed = corpus(loss, loss.variants[0], suite="quick")
+    else:
+        # Of a further variant, every third case: what it changes shows on each.
+        made = list(designed_inputs(loss, loss.variants[number], "quick", "float64", 0, {}))[::3]
+        listed = [evaluate(loss, inputs, id=id) for id, inputs in made]
+    for probe in listed:
+        if not probe.skip:
+            assert of_bound(forms.value(probe, {}), probe.value, probe.bounds.value) <= 1, probe.id
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_without_deviations_the_gradients_are_those_of_the_reference(name):
+    # The complex step takes one evaluation an entry.
+    for probe in probes(name)[::3]:
+        found = forms.gradients(probe, {}, tuple(probe.grads))
+        for given, want in probe.grads.items():
+            assert of_bound(found[given], want, probe.bounds.grads[given]) <= 1, (probe.id, given)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_other_reductions_are_those_of_the_reference(reduction):
+    for name in LOSSES:
+        if not get_loss(name).declaration.has_rows:
+            continue
+        probe = evaluate(get_loss(name).declaration, probes(name)[0].inputs, reduction=reduction)
+        # Rows may have a shape of their own, such as (2, N); here they are one after the other.
+        want, bound = (np.ravel(x) for x in (probe.value, probe.bounds.value))
+        assert of_bound(forms.value(probe, {}), want if reduction == "none" else probe.value, bound) <= 1, name
+        given = next(iter(probe.grads))
+        found = forms.gradients(probe, {}, (given,))[given]
+        assert of_bound(found, probe.grads[given], probe.bounds.grads[given]) <= 1, name
+
+
+def test_no_loss_has_two_dense_forms_and_each_is_of_a_loss():
+    found = registry.discover("nceref.diagnosis.dense.losses", "DENSE", DenseFamily)
+    served = [loss for form in found.values() for loss in form.losses]
+    assert sorted(served) == sorted(LOSSES)
+    assert len(LOSSES) > 20
+
+
+def test_every_id_of_a_dense_form_is_on_the_closed_list():
+    named = {id for name in LOSSES for id in forms.form_of(get_loss(name).declaration).conventions}
+    assert named <= set(CONVENTIONS)
+    assert {id for id, convention in CONVENTIONS.items() if convention.settings != (None,)} <= named
+
+
+# What only shows where the corpus has such a case: a logit beyond a ceiling, a lonely anchor, a queue, several views.
+SELDOM = {
+    "scale-clamped", "lonely-anchors-counted", "lonely-anchors-skipped", "mean-over-nonzero-rows", "queue-dropped",
+    "queue-not-normalized", "rows-normalized", "first-view-only", "cross-view-only", "same-view-only",
+    "views-interleaved", "weights-missing", "in-batch-negatives-added", "sum-instead-of-mean", "mean-instead-of-sum",
+    "prior-missing", "prior-subtracted", "prior-without-log", "bias-missing", "bias-subtracted", "distance-squared",
+    "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
+    "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
+    "norm-floored",
+}  # fmt: skip
+
+
+@sweep("name", LOSSES)
+def test_every_deviation_of_the_value_moves_the_designed_case(name):
+    probe = probes(name)[0]
+    analysis = CaseAnalysis(Observation(probe, Outcome(value=probe.value)))
+    still = {
+        option.id
+        for option in options(analysis.form.conventions)
+        if option.axis != "gradient" and not np.any(np.abs(analysis.answer((option,))[0] - analysis.reference) > 1e-9)
+    }
+    moved = {o.id for o in options(analysis.form.conventions) if np.any(analysis.answer((o,))[0] != analysis.reference)}
+    assert still - moved <= SELDOM
+
+
+def test_a_detached_input_has_no_gradient():
+    probe = probes("info_nce")[0]
+    found = forms.gradients(probe, {"keys-detached": None}, ("queries", "keys"))
+    assert np.all(found["keys"] == 0)
+    assert of_bound(found["queries"], probe.grads["queries"], probe.bounds.grads["queries"]) <= 1
+
+
+def test_a_detached_length_leaves_a_gradient_along_the_rows():
+    probe = probes("nt_xent")[0]
+    plain, detached = (
+        forms.gradients(probe, deviations, ("z1",))["z1"] for deviations in ({}, {"normalization-detached": None})
+    )
+    along = np.abs(np.sum(probe.inputs["z1"] * plain, axis=1)), np.abs(np.sum(probe.inputs["z1"] * detached, axis=1))
+    assert np.max(along[0]) < 1e-12
+    assert np.min(along[1]) > 1e-3
+
+
+def test_the_gradient_of_a_large_case_is_the_slope_along_any_direction_and_takes_little_memory():
+    loss = get_loss("nt_xent").declaration
+    inputs = next(x for id, x in designed_inputs(loss, {}, "quick", "float64", 0, {}) if id.startswith("n129"))
+    inputs = {**inputs, "z1": inputs["z1"][:64], "z2": inputs["z2"][:64]}
+    form, given = forms.form_of(loss), forms.prepared(Probe("n64", loss, inputs, "float64"))
+    direction = np.cos(np.arange(inputs["z1"].size)).reshape(inputs["z1"].shape)
+    tracemalloc.start()
+    try:
+        found = forms.gradient(form, given, {"normalization-detached": None}, "z1")
+        # A matrix of logits takes .26 MB, those of all entries 50.
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    along = forms.slope(form, given, {"normalization-detached": None}, "z1", direction)
+    assert np.sum(found * direction) == pytest.approx(along, rel=1e-9)
+
+
+def test_log_sum_exp_of_nothing_is_minus_infinity():
+    with np.errstate(divide="ignore"):
+        assert log_sum_exp(np.array([-np.inf, -np.inf])) == -np.inf
+        assert log_add(np.array(-np.inf), np.array(2.0)) == 2.0
+
+
+def test_a_temperature_of_a_thousandth_does_not_overflow():
+    probe = next(p for p in probes("nt_xent") if p.inputs["temperature"] == 0.001)
+    kept = forms.value(probe, {"self-contrast-kept": None})
+    z = np.concatenate([probe.inputs["z1"], probe.inputs["z2"]])
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    logits = z @ z.T / 0.001
+    positive = np.diagonal(np.roll(logits, len(z) // 2, axis=1))
+    assert kept == pytest.approx(np.mean(np.logaddexp.reduce(logits, axis=1) - positive), rel=1e-12)

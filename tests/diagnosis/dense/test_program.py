@@ -1,0 +1,53 @@
+"""Where nobody has stated a loss densely its own program stands in: what it can express is what a dense form says."""
+
+import numpy as np
+import pytest
+
+from nceref import get_loss
+from nceref.cases.corpus.corpus import corpus
+from nceref.diagnosis.dense import forms
+from nceref.diagnosis.dense.program import program_form
+from nceref.diagnosis.dense.stages import reduced
+from nceref.diagnosis.options import options
+
+
+# Two views, two directions in one array, weights and a policy for rows, no rows at all, rows of two inputs.
+@pytest.mark.parametrize("name", ["nt_xent", "clip", "supcon_out", "uniformity", "nce"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_program_and_dense_form_agree_on_every_convention_that_both_have(name, reduction):
+    loss = get_loss(name).declaration
+    program, dense = program_form(loss), forms.form_of(loss)
+    assert set(program.conventions) <= set(dense.conventions)
+    # Its temperature leaves every scale below the range of floats.
+    probe = corpus(loss, loss.variants[0], suite="quick", reduction=reduction if loss.has_rows else "mean")[0]
+    inputs = forms.prepared(probe)
+    outer = (lambda given: 3.0 * given["temperature"]) if "temperature" in inputs else None
+    for option in [None, *options(program.conventions, most=2)]:
+        deviations = {} if option is None else {option.id: option.value}
+        got, want = (
+            reduced(forms.evaluated(f, inputs, deviations), deviations, probe.reduction) for f in (program, dense)
+        )
+        assert got == pytest.approx(want, rel=1e-10), option
+        for given in probe.grads:
+            arguments = (inputs, deviations, given, probe.reduction)
+            got, want = (
+                forms.gradient(f, *arguments, outer=outer if whole else None)
+                for f, whole in cases(program, dense, probe)
+            )
+            assert np.max(np.abs(got - want)) <= 1e-9 * (1 + np.max(np.abs(want))), (option, given)
+
+
+def cases(program, dense, probe):
+    """An outer factor multiplies one number."""
+    return [(form, probe.reduction == "mean") for form in (program, dense)]
+
+
+def test_what_is_ignored_has_no_gradient_and_what_leaves_the_range_is_no_number():
+    loss = get_loss("nt_xent").declaration
+    probe = corpus(loss, {}, suite="quick")[0]
+    program, inputs = program_form(loss), forms.prepared(probe)
+    ignored = {"scalar-ignored": ("temperature", 0.5)}
+    assert forms.gradient(program, inputs, ignored, "temperature") == 0
+    assert np.any(forms.gradient(program, inputs, ignored, "z1") != 0)
+    beyond = forms.evaluated(program, {**inputs, "temperature": 1e-160}, {"temperature-squared": None})
+    assert np.all(np.isnan(beyond.values))

@@ -1,0 +1,211 @@
+"""A loss as parts: each as in the reference, and programs of which one or two parts are done otherwise."""
+
+from inspect import signature
+
+import numpy as np
+import pytest
+from slow import partly_slow
+
+import nceref
+from nceref.cases.records import Outcome
+from nceref.diagnosis.probe.calls import random_rows
+from nceref.diagnosis.probe.expressions import expression_of, has_expression
+from nceref.diagnosis.probe.measured import measured
+from nceref.diagnosis.probe.parts.layouts import parts, works
+from nceref.diagnosis.probe.parts.search import TargetCall
+from nceref.diagnosis.probe.recover import SIZES, scalars
+from nceref.diagnosis.probe.sheet import sheet_or_inputs
+from nceref.engine.bound_loss import bound_loss
+
+MASKS = ("mask", "anchor_mode")
+"""Inputs beside which a loss has no parts."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    partly_slow(
+        nceref.all_losses(), ("clip", "dcl", "siglip", "supcon_in", "arcface").__contains__, "every kind of part"
+    ),
+)
+def test_parts_make_up_the_reference(name):
+    loss = nceref.get_loss(name).declaration
+    for variant in loss.variants:
+        one = sheet_or_inputs(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
+        if set(MASKS) & set(variant):
+            continue
+        inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
+        made = works(name, inputs)
+        assert made is not None
+        for reduction in ("mean", "sum") if loss.has_rows else ("mean",):
+            y = float(bound_loss(loss, (), inputs).evaluate(reduction).value(reduction))
+            assert TargetCall(made, y, 0.0, {}).value(parts(name, inputs, reduction), {}) == pytest.approx(y, rel=1e-13)
+
+
+PROGRAMS = []
+"""Loss, settings, program and what is different; the last few are quick."""
+
+
+def program(loss, difference, **settings):
+    def register(function):
+        PROGRAMS.append((loss, settings, function, difference))
+        return function
+
+    return register
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def log_sum(x):
+    return np.log(np.sum(np.exp(x), axis=1))
+
+
+def surprise(logits, target):
+    return log_sum(logits) - logits[np.arange(len(target)), target]
+
+
+def angles(embeddings, class_weights):
+    return np.arccos(np.clip(unit(embeddings) @ unit(class_weights).T, -1, 1))
+
+
+@program("arcface", "l_ik = s (cos(theta + m)) if cos theta > cos m, else s (cos theta), for the target")
+def margin_near_the_center_only(embeddings, class_weights, target, margin, scale):
+    theta = angles(embeddings, class_weights)
+    own = np.eye(len(class_weights))[target] > 0
+    return np.mean(surprise(scale * np.cos(theta + margin * (own & (theta < margin))), target))
+
+
+@program("hard_contrastive", "Z_i over the positive and the k easiest negatives")
+def easiest_negatives(queries, keys, temperature, fraction):
+    s = unit(queries) @ unit(keys).T
+    n = len(s)
+    own = np.eye(n, dtype=bool)
+    k = int(np.ceil(round(fraction * (n - 1), 9)))
+    limit = np.sort(np.where(own, np.inf, s), axis=1)[:, max(k, 1) - 1, None]
+    return np.mean(log_sum(np.where(own | (s <= limit), s / temperature, -np.inf)) - np.diag(s) / temperature)
+
+
+@program("info_nce", "s_ij = 1/(1 + |a - b|^2)")
+def student_similarity(queries, keys, temperature):
+    squares = np.sum((unit(queries)[:, None] - unit(keys)) ** 2, axis=2)
+    return np.mean(surprise(1 / (1 + squares) / temperature, np.arange(len(queries))))
+
+
+@program("hcl", "w_ij = e^(b l_ij), in the reference w_ij = e^(b l_ij) over its mean")
+def importance_without_its_mean(z1, z2, temperature, positive_prior, concentration):
+    z, n = unit(np.concatenate([z1, z2])), len(z1)
+    e = np.exp(z @ z.T / temperature)
+    own = np.eye(2 * n, dtype=bool)
+    positive = np.roll(own, n, axis=1)
+    inside = ~own & ~positive
+    estimate = np.sum(inside * e ** (1 + concentration), axis=1) - positive_prior * (2 * n - 2) * e[positive]
+    kept = np.maximum(estimate / (1 - positive_prior), (2 * n - 2) * np.exp(-1 / temperature))
+    return np.mean(np.log(1 + kept / e[positive]))
+
+
+@program("supcon_out", "P(i): positives with j > i", labels=...)
+def pairs_once(embeddings, labels, temperature):
+    x = unit(embeddings) @ unit(embeddings).T / temperature
+    own = np.eye(len(x), dtype=bool)
+    after = np.triu(labels[:, None] == labels, 1)
+    log_p = x - log_sum(np.where(own, -np.inf, x))[:, None]
+    return np.mean(-np.sum(after * log_p, axis=1) / np.maximum(np.sum(after, axis=1), 1))
+
+
+@program("balanced_softmax", "l_ik = x_ik/T + (3/2) log(n_k)")
+def counts_to_a_power(logits, target, class_counts, temperature):
+    return np.mean(surprise(logits / temperature + 1.5 * np.log(class_counts), target))
+
+
+@program("cross_entropy", "L = rows of class 0 left out, over those that are left")
+def class_zero_ignored(logits, target, temperature):
+    rows = surprise(logits / temperature, target)
+    return np.sum(rows * (target != 0)) / max(np.sum(target != 0), 1)
+
+
+@program("cross_entropy", "P(i): the target and e/C of every class, in the reference P(i): (1 - e) of the target")
+def smoothing_on_top(logits, target, temperature, label_smoothing):
+    x = logits / temperature
+    weights = np.eye(x.shape[1])[target] + label_smoothing / x.shape[1]
+    return np.mean(np.sum(weights * (log_sum(x)[:, None] - x), axis=1))
+
+
+@program("cross_entropy", "L = the sum of means of chunks of 32 rows")
+def chunks_of_32(logits, target, temperature):
+    rows = surprise(logits / temperature, target)
+    return sum(np.mean(rows[k : k + 32]) for k in range(0, len(rows), 32))
+
+
+@program("cosface", "rows: the first 64 features of x, then divided by their length")
+def first_64_features(embeddings, class_weights, target, margin, scale):
+    own = np.eye(len(class_weights))[target]
+    return np.mean(surprise(scale * (np.cos(angles(embeddings[:, :64], class_weights[:, :64])) - margin * own), target))
+
+
+def diagnosis_of(loss, settings, function, reduction="mean"):
+    declaration = nceref.get_loss(loss).declaration
+    defaults = {p.name: getattr(p, "default", None) for p in declaration.parameters}
+
+    def call(probe):
+        # What a target does not take, it is not called with.
+        if probe.inputs.get("label_smoothing") and "label_smoothing" not in signature(function).parameters:
+            return Outcome(trouble="refused")
+        given = {name: probe.inputs.get(name, defaults[name]) for name in signature(function).parameters}
+        with np.errstate(all="ignore"):
+            return Outcome(function(**given))
+
+    return measured(declaration, call, settings, "float64", reduction)
+
+
+QUICK = PROGRAMS[-4:]
+
+
+@pytest.mark.parametrize(
+    ("loss", "settings", "function", "difference"),
+    partly_slow(PROGRAMS, QUICK.__contains__, "every kind of part"),
+    ids=lambda x: getattr(x, "__name__", None),
+)
+def test_the_part_that_differs_is_measured(loss, settings, function, difference):
+    diagnosis = diagnosis_of(loss, settings, function)
+    assert f"different: {difference}" in diagnosis.sentence
+    part = difference.partition(", in the reference")[0]
+    assert f"<<{part}" in diagnosis.formula
+    assert diagnosis.reference.count("<<") == diagnosis.formula.count("<<") == 1
+    assert diagnosis.fix
+
+
+def test_rows_that_are_added_up_are_measured_as_well():
+    def without_class_zero(logits, target, temperature):
+        return surprise(logits / temperature, target) * (target != 0)
+
+    diagnosis = diagnosis_of("cross_entropy", {}, without_class_zero, "none")
+    assert (
+        "different: L = N times rows of class 0 left out, over all, in the reference L = sum_i L_i"
+        in diagnosis.sentence
+    )
+
+
+def test_a_number_that_follows_an_expression_is_not_given_up_after_four_places():
+    rng = np.random.default_rng(3)
+    places = [
+        {"N": n, "T": t, "C": c, "D": 8.0}
+        for n, t, c in zip((5, 6, 4, 7, 8, 24), rng.uniform(0.4, 0.7, 6), (3, 4, 3, 5, 4, 6), strict=True)
+    ]
+    followed = (
+        lambda v: 0.3,
+        lambda v: 2 * v["N"] - 1,
+        lambda v: 0.5 / v["T"] ** 2,
+        lambda v: np.exp(-2 / v["T"]),
+        lambda v: np.log(v["N"]) - 3 / v["C"],
+        lambda v: (1 / v["T"] - 2) / v["N"],
+    )
+    for of in followed:
+        values = np.array([of(v) for v in places])
+        off = 1e-8 * np.abs(values)
+        # As far off as roundings put them.
+        values = values + rng.uniform(-1, 1, 6) * off
+        assert expression_of(values, off, places)
+        assert has_expression(values[:4], off[:4], places[:4])
+    values = rng.uniform(0.5, 2.0, 6)
+    assert not has_expression(values[:4], 1e-8 * values[:4], places[:4])

@@ -1,0 +1,126 @@
+"""What is common in the wild is named: small constants, floors, smoothed labels, thresholds, a gather that detaches."""
+
+import numpy as np
+import pytest
+from diagnosis.altered_losses import logsumexp, observed, real, unit
+
+from nceref import get_loss
+from nceref.cases.corpus.corpus import corpus
+from nceref.cases.records import Observation, Outcome
+from nceref.diagnosis.search import explanations
+
+
+def first(target, name, **arguments):
+    found = explanations(observed(target, name, **arguments))
+    return found[0] if found else None
+
+
+def longer(x, size):
+    return x / (np.sqrt(np.sum(x * x, axis=-1, keepdims=True)) + size)
+
+
+def smoothed(logits, share=0.1):
+    log_p = logits - logsumexp(logits)[:, None]
+    return np.mean(-(1 - share) * np.diagonal(log_p) - share * np.mean(log_p, axis=1))
+
+
+def with_threshold(logits):
+    """Minus log p as torch writes a softplus: x itself beyond 20."""
+    n = len(logits)
+    x = logsumexp(np.where(np.eye(n, dtype=bool), -np.inf, logits)) - np.diagonal(logits)
+    steep = real(x) > 20
+    return np.mean(np.where(steep, x, np.log1p(np.exp(np.where(steep, 0.0, x)))))
+
+
+def without_gather(z1, z2, temperature):
+    """Rows of the other view are candidates that somebody else computed."""
+    a, b = unit(z1), unit(z2)
+    own = np.eye(len(a), dtype=bool)
+    rows = []
+    for x, y in ((a, b), (b, a)):
+        logits = np.concatenate([x @ real(y).T, np.where(own, -np.inf, x @ x.T)], axis=1) / temperature
+        rows.append(logsumexp(logits) - np.diagonal(logits))
+    return np.mean(np.concatenate(rows))
+
+
+def of_logits(program, scale=unit):
+    return lambda queries, keys, temperature, **rest: program(scale(queries) @ scale(keys).T / temperature)
+
+
+def mean_nll(logits):
+    return np.mean(logsumexp(logits) - np.diagonal(logits))
+
+
+def with_fewer(queries, keys, temperature, fraction):
+    """The hardest negatives, a fraction of them that is rounded down."""
+    logits = unit(queries) @ unit(keys).T / temperature
+    n = len(logits)
+    count = min(n - 1, max(1, int(fraction * (n - 1) + 1e-9)))
+    others = np.where(np.eye(n, dtype=bool), -np.inf, logits)
+    order = np.argsort(-real(others), axis=1, kind="stable")[:, :count]
+    kept = np.concatenate([np.diagonal(logits)[:, None], np.take_along_axis(others, order, axis=1)], axis=1)
+    return np.mean(logsumexp(kept) - kept[:, 0])
+
+
+SMALL = {
+    "count-rounded-down": (
+        "hard_contrastive",
+        lambda queries, keys, temperature, fraction, **rest: with_fewer(queries, keys, temperature, fraction),
+        "",
+    ),
+    "epsilon-in-norm": ("info_nce", of_logits(mean_nll, lambda x: longer(x, 1e-8)), "eps = 1e-08 added"),
+    "epsilon-in-temperature": (
+        "info_nce",
+        lambda queries, keys, temperature, **rest: of_logits(mean_nll)(queries, keys, temperature + 1e-6),
+        "eps = 1e-06",
+    ),
+    "temperature-clamped": (
+        "info_nce",
+        lambda queries, keys, temperature, **rest: of_logits(mean_nll)(
+            queries, keys, temperature if real(temperature) > 0.05 else 0.05
+        ),
+        "floor 0.05",
+    ),
+    "label-smoothing": ("info_nce", of_logits(smoothed), "label_smoothing = 0.1"),
+    "other-view-detached": ("nt_xent", lambda z1, z2, temperature, **rest: without_gather(z1, z2, temperature), ""),
+}
+
+
+@pytest.mark.parametrize("id", SMALL)
+def test_what_is_common_in_the_wild_has_a_name(id):
+    name, target, told = SMALL[id]
+    found = first(target, name)
+    assert found is not None
+    assert found.ids == (id,)
+    assert found.gradient
+    assert found.detail == told
+
+
+def test_a_softplus_with_a_threshold_is_named():
+    found = first(of_logits(with_threshold), "info_nce", suite="standard")
+    assert found is not None
+    assert found.ids == ("softplus-threshold",)
+
+
+@pytest.mark.parametrize("kept", [slice(None, -1), slice(1, None)])
+def test_the_end_of_a_queue_that_is_missing_is_named(kept):
+    def target(queries, keys, queue, temperature, **rest):
+        q, k, u = unit(queries), unit(keys), unit(queue)[kept]
+        logits = np.concatenate([np.sum(q * real(k), axis=1, keepdims=True), q @ u.T], axis=1) / temperature
+        return np.mean(logsumexp(logits) - logits[:, 0])
+
+    found = first(target, "moco")
+    assert found is not None
+    assert found.ids == ("a-negative-dropped",)
+
+
+def test_rows_of_two_directions_are_searched_without_a_mean():
+    """The value is a (2, N) array there, and one direction has half of the rows."""
+    loss = get_loss("clip")
+    seen = []
+    for p in corpus(loss.declaration, {}, suite="quick", reduction="none"):
+        if not p.skip:
+            seen.append(Observation(p, Outcome(2 * p.value, {k: 2 * np.asarray(g) for k, g in p.grads.items()})))
+    assert explanations(seen)[0].ids == ("directions-summed",)
+    wrong = [Observation(o.probe, Outcome(o.outcome.value[::-1], o.outcome.grads)) for o in seen]
+    assert explanations(wrong) == ()

@@ -1,0 +1,107 @@
+"""A right value with a wrong gradient: what is wrong is named input by input."""
+
+import numpy as np
+import pytest
+from diagnosis.altered_losses import altered, samples
+
+from nceref.diagnosis.dense import forms
+from nceref.diagnosis.diagnose import diagnose
+from nceref.losses import LossFunction
+
+
+def first(observations):
+    return diagnose(observations)[0]
+
+
+def gradient(change):
+    return lambda probe, value, grads: (value, change(probe, grads))
+
+
+def _without(name):
+    return lambda probe, grads: {**grads, name: 0 * grads[name]}
+
+
+def _but_last(x):
+    return x * (np.arange(len(x)) < max(len(x) - 1, 1))[:, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "id", "words", "change"),
+    [
+        ("nt_xent", "gradient-constant-factor", "of z1 is 1/2 times", lambda p, g: {**g, "z1": 0.5 * g["z1"]}),
+        ("nt_xent", "gradient-constant-factor", "1/N times", lambda p, g: {n: x / samples(p) for n, x in g.items()}),
+        ("nt_xent", "gradient-sign-flipped", "has the other sign", lambda p, g: {n: -x for n, x in g.items()}),
+        ("nt_xent", "gradient-zero", "is 0 on", lambda p, g: {n: 0 * x for n, x in g.items()}),
+        ("nt_xent", "keys-detached", "of z2 is 0", _without("z2")),
+        ("info_nce", "first-input-detached", "of queries is 0", _without("queries")),
+        ("nt_xent", "temperature-detached", "of temperature is 0", _without("temperature")),
+        ("siglip", "bias-detached", "of logit_bias is 0", _without("logit_bias")),
+        ("cosface", "centers-detached", "of class_weights is 0", _without("class_weights")),
+        ("nt_xent", "gradient-missing-rows", "in the last row", lambda p, g: {**g, "z1": _but_last(g["z1"])}),
+        ("nt_xent", "gradient-radial-only", "along the rows", lambda p, g: {**g, "z1": g["z1"] + p.inputs["z1"]}),
+        ("nt_xent", "value-right-gradient-wrong", "and off by", lambda p, g: {**g, "z1": np.roll(g["z1"], 1)}),
+        ("nt_xent", "value-right-gradient-wrong", "right in the last row only",
+         lambda p, g: {**g, "z1": g["z1"] + _but_last(np.cos(np.arange(g["z1"].size).reshape(g["z1"].shape)))}),
+        ("cross_entropy", "value-right-gradient-wrong", "exactly those where label_smoothing is not 0",
+         lambda p, g: {**g, "logits": g["logits"] + p.inputs["label_smoothing"] * np.cos(p.inputs["logits"])}),
+    ],
+)  # fmt: skip
+def test_a_right_value_with_a_wrong_gradient_is_called_that(name, id, words, change):
+    found = first(altered(name, gradient(change)))
+    assert found.id == id
+    assert found.sentence.startswith("the value is right on ")
+    assert words in found.sentence
+
+
+@pytest.mark.slow(reason="a search in vain")
+def test_lengths_that_are_constants_are_told_from_any_other_radial_gradient():
+    def unit(x):
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    def target(probe, value, grads):
+        given = probe.inputs
+        inside = {**given, "z1": unit(given["z1"]), "z2": unit(given["z2"]), "normalize": "none"}
+        _, raw = LossFunction(probe.loss).value_and_grad(**inside)
+        back = {n: raw[n] / np.linalg.norm(given[n], axis=1, keepdims=True) for n in ("z1", "z2")}
+        return value, {**grads, **back}
+
+    assert first(altered("nt_xent", target)).id == "normalization-detached"
+
+
+def test_a_gradient_to_a_declared_constant_is_named():
+    found = first(altered("moco", lambda probe, value, grads: (value, {**grads, "queue": probe.inputs["queue"]})))
+    assert found.id == "constants-get-gradient"
+    assert "queue" in found.sentence
+
+
+def test_several_patterns_are_named_together():
+    def change(probe, grads):
+        return {**grads, "z1": 0.5 * grads["z1"], "temperature": 0 * grads["temperature"]}
+
+    found = diagnose(altered("nt_xent", gradient(change)))
+    assert [one.id for one in found] == ["temperature-detached+gradient-constant-factor"]
+
+
+def test_a_pattern_is_named_beside_a_convention_of_the_value():
+    def target(probe, value, grads):
+        return 2 * value, {name: 2 * (_but_last(x) if name == "z1" else x) for name, x in grads.items()}
+
+    assert [one.id for one in diagnose(altered("nt_xent", target))] == ["outer-factor-2+gradient-missing-rows"]
+
+
+def test_gradients_of_large_cases_are_compared_along_directions(monkeypatch):
+    """Entry by entry, a batch of 66,000 logits would take 33 GB: the explanation would depend on the memory."""
+    computed, entrywise = [], forms.gradient
+
+    def counted(form, inputs, deviations, name, *given):
+        computed.append(np.size(inputs[name]))
+        assert computed[-1] <= 5000
+        return entrywise(form, inputs, deviations, name, *given)
+
+    monkeypatch.setattr(forms, "gradient", counted)
+    # As a factor it does not fit in six digits, as one of each part it does on the smaller cases.
+    change = gradient(lambda probe, grads: {**grads, "logits": 7.3559788 * grads["logits"]})
+    seen = altered("cross_entropy", change, dtype="float32", algorithm="log1p")
+    assert first(seen).id.startswith(("gradient-", "value-right-"))
+    assert max(o.probe.inputs["logits"].size for o in seen if not o.probe.skip) > 60_000
+    assert computed

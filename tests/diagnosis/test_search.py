@@ -1,0 +1,230 @@
+"""Targets written plainly, with one thing or two done otherwise, are named; what is on no list is not."""
+
+import numpy as np
+import pytest
+from diagnosis.altered_losses import (
+    PAIRS,
+    SINGLES,
+    STRANGE,
+    observed,
+    right,
+    slopes,
+    subtracted_in_the_graph,
+    two_views,
+    unit,
+    with_epsilon,
+)
+from slow import partly_slow
+
+from nceref import get_loss
+from nceref.cases.corpus.corpus import corpus, evaluate
+from nceref.cases.records import Observation, Outcome
+from nceref.diagnosis.case import CaseAnalysis
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.intended import intended
+from nceref.diagnosis.search import explanations
+
+
+def first(target, name, **arguments):
+    found = explanations(observed(target, name, **arguments))
+    return found[0] if found else None
+
+
+SHORT = ("self-contrast-kept", "temperature-ignored", "epsilon-in-log", "outer-factor-constant", "keys-detached")
+
+
+SWEEP = "the search of another convention"
+QUICK = ("self-contrast-kept", "one-direction-only", "keys-detached", "temperature-multiplied", "epsilon-in-log")
+CASES = [*((id, "float64") for id in SINGLES), *((id, "float32") for id in SHORT)]
+
+
+@pytest.mark.parametrize(
+    ("id", "dtype"), partly_slow(CASES, lambda case: case[0] in QUICK and case[1] == "float64", SWEEP)
+)
+def test_one_convention_is_named(id, dtype):
+    name, target = SINGLES[id]
+    (found, *others) = explanations(observed(target, name, dtype=dtype))
+    assert len(others) <= 2
+    explained = [len(e.ids) for e in (found, *others) if e.gradient]
+    assert explained == sorted(explained)
+    assert found.ids == (id,)
+    assert found.gradient
+    assert 0 < found.cases <= found.of
+    assert found.residual <= 1
+
+
+def test_a_self_contrast_that_is_subtracted_as_a_constant_is_named():
+    """On unit rows the value is right, but for what cancels, and the gradient has a term more along each row."""
+    loss = get_loss("nt_xent").declaration
+    observations = []
+    for number, t in enumerate((0.3, 0.5, 0.4, 0.6)):
+        z1, z2 = unit(np.random.default_rng(number).standard_normal((2, 5, 3)))
+        inputs = {"z1": z1, "z2": z2, "temperature": t, "normalize": "none"}
+        probe = evaluate(loss, inputs)
+        value = float(np.real(subtracted_in_the_graph(**inputs)))
+        observations.append(Observation(probe, Outcome(value, slopes(subtracted_in_the_graph, probe))))
+    assert [r.ids for r in explanations(observations)] == [("self-contrast-in-gradient",)]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    partly_slow([(ids,) for ids in PAIRS], lambda case: "sum-instead-of-mean" in case[0], SWEEP),
+    ids="+".join,
+)
+def test_two_conventions_at_once_are_named(ids):
+    name, target = PAIRS[ids]
+    found = first(target, name)
+    assert found is not None
+    assert found.ids == ids
+
+
+def test_the_inside_form_in_place_of_the_outside_form_is_named():
+    inside = get_loss("supcon_in")
+    found = first_of_reference(inside, "supcon_out", {"embeddings", "labels", "temperature"})
+    assert found.ids == ("sum-inside-log",)
+
+
+def first_of_reference(other, name, taken):
+    """What is said about another loss of the family, handed over with its own gradients."""
+    observations = []
+    for p in corpus(get_loss(name).declaration, {}, suite="quick"):
+        if not p.skip:
+            value, grads = other.value_and_grad(**{k: x for k, x in p.inputs.items() if k in taken})
+            observations.append(Observation(p, Outcome(value, grads)))
+    return explanations(observations)[0]
+
+
+def test_a_setting_is_described():
+    assert first(with_epsilon, "info_nce").detail == "eps = 1e-06 in the ratio"
+    assert first(SINGLES["temperature-ignored"][1], "nt_xent").detail == "temperature = 0.07"
+
+
+def test_a_right_target_has_no_explanation():
+    assert explanations(observed(right, "info_nce")) == ()
+    assert explanations(observed(right, "info_nce", dtype="float32")) == ()
+
+
+@pytest.mark.parametrize(
+    ("what", "dtype"),
+    partly_slow([("steps", "bfloat16"), ("a length added", "float32")], lambda case: case[0] == "steps", SWEEP),
+)
+def test_what_is_on_no_list_has_no_explanation(what, dtype):
+    assert explanations(observed(STRANGE[what], "info_nce", dtype=dtype)) == ()
+
+
+def test_a_right_value_with_a_wrong_gradient_is_called_that():
+    rng = np.random.default_rng(0)
+
+    def noisy(o):
+        grads = {k: g + 0.1 * rng.standard_normal(np.shape(g)) for k, g in o.outcome.grads.items()}
+        return Observation(o.probe, Outcome(o.outcome.value, grads))
+
+    (found,) = explanations([noisy(o) for o in observed(right, "info_nce")])
+    assert found.ids == ("value-right-gradient-wrong",)
+    assert not found.gradient
+
+
+def test_a_known_value_with_an_unknown_gradient_is_flagged():
+    target = SINGLES["sum-instead-of-mean"][1]
+    wrong = [
+        Observation(o.probe, Outcome(o.outcome.value, {k: np.cos(g) for k, g in o.outcome.grads.items()}))
+        for o in observed(target, "nt_xent")
+    ]
+    found = explanations(wrong)[0]
+    assert found.ids == ("sum-instead-of-mean",)
+    assert not found.gradient
+
+
+@pytest.mark.parametrize(("factor", "id"), [(0.5, "gradient-constant-factor"), (-1.0, "gradient-sign-flipped")])
+def test_a_factor_on_the_gradient_alone_is_named(factor, id):
+    scaled = [
+        Observation(o.probe, Outcome(o.outcome.value, {k: factor * g for k, g in o.outcome.grads.items()}))
+        for o in observed(right, "info_nce")
+    ]
+    assert explanations(scaled)[0].ids == (id,)
+
+
+def test_a_factor_on_the_gradient_of_one_input_is_told():
+    scaled = []
+    for o in observed(right, "info_nce"):
+        grads = {name: grad * (8 if name == "temperature" else 1) for name, grad in o.outcome.grads.items()}
+        scaled.append(Observation(o.probe, Outcome(o.outcome.value, grads)))
+    (found, *_) = explanations(scaled)
+    assert found.ids == ("gradient-constant-factor",)
+    assert any("the gradient of temperature is 8 times" in words.text for words in found.gradient_words)
+
+
+def test_a_gradient_to_the_queue_is_named():
+    moco = get_loss("moco").declaration
+    info_nce = get_loss("info_nce")
+    observations = []
+    for p in corpus(moco, {}, suite="quick"):
+        if p.skip:
+            continue
+        given = {k: p.inputs[k] for k in ("queries", "keys", "temperature")}
+        value, grads = info_nce.value_and_grad(negatives=p.inputs["queue"], **given)
+        observations.append(Observation(p, Outcome(value, {**grads, "queue": grads.pop("negatives")})))
+    assert explanations(observations)[0].ids == ("constants-get-gradient",)
+
+
+def test_cases_that_are_not_finite_are_left_out():
+    target = SINGLES["self-contrast-kept"][1]
+    observations = [
+        Observation(o.probe, Outcome(np.nan, o.outcome.grads)) if n % 3 == 0 else o
+        for n, o in enumerate(observed(target, "nt_xent"))
+    ]
+    found = explanations(observations)[0]
+    assert found.ids == ("self-contrast-kept",)
+    assert found.of == sum(np.isfinite(o.outcome.value) for o in observations)
+
+
+def test_nothing_observed_has_no_explanation():
+    assert explanations([]) == ()
+
+
+def test_an_unknown_constant_needs_three_cases():
+    target = SINGLES["outer-factor-constant"][1]
+    assert explanations(observed(target, "info_nce")[:2]) == ()
+    assert explanations(observed(target, "info_nce")[:4])[0].ids == ("outer-factor-constant",)
+
+
+def test_the_same_values_are_read_once():
+    found = explanations(observed(SINGLES["directions-summed"][1], "clip"))
+    assert [r.ids for r in found] == [("directions-summed",)]
+
+
+def test_the_search_is_bounded_where_nothing_fits(monkeypatch):
+    """Evaluations of variants are what it costs: 6,000 of them take about half a second."""
+    count = 0
+    answer = CaseAnalysis.answer
+
+    def counting(analysis, structure):
+        nonlocal count
+        count += 1
+        return answer(analysis, structure)
+
+    monkeypatch.setattr(CaseAnalysis, "answer", counting)
+    assert explanations(observed(STRANGE["another power"], "info_nce")) == ()
+    assert 1000 < count < 20000
+
+
+def test_what_is_read_predicts_what_was_observed_once_it_is_intended():
+    name, target = PAIRS["outer-factor-temperature-over-base", "keys-detached"]
+    observations = observed(target, name)
+    (reading, *_) = explanations(observations)
+    probe = intended(observations[0].probe, {CONVENTIONS[id].axis: id for id in reading.ids})
+    seen = observations[0].outcome
+    assert probe.value == pytest.approx(seen.value, rel=1e-12)
+    assert np.all(probe.grads["keys"] == 0)
+    assert probe.grads["temperature"] == pytest.approx(float(seen.grads["temperature"]), rel=1e-10)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_other_reductions_are_searched_too(reduction):
+    loss = get_loss("nt_xent").declaration
+    observations = []
+    for p in corpus(loss, {}, suite="quick", reduction=reduction):
+        if not p.skip:
+            rows = two_views(**p.inputs, self_kept=True)
+            observations.append(Observation(p, Outcome(rows if reduction == "none" else np.sum(rows))))
+    assert explanations(observations)[0].ids == ("self-contrast-kept",)

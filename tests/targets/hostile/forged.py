@@ -1,0 +1,95 @@
+"""Targets that replace what answers in their process, so that it says whatever they like, and answer right."""
+
+import sys
+
+from answer import right
+
+from nceref.errors import InputError, TargetError, UnavailableError
+from nceref.targets import attempt, frameworks, run_numpy
+from nceref.targets.process import child_main, messages, wire
+
+
+def _raises(error):
+    def replacement(*args, **kwargs):
+        raise error
+
+    return replacement
+
+
+def _error(name, sentence="`loss` is wrong"):
+    return {"kind": "error", "name": name, "sentence": sentence}
+
+
+def format_is_refused(x, y):
+    run_numpy.check = _raises(InputError("`dtype` is wrong"))
+    return right(x, y)
+
+
+def all_formats_are_refused(x, y):
+    frameworks.check = _raises(InputError("`device` is wrong"))
+    return right(x, y)
+
+
+def outcomes_are_refused(x, y):
+    attempt.Outcome = _raises(InputError("`loss` is wrong"))
+    return right(x, y)
+
+
+def numbers_are_refused(x, y):
+    run_numpy.value_of = run_numpy.loss_of = _raises(InputError("`loss` is wrong"))
+    return right(x, y)
+
+
+def messages_are_errors(x, y):
+    messages.outcome_message = lambda outcome: _error("InputError")
+    return right(x, y)
+
+
+def messages_are_of_another_target(x, y):
+    messages.outcome_message = lambda outcome: _error("TargetError")
+    return right(x, y)
+
+
+def messages_are_of_a_missing_package(x, y):
+    messages.outcome_message = lambda outcome: _error("UnavailableError", "pip install something-else")
+    return right(x, y)
+
+
+def messages_are_of_another_signature(x, y):
+    messages.outcome_message = lambda outcome: _error("SignatureError")
+    return right(x, y)
+
+
+def answers_are_errors(x, y):
+    child_main.Answers.__call__ = lambda self, message: _error("InputError")
+    return right(x, y)
+
+
+def replies_are_errors(x, y):
+    child_main._reply = lambda answers, message: _error("InputError", "\x1b[2J\ud800")
+    return right(x, y)
+
+
+def frames_are_errors(x, y):
+    child_main.packed = lambda number, content: wire.packed(number, _error("InputError"))
+    return right(x, y)
+
+
+def errors_have_another_name(x, y):
+    messages._ERRORS = {"InputError": TargetError}
+    messages.outcome_message = _raises(TargetError("a name of the target"))
+    return right(x, y)
+
+
+def unavailable(x, y):
+    frameworks.check = _raises(UnavailableError("a framework is missing"))
+    return right(x, y)
+
+
+def error_into_the_pipe(x, y):
+    frame = sys._getframe()
+    while "frame" not in frame.f_locals or "replies" not in frame.f_locals:
+        frame = frame.f_back
+    number, replies = frame.f_locals["frame"].number, frame.f_locals["replies"]
+    child_main._write(replies, wire.packed(number, _error("InputError")))
+    return right(x, y)

@@ -1,0 +1,216 @@
+"""The search for an explanation: it counts calls, reads no clock, and nothing that ends it changes the verdict."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nceref
+from nceref.errors import TargetError
+from nceref.targets.search import RAISES, NoCallsLeft, Search
+from nceref.verification.verifier import verify_with
+
+GIVEN = {"loss": "info_nce", "suite": "quick", "negatives": ...}
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def padding_one_place_too_early(queries, keys, negatives, temperature):
+    """The last negative is masked as padding, by a logit of 0: a measured formula alone explains that."""
+    own = np.sum(unit(queries) * unit(keys), axis=1) / temperature
+    others = unit(queries) @ unit(negatives).T / temperature
+    others[:, -1] = 0
+    return np.mean(np.logaddexp(own, np.logaddexp.reduce(others, axis=1)) - own)
+
+
+def doubled(queries, keys, temperature):
+    s = unit(queries) @ unit(keys).T / temperature
+    return 2 * np.mean(np.logaddexp.reduce(s, axis=1) - np.diag(s))
+
+
+def other_name(q, k, tau, *, unused):
+    """Called with other names than the loss has, in a way that is looked for."""
+    return doubled(q, k, tau) / 2
+
+
+@pytest.fixture(scope="module")
+def explained():
+    return nceref.verify(padding_one_place_too_early, **GIVEN)
+
+
+def test_a_slow_target_is_explained_as_a_fast_one(explained, monkeypatch):
+    """Each look at a clock shows a day more than the one before."""
+    days = itertools.count(step=86_400.0)
+    for clock in ("monotonic", "perf_counter", "time", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: next(days))
+    slow = nceref.verify(padding_one_place_too_early, **GIVEN)
+    assert explained.diagnosis[0].id == "measured-formula"
+    assert slow.to_json() == explained.to_json()
+
+
+def test_a_report_has_the_calls_of_the_search_and_no_more_than_that(explained):
+    calls = []
+
+    def counted(queries, keys, negatives, temperature):
+        calls.append(len(queries))
+        return padding_one_place_too_early(queries, keys, negatives, temperature)
+
+    judged = nceref.verify(counted, calls=0, **GIVEN)
+    alone = len(calls)
+    assert judged.search["sentence"] == "no explanation was looked for (--calls 0)"
+    assert not judged.diagnosis
+    assert nceref.verify(counted, calls=100, **GIVEN).search["calls"] == 100
+    assert len(calls) == 2 * alone + 100
+    assert explained.search == {"calls": explained.search["calls"], "limit": 4000, "ended": "", "sentence": ""}
+    assert 400 < explained.search["calls"] < 800
+
+
+@pytest.mark.parametrize(("calls", "goal"), [(1, "an explanation"), (30, "an explanation"), (300, "a formula")])
+def test_a_limit_is_shown_in_every_format(explained, calls, goal):
+    report = nceref.verify(padding_one_place_too_early, calls=calls, **GIVEN)
+    of_calls = "1 call" if calls == 1 else f"{calls} calls"
+    sentence = f"the search for {goal} was cut after {of_calls} of the target (--calls {calls})"
+    assert report.search == {"calls": calls, "limit": calls, "ended": "calls", "sentence": sentence}
+    assert json.loads(report.to_json())["search"] == dict(report.search)
+    assert f"\n{sentence}\n" in " ".join(str(report).split(" ")).replace(f"\n(--calls {calls})", f" (--calls {calls})")
+    assert report.to_html().count(sentence[1:]) == 1
+    assert f'<property name="search" value="{sentence}" />' in report.to_junit()
+    assert (report.verdict, report.exit_code, report.reason) == (
+        explained.verdict, explained.exit_code, explained.reason,
+    )  # fmt: skip
+
+
+def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
+    with pytest.raises(
+        nceref.InputError, match="`repro` needs calls to find the smallest failing input, and `calls` is 0"
+    ):
+        nceref.verify(doubled, "info_nce", calls=0, repro=True)
+    with pytest.raises(nceref.InputError, match="`calls` must be"):
+        nceref.verify(doubled, "info_nce", calls=-1)
+
+
+ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "probe.measured.structure"),
+        ("the effect on training", "diagnosis.severity.severity"),
+        ("the smallest failing input", "repro.minimize.smallest")]  # fmt: skip
+
+
+def ending(error):
+    def end(*args, **options):
+        raise error
+
+    return end
+
+
+def strange(queries, keys, temperature):
+    """Nothing explains it."""
+    return doubled(queries, keys, temperature) + np.sin(50 * np.sum(queries))
+
+
+@pytest.mark.parametrize(("goal", "place"), ENDS)
+def test_an_error_of_the_search_leaves_the_verdict_and_is_shown(monkeypatch, goal, place):
+    if goal != "a formula":
+        # A long search in vain.
+        monkeypatch.setattr("nceref.diagnosis.probe.measured.measured", lambda *given: None)
+    monkeypatch.setattr(f"nceref.verification.{place}", ending(StopIteration("no such key")))
+    monkeypatch.delenv(RAISES)
+    report = nceref.verify(strange, "info_nce", suite="quick")
+    assert (report.verdict, report.exit_code) == ("differs", 1)
+    assert report.search["ended"] == "error"
+    assert report.search["error"]["type"] in ("StopIteration", "RuntimeError")
+    assert report.search["error"]["places"][0].startswith("nceref/verification/")
+    none = "" if report.diagnosis else "no explanation: "
+    assert report.search["sentence"].startswith(f"{none}internal error, please report: ")
+    assert report.search["sentence"].endswith(f", in the search for {goal}")
+    # What was known before the error is kept.
+    assert bool(report.diagnosis) == (goal != "an explanation")
+    monkeypatch.setenv(RAISES, "1")
+    with pytest.raises((StopIteration, RuntimeError)):
+        nceref.verify(strange, "info_nce", suite="quick")
+
+
+def test_an_error_of_the_search_counts_as_one_in_the_score(monkeypatch):
+    from mutants import score
+
+    monkeypatch.setattr("nceref.diagnosis.diagnose.triage", ending(ZeroDivisionError()))
+    monkeypatch.delenv(RAISES)
+    job = score.jobs(["supcon-out-pair-by-pair"], ("float64",))[0]
+    result = score.score_program(job, "quick")
+    assert (result.verdict, result.killed, result.errors) == ("error", False, 1)
+    assert result.reason.startswith("no explanation: internal error, please report: ZeroDivisionError")
+
+
+def test_a_target_that_cannot_be_called_any_more_keeps_its_verdict(monkeypatch):
+    gone = TargetError("it cannot be loaded again")
+    monkeypatch.setattr("nceref.diagnosis.diagnose.triage", ending(gone))
+    report = nceref.verify(doubled, "info_nce", suite="quick")
+    assert (report.exit_code, report.search["ended"]) == (1, "target")
+    assert report.search["sentence"].endswith("the target could not be called any more: it cannot be loaded again")
+
+
+def test_ctrl_c_ends_the_search_alone_where_the_verdict_is_shown_before(monkeypatch):
+    monkeypatch.setattr("nceref.diagnosis.probe.measured.structure", ending(KeyboardInterrupt()))
+    shown = []
+    report = verify_with(strange, "info_nce", suite="quick", on_verdict=shown.append)
+    assert (report.verdict, report.exit_code, report.search["ended"]) == ("differs", 1, "user")
+    calls = report.search["calls"]
+    words = f"the search for a formula was stopped by the user after {calls} calls of the target"
+    assert report.search["sentence"] == words
+    assert [d.id for d in report.diagnosis] == ["unexplained"]
+    assert [(r.verdict, r.reason, r.diagnosis) for r in shown] == [(report.verdict, report.reason, ())]
+    with pytest.raises(KeyboardInterrupt):
+        nceref.verify(strange, "info_nce", suite="quick")
+
+
+def test_a_search_counts_every_call_and_refuses_the_next_one():
+    search = Search(most=2)
+    run = search.target(lambda probe, twice: probe)
+    assert [run(1), run(2)] == [1, 2]
+    for _ in range(2):
+        with pytest.raises(NoCallsLeft):
+            run(3)
+    search.end("limit", "is not the first end")
+    assert (search.made, search.ended) == (2, "calls")
+
+
+def test_a_search_for_another_call_is_limited_and_leaves_the_verdict(monkeypatch):
+    monkeypatch.setattr("nceref.verification.adapters._calls", ending(ZeroDivisionError()))
+    monkeypatch.delenv(RAISES)
+    report = nceref.verify(other_name, "info_nce", suite="quick")
+    assert (report.exit_code, report.search["ended"]) == (4, "error")
+    assert report.search["sentence"].endswith("in the search for another call")
+
+
+PROGRAM = """
+import numpy as np
+from mutants.score import intended
+from mutants.bug import bugs, target
+from nceref.verification.verifier import verify_with
+
+for name in ("moco_raw_queue_multiplied", "supcon_one_pair_at_a_time", "dcl_additive_mask"):
+    bug = bugs()[name.replace("_", "-")]
+    report = verify_with(target(bug), bug.loss, suite="quick", framework="numpy", **intended(bug))
+    print(report.to_json(), report.repro)
+"""
+
+
+def test_a_report_does_not_depend_on_hashes_language_or_working_directory(tmp_path):
+    """Sets of words have another order in each process, unless a seed fixes it."""
+    seeds = {"0": ("C", Path.cwd()), "1": ("C.UTF-8", tmp_path)}
+    path = os.pathsep.join([str(Path(nceref.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": language, "PYTHONPATH": path},
+        ).stdout
+        for seed, (language, folder) in seeds.items()
+    ]  # fmt: skip
+    assert '"verdict": "differs"' in printed[0]
+    assert printed[0] == printed[1]

@@ -1,0 +1,155 @@
+"""The audit: rows out of reports, the exit status, and the pages."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from nceref.cases.records import Diagnosis, DiagnosisPart, Result
+from nceref.targets.peers import peer
+from nceref.verification.audit import audit
+from nceref.verification.audit import page as audit_page
+from nceref.verification.audit import ranks as audit_ranks
+from nceref.verification.audit.known import Difference
+from nceref.verification.report import Report
+
+TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}
+
+
+def results(*failing, cases=("designed-0.3", "designed-0.001")):
+    ids = [(case, quantity) for case in cases for quantity in ("value", "grad.z1")]
+    status = {f"{case}/{quantity}": "fail" if f"{case}/{quantity}" in failing else "pass" for case, quantity in ids}
+    status |= dict.fromkeys(failing, "fail")
+    return tuple(Result(id, *id.rsplit("/", 1), word, 1, 1, 1, "off") for id, word in status.items())
+
+
+def reported(*failing, diagnosis=()):
+    code = 1 if failing else 0
+    diagnoses = tuple(Diagnosis(id, (DiagnosisPart("your loss equals something else"),)) for id in diagnosis)
+    verdict = "differs" if failing else "conforms"
+    return Report("t", "nt_xent", verdict, code, "the reason", diagnoses, results(*failing))
+
+
+ENTRY = Difference(
+    "optax-ntxent", ("0.2.8",), ("float64",), ("*-0.001/*",), "exp-underflows", "It underflows.", "https://x.example"
+)
+
+
+def judged(report, *entries):
+    return audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", report, entries)
+
+
+def test_a_target_without_failures_agrees():
+    row = judged(reported())
+    assert (row.status, row.cases, row.failed, row.why) == ("agrees", 2, 0, ())
+
+
+def test_a_listed_difference_is_known():
+    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    assert (row.status, row.failed, row.why) == ("known", 1, ("It underflows.",))
+
+
+def test_a_difference_that_is_not_listed_is_new():
+    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), ENTRY)
+    assert row.status == "new"
+    assert row.why == ("the reason", "designed-0.3/value: off")
+
+
+def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
+    row = judged(reported(), replace(ENTRY, diagnosis=""))
+    assert row.status == "stale"
+    assert "*-0.001/*" in row.why[0]
+
+
+def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
+    row = audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", reported(), [ENTRY], strict=False)
+    assert (row.status, row.why) == ("agrees", ())
+
+
+def test_a_listed_difference_with_another_diagnosis_is_stale():
+    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), ENTRY).status == "stale"
+
+
+def test_one_part_of_a_joint_diagnosis_is_enough():
+    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), ENTRY)
+    assert row.status == "known"
+
+
+def test_a_run_that_proves_nothing_is_new():
+    report = replace(reported(), verdict="inconclusive", exit_code=6)
+    assert judged(report).status == "new"
+
+
+def test_the_exit_code_is_that_of_the_worst_row():
+    agrees, known = judged(reported()), judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    new, missing = judged(reported("designed-0.3/value")), replace(agrees, status="missing")
+    stale = replace(agrees, status="stale")
+    groups = ([agrees, known, missing], [agrees, new], [agrees, stale], [missing], [])
+    assert [audit.exit_code(rows) for rows in groups] == [0, 1, 1, 5, 5]
+
+
+def test_missing_packages_are_listed_with_their_command():
+    rows = audit.audit(["paco", "supcontrast"])
+    assert [row.status for row in rows] == ["missing", "missing"]
+    text = " ".join(audit_page.page_of(rows).text().split())
+    assert "paco not installed: git clone https://github.com/dvlab-research/Parametric-Contrastive-Learning" in text
+    assert "2 not installed" in text
+
+
+def test_the_page_fits_a_terminal():
+    rows = [
+        judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), replace(ENTRY, reason="word " * 40)),
+        judged(reported("designed-0.3/value")),
+        *audit.audit(["paco"]),
+    ]
+    text = audit_page.page_of(rows).text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("optax 0.2.8\n  optax-ntxent  nt_xent  float64  1 of 2 differ  known\n    exp-underflows\n")
+
+
+def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
+    both = [judged(reported()), replace(judged(reported("designed-0.3/value")), dtype="float32")]
+    lines = audit_page.markdown(both).splitlines()
+    assert "| target | release | loss | float64 | float32 |" in lines
+    assert "| `optax-ntxent` | optax 0.2.8 | `nt_xent` | agrees, 2 cases | new, 1 of 2 differ |" in lines
+
+
+def test_the_record_is_json():
+    assert json.loads(json.dumps(audit.record([judged(reported())])))["rows"][0]["status"] == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("named", "training", "words"),
+    [
+        ("", {}, ("right", "right")),
+        ("a+value-times-ranks", {"right": ("gradient",)}, ("W times the right one", "right")),
+        ("b", {"right": ("value",), "angle": (0.0, 1e-9), "length": (0.5, 0.5)}, ("right", "0.5 times the right one")),
+        (
+            "c",
+            {"right": (), "angle": (0.0, 60.0), "length": (0.4, 1.6)},
+            ("another", "cosine 0.5 to 1 with the right one, 0.4 to 1.6 times its length"),
+        ),
+        ("d", {"right": ("value",), "angle": None}, ("right", "none")),
+    ],
+)
+def test_a_row_on_ranks_says_what_training_gets(named, training, words):
+    failing = ["designed-0.3/grad.z1"] if named else []
+    report = replace(reported(*failing, diagnosis=[named] if named else []), training=training)
+    way = {"gather_distributed": True}
+    row = audit_ranks.ranks_row(*TARGETS["lightly-ntxent"], way, "1.0", report)
+    assert (row.value, row.gradient) == words
+    assert row.judged.status == ("new" if named else "agrees")
+    assert row.command == "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
+    line = audit_ranks.section([row, replace(row, judged=replace(row.judged, status="missing"))]).splitlines()[-2]
+    shown = f"`{named}`" if named else "nothing"
+    cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.0", *words, shown)
+    assert line == "| " + " | ".join(cells) + " |"
+
+
+def test_what_is_known_on_ranks_is_known_there_alone():
+    held, target = TARGETS["open-clip-clip"]
+    wrong = reported("2-ranks/designed-0.3/grad.image", diagnosis=["gradient-divided-by-ranks"])
+    ways = ({}, {"local_loss": True}, {"gather_with_grad": True})
+    rows = [audit_ranks.ranks_row(held, target, way, "3.3.0", each) for way in ways for each in (wrong, reported())]
+    assert [row.judged.status for row in rows] == ["known", "stale", "stale", "stale", "new", "agrees"]
+    assert audit.row(held, target, "3.3.0", "float64", wrong, []).status == "new"
