@@ -101,11 +101,14 @@ def _print(results: dict[str, Any], skip: int = 0) -> None:
 @contextmanager
 def progress() -> Iterator[OnProgress]:
     """Says on standard error what is going on, if that is a terminal."""
-    from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
-        update: Callable[[str], Any] = status.update
-        yield update
+    def update(words: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{words}")
+            sys.stderr.flush()
+
+    yield update
+    update("")
 
 
 if __name__ == "__main__":

@@ -162,17 +162,14 @@ def measure(
     dict
         "times" of the call; "processor" seconds of workers, scheduler and caller; of every worker the bytes before
         it, "idle", and at most, "peaks", interpreter included; "caller" bytes of the process with the scheduler, at
-        most; and what `nceref scale` predicts, with its rates.
+        most.
     """
     from distributed import Client, LocalCluster
 
     from nceref import losses
-    from nceref.engine.chunked.prediction import measure_rates, predict
 
     wanted = Case(**case)
     rows, dim = wanted.sizes["N"], wanted.dim
-    declaration = losses.info_nce.declaration
-    rates = measure_rates(declaration, dim, wanted.dtype)
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "local_directory": folder}
     with LocalCluster(memory_limit=MEMORY_LIMIT, **options) as cluster, Client(cluster) as client:
         given = {name: in_chunks(str(Path(folder, f"{name}.npy")), chunk) for name in wanted.call.arrays}
@@ -199,8 +196,6 @@ def measure(
         "idle": sorted(idle.values()),
         "peaks": sorted(peaks.values()),
         "caller": caller,
-        "prediction": vars(predict(declaration, rows, dim, workers, rates, chunk, wanted.dtype)),
-        "rates": vars(rates),
     }
 
 

@@ -92,8 +92,6 @@ def workers(section: dict[str, Any]) -> Any:
         rows, style = [p["rows"] for p in own], {"marker": marker, "color": color}
         left.plot(rows, [float(np.median(p["times"])) for p in own], label=label, **style)
         right.plot(rows, [max(p["peaks"]) / MIB for p in own], label=label, **style)
-        idle = [min(p["idle"]) + p["prediction"]["memory"] for p in own]
-        right.plot(rows, [x / MIB for x in idle], ":", color=color, label=f"{label}, predicted")
     beside = [p for p in points if "memory" in p]
     medians = [p["memory"]["median"] for p in beside]
     left.plot([p["rows"] for p in beside], medians, "--", marker="D", color=MARK, label="in memory, two threads")

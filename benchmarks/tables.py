@@ -153,18 +153,16 @@ def chunked(section: dict[str, Any]) -> list[Table]:
 
 
 def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) -> Table:
-    header = ("rows N", "workers", "time", "in memory", "ratio", "predicted")
+    header = ("rows N", "workers", "time", "in memory", "ratio")
     lines = [
-        (str(p["rows"]), str(p["workers"]), times(spread(p["times"])), times(p.get("memory")), ratio(p.get("ratio")),
-         seconds(p["prediction"]["seconds"]))
+        (str(p["rows"]), str(p["workers"]), times(spread(p["times"])), times(p.get("memory")), ratio(p.get("ratio")))
         for p in points
     ]  # fmt: skip
     about, versions = section["machine"], ", ".join(f"{name} {number}" for name, number in section["versions"].items())
     notes = (
         f"InfoNCE, value and gradients, N x {section['dim']} float32. Each worker opens the .npy files by itself; it"
         " has one thread and a limit of 2 GiB. In memory: the same loss of NumPy arrays on two threads of a fresh"
-        " process, in turn with two workers; the answers of both are compared. Ratio: of the medians."
-        " Predicted: by `nceref scale`, from rates of the minute before.",
+        " process, in turn with two workers; the answers of both are compared. Ratio: of the medians.",
         "A time is that of the call, without the start of the cluster. Of the largest batch, gradients of some queries"
         " are compared with those of the engine in memory, in float64: one query with all keys at a time.",
         f"Measured on {about['date']}: {about['CPU']}, {about['BLAS']}, {versions}.",
@@ -173,28 +171,25 @@ def _chunked_times(section: dict[str, Any], points: Sequence[dict[str, Any]]) ->
 
 
 def _chunked_memory(points: Sequence[dict[str, Any]]) -> Table:
-    header = ("rows N", "workers", "chunk", "at most", "growth", "predicted", "share", "rest")
+    header = ("rows N", "workers", "chunk", "at most", "growth", "share", "rest")
     lines = []
     for p in points:
         growth = max(peak - idle for peak, idle in zip(p["peaks"], p["idle"], strict=True))
-        sizes = max(p["peaks"]), growth, p["prediction"]["memory"], share(p), growth - share(p)
+        sizes = max(p["peaks"]), growth, share(p), growth - share(p)
         lines.append((str(p["rows"]), str(p["workers"]), str(p["chunk"]), *map(size, sizes)))
     notes = (
         "Of the worker that takes most. At most: the process, interpreter included; growth: beyond what it had before"
-        " the call; predicted: by `nceref scale`; share: inputs, normalized rows and gradients, divided among the"
+        " the call; share: inputs, normalized rows and gradients, divided among the"
         " workers; rest: growth less share.",
     )
     return _table("Memory of a worker", header, lines, *notes)
 
 
 def _chunked_sizes(section: dict[str, Any]) -> Table:
-    lines = [
-        (str(p["chunk"]), str(p["prediction"]["tasks"]), times(spread(p["times"])), size(max(p["peaks"])))
-        for p in section["chunks"]
-    ]
+    lines = [(str(p["chunk"]), times(spread(p["times"])), size(max(p["peaks"]))) for p in section["chunks"]]
     rows = section["chunks"][0]["rows"]
     note = f"N = {rows}, two workers; time once."
-    return _table("Rows of a chunk", ("rows of a chunk", "tasks", "time", "memory of a worker, at most"), lines, note)
+    return _table("Rows of a chunk", ("rows of a chunk", "time", "memory of a worker, at most"), lines, note)
 
 
 def _interrupted(section: dict[str, Any]) -> list[Table]:

@@ -8,7 +8,7 @@ from typing import Any
 import nceref
 from mutants.bug import Program
 from mutants.score import CATALOGUES, CORRECT, GROUPS, INDEPENDENT, group
-from nceref.cli.mutants_page import EMPTY, NAME, catalogue_of, records
+from nceref.cli.mutants_page import EMPTY, NAME, Record, catalogue_of, records
 from nceref.output.files import replace
 
 
@@ -30,9 +30,9 @@ def record(program: Program) -> dict[str, Any]:
     }
 
 
-def listed() -> list[dict[str, Any]]:
+def listed() -> list[Record]:
     """All programs, each group in the order of its files; those of several ranks as stored where PyTorch is not."""
-    out = []
+    out: list[Record] = []
     for name, programs in CATALOGUES.items():
         if name == "distributed" and find_spec("torch") is None:
             out += list(records(name).values())

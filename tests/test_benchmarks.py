@@ -101,7 +101,7 @@ def results(**rows):
     }  # fmt: skip
     run = {
         "rows": 65_536, "dim": 128, "workers": 2, "chunk": 8192, "times": [60.0, 50.0], "idle": [90 << 20, 95 << 20],
-        "peaks": [300 << 20, 400 << 20], "prediction": {"tasks": 386, "memory": 128 << 20, "seconds": 55.0},
+        "peaks": [300 << 20, 400 << 20],
     }  # fmt: skip
     beside = {
         "memory": spread([45.0]),

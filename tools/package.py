@@ -18,7 +18,7 @@ ROOT = Path(nceref.__file__).parents[1]
 VECTORS = "nceref/verification/vectors/data/"
 MOST = 2_000_000
 """Bytes of a wheel without the reference vectors."""
-LIGHT = ("numpy", "array-api-compat", "click", "rich")
+LIGHT = ("numpy", "array-api-compat", "click")
 """What `nceref verify` needs."""
 LOSS = """
 import numpy as np

@@ -21,7 +21,7 @@ from nceref.errors import NcerefError, RenamedWarning
 from nceref.output import streams
 from nceref.output.system import refuse_older
 
-_PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl", "rich")
+_PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl")
 """Installed with this one, and not needed by every command."""
 
 
@@ -153,7 +153,6 @@ GROUPS = {
         "prove": "Run the evidence of the claims and derive their verdicts.",
         "certify": "Measure the losses against proven enclosures.",
         "mutants": "List known bugs, show one, or score the verifier on them.",
-        "scale": "Say what a loss takes beyond one machine.",
     },
 }
 """What somebody wants, to the commands for it, the likeliest first, with what each does."""

@@ -26,7 +26,7 @@ def certify(context: click.Context, /, names: tuple[str, ...], second_engine: bo
     from nceref.output.terminal import progress
 
     chosen = tuple(dict.fromkeys(names)) or tuple(all_losses())
-    with progress(len(chosen)) as on_progress:
+    with progress("certifying", len(chosen)) as on_progress:
         by_loss = (list(certify(name, ("float64", "float32"), second_engine)) for name in chosen)
         results = [one for group in map(on_progress, by_loss) for one in group]
     if as_json:

@@ -25,7 +25,7 @@ def check(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> N
     from nceref.output.terminal import progress
 
     chosen, results = tuple(dict.fromkeys(names)) or tuple(all_losses()), []
-    with progress(count(chosen)) as on_progress:
+    with progress("checking", count(chosen)) as on_progress:
         # Results come loss by loss, and each page is printed as soon as its loss is done.
         for _, group in groupby(map(on_progress, run(chosen)), key=lambda result: result.loss):
             results += (of_loss := list(group))

@@ -61,7 +61,7 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
 
     formats = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit")}
     must_be_writable({}, formats, {"OUTPUTS": outputs})
-    with changed_files(), progress(None) as on_progress:
+    with changed_files(), progress("judging outputs") as on_progress:
         reports = recorded.compare(vectors, outputs, on_progress)
     reports = tuple(replace(report, command=command_of(context)) for report in reports)
     makers = {

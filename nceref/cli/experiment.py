@@ -40,7 +40,7 @@ def experiment(
     chosen = experiment_page.chosen(name)
     files.must_be_writable({"--out": out}, {"--json": json_file})
     # `run` refuses a number of seeds below 1, but the bar is there before it.
-    with progress(len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
+    with progress("training", len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
         results = run(chosen, seeds, on_progress, first=first, processes=process_count())
     if json_file == "-":

@@ -34,7 +34,7 @@ def identify(context: click.Context, /, target: str, as_json: bool, **given: Any
     options = {name: given[name] for name in ("call", "framework", "timeout", "isolate")}
     settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
     try:
-        with progress(None) as on_progress:
+        with progress("trying losses") as on_progress:
             tried = candidates(target, on_progress=on_progress, **settings)
     except TargetError as error:
         echo(f"Error: {error}", err=True)

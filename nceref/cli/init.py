@@ -41,7 +41,7 @@ def init(context: click.Context, /, package: str, out: str, force: bool, timeout
     must_be_writable({}, {"--out": out}, {"PACKAGE": name if name.endswith(".py") else None})
     _refuse_to_replace(out, force)
     try:
-        with progress(None) as on_progress:
+        with progress("recognizing losses") as on_progress:
             draft = write.draft_manifest(name, timeout, isolate, on_progress)
     except TargetError as error:
         echo(f"Error: {error}", err=True)

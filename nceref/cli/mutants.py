@@ -97,7 +97,7 @@ def _score(
     from nceref.output.terminal import progress
 
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue, ranks)
-    with progress(len(todo)) as on_progress:
+    with progress("judging programs", len(todo)) as on_progress:
         score = Score(in_order(map(on_progress, measure(todo, suite, ranks=ranks)), todo))
     if as_json:
         echo_json(score_record(score))

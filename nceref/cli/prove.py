@@ -19,7 +19,7 @@ def prove(context: click.Context, /, ids: tuple[str, ...], as_json: bool) -> Non
     from nceref.theory import prove as proving
 
     chosen = proving.chosen(ids)
-    with progress(len(proving.tasks(chosen))) as on_progress:
+    with progress("running evidence", len(proving.tasks(chosen))) as on_progress:
         evidence = [on_progress(piece) for piece in proving.prove(chosen)]
     proofs = [proving.proof(claim, [e for e in evidence if e.id == claim.id]) for claim in chosen]
     if as_json:

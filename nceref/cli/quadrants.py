@@ -101,7 +101,7 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
     from nceref.training.quadrants import batch, replay
 
     blocks = -(-setup.steps // batch.BLOCK)
-    with progress(blocks * (1 + setup.confounder)) as bar:
+    with progress("training", blocks * (1 + setup.confounder)) as bar:
 
         def on_progress(done: int) -> None:
             bar(SimpleNamespace(id=f"step {done:,}"))
@@ -148,7 +148,7 @@ def _draw(runs: Any, out: str, animated: int) -> None:
     from nceref.cli import quadrants_pictures
     from nceref.output.terminal import progress
 
-    with progress(quadrants_pictures.frames(runs.setup)) as bar:
+    with progress("drawing", quadrants_pictures.frames(runs.setup)) as bar:
         paths = quadrants_pictures.write(runs, out, animated, lambda step: bar(SimpleNamespace(id=f"frame {step:,}")))
     for path in paths:
         wrote(path)

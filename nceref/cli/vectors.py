@@ -105,7 +105,7 @@ def check(context: click.Context, folder: str | None, losses: tuple[str, ...], a
         read = read_vectors(folder, losses)
         ranks = read_ranks(read.manifest, folder, losses)
     cases = {loss: [*each, *(r for r in ranks if r.joined.loss == loss)] for loss, each in read.cases.items()}
-    with progress(len(cases)) as on_progress:
+    with progress("computing outputs", len(cases)) as on_progress:
         results = [on_progress(result) for result in check_all(cases, check_cases)]
     if as_json:
         echo_json(summary(results))

@@ -225,10 +225,10 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
 
     printed = ""
     with ExitStack() as stack:
-        on_progress = stack.enter_context(progress(None))
+        on_progress = stack.enter_context(progress("judging cases"))
 
         def on_verdict(report: Any) -> None:
-            # The bar would stand below what is printed.
+            # The line of progress would stand below what is printed.
             nonlocal printed
             stack.close()
             if is_page_printed(given):
@@ -272,7 +272,7 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
     from nceref.verification.audit import audit
     from nceref.verification.audit import page as audit_page
 
-    with progress(None) as on_progress:
+    with progress("judging released packages") as on_progress:
         rows = audit.audit(
             suite=given["suite"],
             dtypes=given["dtype"],

@@ -57,7 +57,7 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     must_be_writable({}, {f"--{option}": given[f"{option}_file"] for option in formats}, {"--manifest": path})
     manifest = read_manifest(path)
     apart = run.left_out(manifest, given["only"])
-    with progress(None) as on_progress:
+    with progress("judging targets") as on_progress:
         results = run.verify_manifest(manifest, given["only"], on_progress)
     makers = {
         "json": lambda: json_text(page.record(manifest, results, apart)),

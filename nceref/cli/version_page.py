@@ -11,7 +11,7 @@ from nceref.output.pages import GAP, Page
 from nceref.output.words import counted
 
 PACKAGES = (
-    "numpy", "array-api-compat", "scipy", "sympy", "mpmath", "matplotlib", "click", "rich", "threadpoolctl",
+    "numpy", "array-api-compat", "scipy", "sympy", "mpmath", "matplotlib", "click", "threadpoolctl",
 )  # fmt: skip
 """Installed with this one."""
 OPTIONAL = ("torch", "jax", "cupy", "cupy-cuda12x", "cupy-cuda13x", "dask", "distributed", "python-flint", "pytest")

@@ -1,5 +1,6 @@
-"""The terminal: its width, its colors, and a bar that shows progress."""
+"""The terminal: its width, its colors, and a line that shows progress."""
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -7,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from nceref.output.pages import fitting
-from nceref.output.system import threads_available
 from nceref.output.text import printable
 
 
@@ -29,33 +29,37 @@ def screen() -> dict[str, Any]:
 
 
 @contextmanager
-def progress(total: int | None) -> Iterator[Callable[..., Any]]:
-    """A function that hands each result on and counts it in a bar on standard error, if that is a terminal.
+def progress(phase: str, total: int | None = None) -> Iterator[Callable[..., Any]]:
+    """A function that hands each result on and counts it in a line on standard error, if that is a terminal.
 
-    Where `total` is not known before, it is passed with a result, as ``total=``.
+    The line names the phase, and is erased as the last result comes: what follows may take long. Where `total` is not
+    known before, it is passed with a result, as ``total=``.
     """
-    # The bar has a thread of its own.
-    if not _is_terminal(sys.stderr) or _is_dumb() or not threads_available():
+    if not _is_terminal(sys.stderr) or _is_dumb():
         yield lambda result, total=None: result
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
+    width = fitting(_columns() or _size().columns)
+    done = itertools.count(1)
 
-    # Width and height are given: Rich would read them from the environment, and an odd word there ends it.
-    console = Console(stderr=True, width=fitting(_columns() or _size().columns), height=_size().lines)
-    # The bar disappears at its end, and what is printed meanwhile goes above it.
-    with Progress(console=console, transient=True, redirect_stdout=_is_terminal(sys.stdout)) as bar:
-        task = bar.add_task("", total=total)
+    def on_progress(result: Any, total: int | None = total) -> Any:
+        # A result of a check has the name of its loss; others have an id.
+        name = getattr(result, "loss", None)
+        count = next(done)
+        of = f" of {total}" if total else ""
+        line = f"{phase}: {count}{of}, {printable(name if isinstance(name, str) else result.id, _LABEL)}"
+        _overwrite("" if count == total else line[: width - 1])
+        return result
 
-        def on_progress(result: Any, total: int | None = total) -> Any:
-            # A result of a check has the name of its loss; others have an id.
-            name = getattr(result, "loss", None)
-            shown = printable(name if isinstance(name, str) else result.id, _LABEL)
-            bar.update(task, advance=1, total=total, description=escape(shown))
-            return result
-
+    _overwrite(phase)
+    try:
         yield on_progress
+    finally:
+        _overwrite("")
+
+
+def _overwrite(line: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.flush()
 
 
 def note(text: str) -> None:
@@ -66,7 +70,7 @@ def note(text: str) -> None:
 
 
 _LABEL = 40
-"""Characters beside the bar."""
+"""Characters of a name in the line of progress."""
 
 
 def _columns() -> int | None:

@@ -82,8 +82,6 @@ def at(content, path):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.words[:60])
 def test_it_runs(run, folder, example):
-    if example.words.startswith("scale"):
-        pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
     status, out, err = run(*words_of(example))
     assert (status, "Traceback" in err) == (example.status, False), out + err
     # What is refused is told on standard error.

@@ -76,7 +76,6 @@ READ = [
     "compare folder dev.jsonl",
     "vectors check folder",
     "vectors export --out folder",
-    "scale --loss dcl --rows 1e3 --dim 8 --rates dev.json",
     "quadrants --resume dev.npz",
 ]
 EXECUTED = ["verify a.py:f --loss dev.py:LOSS", "expect --loss dev.py:LOSS --n 8", "losses dev.py:LOSS", "init dev.py"]

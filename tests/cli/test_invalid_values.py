@@ -4,7 +4,6 @@ The options are read from the commands, so a new one that takes any text needs a
 """
 
 import click
-import pytest
 from commands.examples import commands, fill
 from sweep import sweep
 
@@ -18,7 +17,6 @@ REST = {
     "plot-limits": "--similarities 0.5,0.1",
     "quadrants": "--steps 1",
     "derive": "paco-extra",
-    "scale": "--loss nt_xent --rows 1e4 --dim 8",
     "vectors export": "--out made",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
 }
@@ -69,12 +67,6 @@ FREE = {
     "verify --call": ("f(", EVIL),
     "verify --case": ("nothing", EVIL),
     "verify --checkout": (),
-    "scale --chunk": ("0", "1.5", "a", EVIL),
-    "scale --dim": ("0", "nan", EVIL),
-    "scale --loss": ("nothing", EVIL),
-    "scale --rates": (NOWHERE, "targets.py", EVIL),
-    "scale --rows": ("-1", "1e99", EVIL),
-    "scale --workers": ("0", EVIL),
     "verify --device": ("nothing", EVIL),
     "verify --expected-failures": (NOWHERE, "targets.py", EVIL),
     "verify --init": ("factor", "=3", EVIL),
@@ -121,9 +113,6 @@ def test_every_option_is_tried():
 
 @sweep(("name", "option", "value"), calls(), ids=lambda word: ascii(word)[1:-1])
 def test_it_is_refused_by_name(run, tmp_path, monkeypatch, name, option, value):
-    if (name, option) == ("scale", "--rates"):
-        # Without Dask, `scale` says so before it reads a file.
-        pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)
     # What is resumed goes without the other options.

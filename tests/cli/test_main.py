@@ -16,7 +16,7 @@ from nceref import cli
 from nceref.checks import run as check
 from nceref.training.quadrants import storage
 
-HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "rich", "mpmath", "array_api_compat", "torch", "flint")
+HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "mpmath", "array_api_compat", "torch", "flint")
 DECORATOR = re.compile(r"^@click\.(command|group)\(", re.MULTILINE)
 START = "from nceref.cli import main; main()"
 
@@ -168,7 +168,7 @@ def test_launcher_runs_from_a_clone(tmp_path):
 
 def test_package_runs_as_a_module_and_takes_nothing_but_the_target_from_the_working_folder(tmp_path):
     (tmp_path / "mine.py").write_text("def loss(x, y):\n    return 0.0\n")
-    for name in ("click", "json", "numpy", "scipy", "rich", "subprocess"):
+    for name in ("click", "json", "numpy", "scipy", "subprocess"):
         (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the working folder')")
     words = "mine:loss --loss alignment --set normalize=none --suite quick --list-cases"
     command = [sys.executable, "-m", "nceref", "verify", *words.split()]

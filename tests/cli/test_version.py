@@ -55,11 +55,11 @@ def test_what_is_missing_or_damaged_is_told_and_optional_packages_only_if_instal
     def version(name):
         if name in ("sympy", "torch"):
             raise metadata.PackageNotFoundError(name)
-        return {"jax": "0.1", "rich": None}.get(name, "1.0")
+        return {"jax": "0.1", "scipy": None}.get(name, "1.0")
 
     monkeypatch.setattr(version_page.metadata, "version", version)
     page = lines()
-    assert (page["sympy"], page["rich"], page["jax"]) == ("not installed", "of unknown version", "0.1")
+    assert (page["sympy"], page["scipy"], page["jax"]) == ("not installed", "of unknown version", "0.1")
     assert "torch" not in page
 
 

@@ -161,7 +161,6 @@ def serve():
 
 
 def _import_what_is_heavy():
-    import rich.progress  # noqa: F401
     import scipy.special  # noqa: F401
     import sympy  # noqa: F401
 

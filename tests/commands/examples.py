@@ -11,7 +11,6 @@ from verification.vectors.answers import right_answers
 
 from nceref import cli
 from nceref.cli import experiment_page
-from nceref.engine.chunked import prediction
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
 from nceref.losses import get_loss
@@ -84,7 +83,7 @@ _SLOW = (
     "plot-limits",
 )
 _SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
-_SLOW += ("scale", "vectors", "compare", "verify --manifest")
+_SLOW += ("vectors", "compare", "verify --manifest")
 
 
 def commands():
@@ -256,16 +255,6 @@ EXAMPLES = (
             "positive_on_top, radius, square_distance, std, uniformity",
         },
     ),
-    Example("scale --loss nt_xent --rows 1e6 --dim 512 --workers 64 --chunk 65536 --rates rates.json"),
-    Example(
-        "scale --loss clip --rows 3e5 --dim 64 --dtype float64 --rates rates.json --json",
-        json="-",
-        keys={
-            "": "dim, dtype, loss, measured, others, published, rates, requested",
-            "requested": "chunk, memory, moved, operations, pairs, rows, seconds, tasks, workers",
-            "rates": "bytes_per_second, seconds_per_pair, seconds_per_task",
-        },
-    ),
     Example("vectors list"),
     Example("vectors list --json", json="-", keys={"": MANIFEST}),
     Example("vectors list uniformity simple"),
@@ -359,8 +348,6 @@ def fill(folder):
     (folder / "known.txt").write_text("*/value  it returns twice the mean\n")
     (folder / "losses.py").write_text("")
     (folder / "nceref.toml").write_text(MANIFEST_TEXT)
-    rates = {"seconds_per_pair": 1e-8, "seconds_per_task": 1e-3, "bytes_per_second": 1e9}
-    (folder / "rates.json").write_text(json.dumps(rates))
     (folder / "vectors").mkdir(exist_ok=True)
     (folder / "both").mkdir(exist_ok=True)
     for name, content in recorded_files().items():
@@ -396,7 +383,6 @@ def make_small(setattr=setattr):
     for module in (identify, recognize):
         setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
     setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
-    setattr(prediction, "RUN_HERE", (256,))
     # Whether the system has means to isolate is another test's concern.
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))

@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
@@ -395,11 +394,6 @@ def test_a_sign_for_a_verdict_is_explained_below_the_table():
 
 def test_note_is_printed_below_the_table():
     assert table_formats.text(table([{"n": 1}], note="A note.")).endswith("\n\nA note.\n")
-
-
-def test_rich_is_imported_only_when_text_is_laid_out():
-    command = "import sys, nceref.theory.table_formats; sys.exit('rich' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0
 
 
 def test_latex_has_the_digits_of_the_published_number_or_six():

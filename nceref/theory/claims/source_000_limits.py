@@ -135,7 +135,8 @@ def _small_defaults():
 
 def _linear_over_hard_negatives():
     """Source 000's property is missing in the simple loss over the hardest negatives, which is as accurate."""
-    from nceref.theory.claims.source_000_loss import COPIED, accuracies
+    from nceref.theory.claims.source_000_loss import accuracies
+    from nceref.theory.tables.contrastive_vs_simple import COPIED
 
     lost = {}
     for dataset in COPIED:
@@ -150,7 +151,8 @@ def _linear_over_hard_negatives():
 
 def _behind_without_hard_negatives():
     """On all four datasets the simple loss is behind the contrastive loss at each of its temperatures."""
-    from nceref.theory.claims.source_000_loss import COPIED, accuracies
+    from nceref.theory.claims.source_000_loss import accuracies
+    from nceref.theory.tables.contrastive_vs_simple import COPIED
 
     return all(printed[4] < min(printed[:4]) for printed in map(accuracies, COPIED))
 
