@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -132,9 +132,7 @@ def _end_of_pipe() -> int:
 GROUPS = {
     "Check my loss": {
         "verify": "Judge an implementation, and name what is different.",
-        "identify": "Say which loss of the family an implementation is.",
         "init": "Write a manifest of the losses of a package.",
-        "compare": "Judge recorded outputs on reference vectors.",
         "vectors": "Reference vectors for implementations in any language.",
         "expect": "Say what a loss should read, and what a reading means.",
     },
@@ -143,21 +141,26 @@ GROUPS = {
         "tables": "Recompute the published tables and compare.",
         "plot-limits": "Draw the limits of low and high temperature.",
         "figures": "Draw the figures, or check those in a folder.",
-        "claims": "List the claims of the sources, or show all about one.",
+        "claims": "List the claims of the sources, show one, or prove them.",
         "derive": "Print a derivation, every step of it checked.",
         "quadrants": "Replay the toy run on four quadrants.",
         "experiment": "Run a small analogue of a published result.",
     },
     "Check nceref itself": {
         "check": "Check the losses against formulas and theorems.",
-        "prove": "Run the evidence of the claims and derive their verdicts.",
-        "certify": "Measure the losses against proven enclosures.",
         "mutants": "List known bugs, show one, or score the verifier on them.",
     },
 }
 """What somebody wants, to the commands for it, the likeliest first, with what each does."""
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 """Every command. Its file is imported when it runs: `nceref --help` must stay fast."""
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "identify": ("verify",),
+    "compare": ("vectors", "compare"),
+    "prove": ("claims", "--prove"),
+    "certify": ("check", "--certify"),
+}
+"""Names that commands had before they became variants of another, which go on working."""
 
 
 class _Commands(click.Group):
@@ -176,6 +179,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [*ALIASES.get(args[0], args[:1]), *args[1:]]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from nceref.registry import unknown
 

@@ -1,31 +1,64 @@
-"""`nceref claims`: every statement of the sources with its verdict, and all about one."""
+"""`nceref claims`: every statement of the sources with its verdict, all about one, and the proof of the verdicts."""
 
 import click
 
-from nceref.cli.common import echo_json, show
+from nceref.cli.common import FINDING, echo_json, show
 
 
-@click.command(short_help="List the claims of the sources, or show all about one.")
+@click.command(short_help="List the claims of the sources, show one, or prove them.")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--verdict", help="Only claims with this verdict, as in --verdict wrong.")
 @click.option("--source", help="Only claims whose source has this in its name, as in --source 004.")
 @click.option("--latex", is_flag=True, help="With an ID: its formula in LaTeX, in one line, to be copied.")
+@click.option("--prove", is_flag=True, help="Run the evidence now, and derive the verdicts from it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each claim.")
-def claims(ids: tuple[str, ...], verdict: str | None, source: str | None, latex: bool, as_json: bool) -> None:
+@click.pass_context
+def claims(
+    context: click.Context,
+    /,
+    ids: tuple[str, ...],
+    verdict: str | None,
+    source: str | None,
+    latex: bool,
+    prove: bool,
+    as_json: bool,
+) -> None:
     """List the claims of the sources with their verdicts, or show all about each ID.
 
-    The verdicts are those that `nceref prove` derives; numbers and counterexamples of an ID are computed now.
+    The verdicts are those that `--prove` derives; numbers and counterexamples of an ID are computed now.
+
+    With `--prove` the exit status is 1 if evidence does not hold, or if a verdict is not the one that the claim states.
     """
     from nceref.cli import claims_page
     from nceref.output.pages import joined
 
     shown = claims_page.select(ids, verdict, source)
-    if latex and (as_json or not ids):
-        msg = f"--latex goes {'without --json, which has it' if as_json else 'with an ID, as in --latex WL-13'}"
+    if latex and (prove or as_json or not ids):
+        without = "--prove" if prove else "--json, which has it"
+        msg = f"--latex goes {f'without {without}' if prove or as_json else 'with an ID, as in --latex WL-13'}"
         raise click.UsageError(msg)
-    if as_json:
+    if prove:
+        _prove(context, tuple(claim.id for claim in shown), as_json)
+    elif as_json:
         echo_json([claims_page.record(claim) for claim in shown])
     elif ids:
         show(joined(claims_page.page_of(claim, latex) for claim in shown))
     else:
         show(claims_page.overview(shown))
+
+
+def _prove(context: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
+    from nceref.cli import claims_page
+    from nceref.output.terminal import progress
+    from nceref.theory import prove as proving
+
+    chosen = proving.chosen(ids)
+    with progress("running evidence", len(proving.tasks(chosen))) as on_progress:
+        evidence = [on_progress(piece) for piece in proving.prove(chosen)]
+    proofs = [proving.proof(claim, [e for e in evidence if e.id == claim.id]) for claim in chosen]
+    if as_json:
+        echo_json(claims_page.proof_record(proofs))
+    else:
+        show(claims_page.proofs_page(proofs))
+    if not all(proof.as_expected for proof in proofs):
+        context.exit(FINDING)

@@ -1,10 +1,11 @@
-"""Words of the command line as Python values: ``K=V`` pairs, and files of expected failures."""
+"""Words of the command line as Python values, and options that do not go together."""
 
 import ast
 from collections.abc import Iterable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from nceref.output import files
 from nceref.output.json_text import json_object
@@ -68,3 +69,12 @@ def failures(path: str) -> dict[str, str]:
             raise click.UsageError(msg)
     # A line may be "id: reason" as well.
     return {name.removesuffix(":"): reason.strip() for name, reason in lines}
+
+
+def refuse_but(context: click.Context, taken: set[str], why: str) -> None:
+    """Refuse options that would be ignored in silence; defaults do not count."""
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in taken and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"{option.opts[0]} {why}"
+            raise click.UsageError(msg)

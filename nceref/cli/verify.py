@@ -3,10 +3,10 @@
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from nceref.cli.common import file_name, output_file, show, suites
 from nceref.cli.groups import GroupedOptions
+from nceref.cli.options import refuse_but
 from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 
@@ -156,6 +156,10 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
     program that you do not trust, or use --isolate. That isolates TARGET alone, and so refuses a file of --loss.
 
+    Without --loss, TARGET is tried against every loss whose inputs fit, and the one that it is, or that it is with a
+    difference, is named. The exit status is 0 if it is exactly one of them, 1 if it is not, and 4 if it could not be
+    run as any.
+
     Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
     its pyproject.toml.
     """
@@ -171,7 +175,9 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     _check_files(target, given)
     if everything:
         context.exit(_audit(context, given))
-    context.exit(_list(target, given) if given["list_cases"] else _verify(context, target, given))
+    if given["list_cases"]:
+        context.exit(_list(target, given))
+    context.exit((_verify if _loss_is_known(target, given) else _identify)(context, target or "", given))
 
 
 def _check_files(target: str | None, given: dict[str, Any]) -> None:
@@ -209,6 +215,39 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         "repro": bool(given["repro_file"]),
         **{name: given[name] for name in _WITHOUT_DEFAULT if given[name] is not None},
     }
+
+
+def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
+    """Whether --loss names one, or the target of a released package brings its own."""
+    from nceref.targets.peers.peer import find
+
+    return bool(given["loss"]) or find(target or "") is not None
+
+
+_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "json_file"}
+
+
+def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
+    """Print which loss a target is."""
+    refuse_but(context, _OF_IDENTIFYING, "is about one loss: add --loss LOSS, or leave it out to see which TARGET is")
+    from nceref.cli.common import echo
+    from nceref.cli.options import pairs
+    from nceref.errors import TargetError
+    from nceref.output.json_text import json_text
+    from nceref.output.terminal import progress
+    from nceref.verification.identify import candidates, page_of, record
+    from nceref.verification.report import CONFORMS, DIFFERS, TARGET_FAILED
+
+    options = {name: given[name] for name in ("call", "framework", "timeout", "isolate")}
+    settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
+    try:
+        with progress("trying losses") as on_progress:
+            tried = candidates(target, on_progress=on_progress, **settings)
+    except TargetError as error:
+        echo(f"Error: {error}", err=True)
+        return TARGET_FAILED
+    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried))
+    return CONFORMS if tried[0].report.ok else DIFFERS
 
 
 _WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added",
@@ -260,12 +299,8 @@ _OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file", "html_file
 
 
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
-    # An option that the audit does not read would be ignored in silence; defaults do not count.
-    for option in context.command.params:
-        name = option.name or ""
-        if name not in _OF_AUDIT and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            msg = f"--all takes --suite, --dtype, --checkout, --json and --html; leave out {option.opts[0]}"
-            raise click.UsageError(msg)
+    taken = "--suite, --dtype, --checkout, --json and --html"
+    refuse_but(context, _OF_AUDIT, f"does not go with --all, which takes {taken}")
     from nceref.cli.options import pairs
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress

@@ -3,8 +3,8 @@
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from nceref.cli.options import refuse_but
 from nceref.cli.reports import show_report
 from nceref.output.text import printable
 
@@ -44,7 +44,11 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     int
         The exit status.
     """
-    _refuse_others(context)
+    refuse_but(
+        context,
+        _TAKEN,
+        "is about one TARGET, and none is given: give it, or --all; of a manifest's target, it belongs into its table",
+    )
     from nceref.output.files import must_be_writable
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
@@ -68,18 +72,6 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     }
     show_report(makers, given, lambda: page.page_of(results, apart, bool(given["only"])))
     return page.exit_code(results)
-
-
-def _refuse_others(context: click.Context) -> None:
-    # They would be ignored in silence; defaults do not count.
-    for option in context.command.params:
-        name = option.name or ""
-        if name not in _TAKEN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            msg = (
-                f"{option.opts[0]} is about one TARGET, and none is given: give it, or --all; for a target of a"
-                f" manifest, write it into its table and leave out {option.opts[0]}"
-            )
-            raise click.UsageError(msg)
 
 
 def _in_working_folder() -> str:

@@ -8,10 +8,9 @@ from commands.examples import commands, fill
 from sweep import sweep
 
 REST = {
-    "compare": "vectors outputs.jsonl",
+    "vectors compare": "vectors outputs.jsonl",
     "expect": "--loss nt_xent --n 8 --temperature 0.1",
     "experiment": "long-tail",
-    "identify": "targets.py:loss",
     "init": "targets.py",
     "mutants": "score nt-xent-own-logit-kept",
     "plot-limits": "--similarities 0.5,0.1",
@@ -33,9 +32,9 @@ BY_TYPE = {
 FREE = {
     "claims --source": ("007", EVIL),
     "claims --verdict": ("right", EVIL),
-    "compare --html": (".", NOWHERE),
-    "compare --json": (".",),
-    "compare --junit": (".",),
+    "vectors compare --html": (".", NOWHERE),
+    "vectors compare --json": (".",),
+    "vectors compare --junit": (".",),
     "derive --out": (NOWHERE,),
     "expect --dim": (*NUMBERS, "-1", "nan"),
     "expect --logit-scale": (*NUMBERS, "-1", "nan"),
@@ -47,9 +46,6 @@ FREE = {
     "experiment --json": (NOWHERE,),
     "experiment --out": (NOWHERE,),
     "figures --out": (NOWHERE,),
-    "identify --call": ("f(", EVIL),
-    "identify --init": ("factor", "=3", EVIL),
-    "identify --set": ("factor", "=3", EVIL),
     "init --out": (".", NOWHERE, "--force"),
     "plot-limits --out": (NOWHERE,),
     "plot-limits --similarities": (*NUMBERS, "0.5,", "0.5;0.1"),

@@ -64,6 +64,12 @@ def test_every_command_is_listed_with_its_own_short_help():
     assert {path.stem.replace("_", "-") for path in decorated} == set(cli.COMMANDS)
 
 
+@sweep("alias", cli.ALIASES)
+def test_former_commands_are_options_of_others(run, alias):
+    assert alias not in cli.COMMANDS
+    assert run(alias, "--help")[1] == run(*cli.ALIASES[alias], "--help")[1]
+
+
 @sweep(
     ("arguments", "message"),
     [

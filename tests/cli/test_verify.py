@@ -14,7 +14,7 @@ from nceref.cli.options import pairs
 from nceref.targets import runner
 from nceref.verification.explain import ExplainedDifference
 
-PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
+PLAIN = str(Path(__file__).parents[1] / "programs" / "plain.py")
 
 
 def run(*words):

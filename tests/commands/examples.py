@@ -71,19 +71,17 @@ class Example:
 
 
 _SLOW = (
-    "certify",
     "check",
     "claims",
     "experiment long",
     "figures limit",
     "figures sphere",
-    "identify",
     "init",
     "mutants",
     "plot-limits",
 )
-_SLOW += ("prove", "derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
-_SLOW += ("vectors", "compare", "verify --manifest")
+_SLOW += ("derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
+_SLOW += ("vectors", "verify --manifest")
 
 
 def commands():
@@ -118,9 +116,9 @@ CASE = "blind, clauses, expect, id, kills, loss, settings"
 CHECKED = "cases, engine, loss, numbers, wrong"
 ID = json.loads((DATA / "nce.json").read_text())["cases"][0]["id"]
 EXAMPLES = (
-    Example("certify uniformity"),
+    Example("check --certify uniformity"),
     Example(
-        "certify simple --second-engine --json",
+        "check --certify simple --second-engine --json",
         json="-",
         keys={"[]": "apart, cases, dtype, loss, numbers, of_bound, undecided, unsettled, worst"},
     ),
@@ -137,14 +135,16 @@ EXAMPLES = (
             "missing, place, published, repaired, source, statement, title, verdict"
         },
     ),
-    Example("compare vectors outputs.jsonl"),
+    Example("vectors compare vectors outputs.jsonl"),
     Example(
-        "compare vectors wrong.jsonl --json made.json --html made.html --junit made.xml",
+        "vectors compare vectors wrong.jsonl --json made.json --html made.html --junit made.xml",
         1,
         json="made.json",
         keys=RECORDED | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
     ),
-    Example("compare both several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}),
+    Example(
+        "vectors compare both several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}
+    ),
     Example("derive"),
     Example("derive nce-optimum --text"),
     Example("derive nce-optimum --latex --out made.tex"),
@@ -178,9 +178,9 @@ EXAMPLES = (
     Example("figures sphere-force --out made"),
     Example("figures sphere-force --out made --check"),
     Example("figures sphere-force --format svg --format png --format pdf --out made"),
-    Example("identify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60 --isolate"),
+    Example("verify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60 --isolate"),
     Example(
-        "identify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
+        "verify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
         json="-",
         keys={"[]": "diagnosis, loss, reason, target, verdict"},
     ),
@@ -226,10 +226,10 @@ EXAMPLES = (
     Example("plot-limits --similarities 0.25,0.5,-0.45 --temperatures 0.05,1 --format svg --format png --out own"),
     Example("plot-limits --format pdf --out own"),
     Example("figures limit-zero limit-minimum --out limits --check"),
-    Example("prove IS-8"),
+    Example("claims --prove IS-8"),
     # The counterexample of this claim is decided by NumPy.
     Example(
-        "prove PC-12 --json",
+        "claims --prove PC-12 --json",
         json="-",
         keys={
             "": "claims, totals",

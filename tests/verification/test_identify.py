@@ -10,7 +10,7 @@ from nceref.cli import nceref as cli
 from nceref.verification import identify
 from nceref.verification.report import Report
 
-PLAIN = str(Path(__file__).parents[1] / "targets" / "plain.py")
+PLAIN = str(Path(__file__).parents[1] / "programs" / "plain.py")
 
 
 def unwrapped(result):

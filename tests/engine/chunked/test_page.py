@@ -13,7 +13,7 @@ from nceref import losses
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'nceref[dask]'")
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
 
-PAGE = (Path(__file__).parents[2] / "docs/beyond-one-machine.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/beyond-one-machine.md").read_text(encoding="utf-8")
 SCRIPTS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 
 

@@ -66,7 +66,7 @@ def test_the_schema_takes_what_reading_takes(validator, key):
 
 
 def test_whole_manifests(validator):
-    peers = (HERE.parent / "peers" / known.FILE).read_text(encoding="utf-8")
+    peers = (HERE.parent / "audit" / known.FILE).read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(# nceref.toml\n.*?)```", CI.read_text(encoding="utf-8"), re.DOTALL)
     assert validator.is_valid(tomllib.loads(peers))
     assert validator.is_valid(tomllib.loads(example))
