@@ -19,7 +19,7 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -50,6 +50,7 @@ help:
 	@echo "make types     mypy, and the tests of the generated signatures"
 	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
 	@echo "make generate  rewrite what is generated: losses.pyi, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures"
+	@echo "make report-picture  judge the example of README.md and photograph its report, with a browser; installs PyTorch"
 	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
 	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
 	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
@@ -216,6 +217,10 @@ generate: $(VENV)/installed latex
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(filter-out cpu,$(DEVICE:cuda=device)) \
 		--json benchmarks/results$(ON).json --report docs/performance$(ON).md
+
+# docs/_static/report.png, which README.md shows; needs Chromium on PATH.
+report-picture: $(VENV)/installed-peers
+	$(BIN)/python -m tools.report_picture
 
 # Of arrays of Dask alone; half an hour on two cores.
 bench-chunked: $(VENV)/installed

@@ -81,11 +81,11 @@ FIGURE = Figure(
     title="Descent on both aligns pairs and spreads them out",
     caption=(
         "24 positive pairs on the unit circle before and after 400 steps of gradient descent on alignment (squared "
-        "distance) plus uniformity (t = 2); a synthetic example. Both views have length 1: that one circle is drawn inside "
-        "the other parts them. Alignment is the mean squared distance of the views of a pair, and tends to 0, where "
-        "the line between them points to the center. Uniformity tends to −1.757, that of "
-        "24 evenly spaced points, which no other 24 points undercut: a mean over pairs of different points, it lies "
-        "below the −1.575 of the uniform law, and it hardly sees how evenly close neighbors are spaced."
+        "distance) plus uniformity (t = 2); a synthetic example. Both views have length 1: that one circle is drawn "
+        "inside the other parts them. Alignment is the mean squared distance of the views of a pair, and tends to 0,"
+        " where the line between them points to the center. Uniformity tends to −1.757, that of 24 evenly spaced "
+        "points, which no other 24 points undercut: a mean over pairs of different points, it lies below the −1.575 "
+        "of the uniform law, and it hardly sees how evenly close neighbors are spaced."
     ),
     source="Source 002, figure on alignment and uniformity; Wang & Isola 2020, both measures",
     claims=("NC-3", "NC-5", "WI-1", "WI-3"),

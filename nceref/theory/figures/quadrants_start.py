@@ -25,8 +25,9 @@ FIGURE = Figure(
     title="Untrained, opposite quadrants point opposite ways",
     caption=(
         "Directions of the 100 samples of the published script (seed 0), 25 from each quadrant of the plane, and of "
-        "their features before the first step: an encoder of two linear layers without bias and tanh, which is odd, so "
-        "that opposite samples have opposite features. In the middle stands the mean length. Regenerated bit by bit with NumPy alone."
+        "their features before the first step: an encoder of two linear layers without bias and tanh, which is odd, "
+        "so that opposite samples have opposite features. In the middle stands the mean length. Regenerated bit by "
+        "bit with NumPy alone."
     ),
     source="Source 003, section 2, the pictures before training",
     claims=("QT-8", "QT-13"),

@@ -9,7 +9,7 @@ POSITIONS = np.linspace(-3, 3, 241)
 
 
 def weight(x, temperature):
-    """The law of Boltzmann, exp(-E / tau), for the energy E = x^2 / 2: a normal curve of variance tau, relative to 0."""
+    """The law of Boltzmann, exp(-E / tau), for the energy E = x^2 / 2: a normal curve of variance tau over its peak."""
     return np.exp(-x * x / (2 * temperature))
 
 
@@ -28,7 +28,14 @@ def draw(canvas, data):
     for tau, curve, color in zip(TEMPERATURES, data["weight"], COLORS, strict=False):
         axes.plot(data["position"], curve, color=color, label=f"τ = {tau:g}")
         point(axes, (np.sqrt(tau) * np.array([-1, 1]), [height, height]), color)
-    axes.set(xlim=(-2.6, 2.6), xticks=(-2, -1, 0, 1, 2), ylim=(0, 1.05), yticks=(0, 0.5, 1), xlabel="x", ylabel="exp(−x² / 2τ)")
+    axes.set(
+        xlim=(-2.6, 2.6),
+        xticks=(-2, -1, 0, 1, 2),
+        ylim=(0, 1.05),
+        yticks=(0, 0.5, 1),
+        xlabel="x",
+        ylabel="exp(−x² / 2τ)",
+    )
     # Between the curves there is no room for names.
     axes.legend(loc="upper right", frameon=False, fontsize=SMALL, labelcolor=[ink(color) for color in COLORS])
 

@@ -1,4 +1,4 @@
-"""Panels of the directions of the features, which are all that the loss of source 003 sees: a ring for each quadrant."""
+"""Panels of the directions of the features, all that the loss of source 003 sees: a ring for each quadrant."""
 
 from collections import Counter
 from collections.abc import Sequence
