@@ -52,7 +52,6 @@ def draw() -> None:
              f"--screenshot={PICTURE}", (Path(folder) / "report.html").as_uri()],
             check=True, stderr=subprocess.DEVNULL, timeout=120,
         )  # fmt: skip
-    print(f"wrote {PICTURE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

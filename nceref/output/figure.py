@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 # Okabe & Ito's colors, which color-blind readers tell apart.
-BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
-PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072b2", "#d55e00", "#009e73"
+PURPLE, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
 COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 GRAY = "#767676"
 SHADE = "#ececec"
@@ -62,8 +62,8 @@ _STYLE: dict[Any, Any] = {
 
 _PROGRAMS = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 """What would be a date, a version or the name of a program: left out."""
-_ON_DARK = {BLACK: "#e6e6e6", "#ffffff": "#14181e", SHADE: "#2d333b"}
-"""Of what is black, white or shaded in an SVG on a dark page; every other color becomes lighter."""
+_ON_DARK = {BLACK: "#e6e6e6", "#ffffff": "#14181e", SHADE: "#2d333b", SKY: SKY}
+"""Of what is black, white, shaded or light in an SVG on a dark page; every other color becomes lighter."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,12 @@ def with_dark_theme(svg: bytes) -> bytes:
 
 
 def _on_dark(color: str) -> str:
-    """The shade of a color that can be read on a dark page; letters have that of the line they name."""
-    shades = {ink(one): one for one in (*COLORS, GRAY)}
-    channels = (int(shades.get(color, color)[i : i + 2], 16) for i in (1, 3, 5))
-    return _ON_DARK.get(color) or "#" + "".join(f"{(3 * x + 2 * 255) // 5:02x}" for x in channels)
+    """The shade of a color that can be read on a dark page; letters are lighter than the line they name."""
+    lines = {ink(one): one for one in (*COLORS, GRAY)}
+    white = 0.65 if color in lines else 0.4
+    channels = (int(lines.get(color, color)[i : i + 2], 16) for i in (1, 3, 5))
+    shade = "#" + "".join(f"{round((1 - white) * x + white * 255):02x}" for x in channels)
+    return _ON_DARK.get(color, shade)
 
 
 @contextmanager

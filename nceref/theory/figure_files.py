@@ -48,7 +48,7 @@ def drawn_by(command: str) -> tuple[str, ...]:
 
 
 def chosen(names: Iterable[str] = ()) -> list[Figure]:
-    """The figures of these names or aliases, each once, in their order; all of them for none. An unknown name raises."""
+    """The figures of these names or aliases, each once, in their order; all for none. An unknown name raises."""
     known = figures()
     named = {alias: figure.name for figure in known.values() for alias in figure.aliases}
     return choose("figure", (named.get(name, name) for name in names), known, "nceref figures --list")

@@ -16,7 +16,7 @@ import pytest
 from sweep import sweep
 
 from nceref import InputError
-from nceref.output.figure import COLORS, SHADE, SMALL, Figure, compose, ink, render, spread, style
+from nceref.output.figure import BLUE, COLORS, SHADE, SKY, SMALL, Figure, compose, ink, render, spread, style
 from nceref.theory import figure_files, limits
 from nceref.theory.figures import class_bounds, contrastive_vs_simple, limit_infinity, limit_zero, temperature_easy_hard
 from nceref.theory.tables.contrastive_vs_simple import LOSSES, TABLE
@@ -95,18 +95,36 @@ def test_committed_pictures_can_be_read_on_white_and_on_dark(figure):
     svg = _text(f"{figure.name}.svg")
     # The first patch is the page.
     assert re.search(r'<g id="patch_1">\s*<path d="[^"]*" style="fill: none"', svg)
-    sheet = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)[1]
-    assert re.match(r"svg\{fill:#(\w+)\}", sheet)
-    on_dark = {(what, color): shade for what, color, other, shade in
-               re.findall(r'\[style\*="(fill|stroke): (#\w{6})"\]\{(fill|stroke):(#\w{6}) !important\}', sheet)
-               if what == other}  # fmt: skip
-    assert on_dark.keys() == set(re.findall(r'(fill|stroke): (#[0-9a-f]{6})[;"]', svg.replace(sheet, "")))
-    for (_, color), shade in on_dark.items():
+    sheet, shades = on_dark(svg)
+    assert sheet.startswith("svg{fill:#")
+    assert shades.keys() == set(re.findall(r'(fill|stroke): (#[0-9a-f]{6})[;"]', svg.replace(sheet, "")))
+    for (_, color), shade in shades.items():
         if color not in ("#ffffff", SHADE):
-            assert contrast(shade, "#14181e") >= 4.5, color  # the dark ground of the documentation
+            assert contrast(shade, DARK) >= 4.5, color
     with Image.open(COMMITTED / f"{figure.name}.png") as picture:
         assert picture.width == 1360
         assert picture.convert("RGBA").getchannel("A").getextrema() == (255, 255)
+
+
+DARK = "#14181e"
+"""The ground of the documentation, where it is dark."""
+
+
+def on_dark(svg):
+    """The style sheet of an SVG for a dark page, and the shade of each kind and color in it."""
+    sheet = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)[1]
+    rules = re.findall(r'\[style\*="(fill|stroke): (#\w{6})"\]\{(\w+):(#\w{6}) !important\}', sheet)
+    assert all(what == changed for what, _, changed, _ in rules)
+    return sheet, {(what, color): shade for what, color, _, shade in rules}
+
+
+def test_names_can_be_read_on_a_dark_band():
+    _, shades = on_dark(_text("limit-zero.svg"))
+    opacity = float(re.search(rf"fill: {SKY}; fill-opacity: ([\d.]+)", _text("limit-zero.svg"))[1])
+    pairs = [(int(shades["fill", SKY][i : i + 2], 16), int(DARK[i : i + 2], 16)) for i in (1, 3, 5)]
+    band = "#" + "".join(f"{round(opacity * above + (1 - opacity) * below):02x}" for above, below in pairs)
+    for name in (BLUE, SKY):
+        assert contrast(shades["fill", ink(name)], band) >= 4.5
 
 
 def _text(name):

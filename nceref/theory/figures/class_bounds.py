@@ -26,9 +26,10 @@ def draw(canvas, data):
     panels = canvas.subplots(2, 1, sharex=True)
     names = [f"{n} images" for n in CLASS_SIZES]
     # From the least to the largest bound the sums go over five powers of ten.
-    scales = ({"yscale": "log", "ylim": (1e-3, 1e3)}, {"ylim": (0, 5)})
-    for axes, form, scale in zip(panels, ("sum", "normalized"), scales, strict=True):
-        axes.set(xscale="log", xlim=(1e-3, 1), ylabel="bound (nats)", **scale)
+    panels[0].set(yscale="log", ylim=(1e-3, 1e3))
+    panels[1].set(ylim=(0, 5))
+    for axes, form in zip(panels, ("sum", "normalized"), strict=True):
+        axes.set(xscale="log", xlim=(1e-3, 1), ylabel="bound (nats)")
         for curve, color in zip(data[form], COLORS, strict=False):
             axes.plot(data["alpha"], curve, color=color)
         name_ends(axes, zip(data[form][:, -1], names, COLORS, strict=False), least=0.12)

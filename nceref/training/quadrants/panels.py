@@ -71,7 +71,8 @@ def places(features: Array, label: int) -> Array:
     """Where the features of a class stand on its ring; one without a direction stands in the middle."""
     own = features[label == LABELS]
     lengths = np.hypot(*own.T)[:, None]
-    return _CLASSES[label][2] * np.divide(own, lengths, out=np.zeros_like(own), where=lengths > 0)
+    directions: Array = np.divide(own, lengths, out=np.zeros_like(own), where=lengths > 0)
+    return _CLASSES[label][2] * directions
 
 
 def _count(axes: "Axes", features: Array) -> None:
