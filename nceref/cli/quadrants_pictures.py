@@ -137,6 +137,8 @@ def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Calla
         axes = canvas.subplots()
         marks = panels.panel(axes, shown[0][1])
         panels.legend(canvas)
+        # For which the layout leaves room.
+        axes.set_title(title)
         screen.draw()
         # Finding places for everything again in each frame would take half of the time.
         canvas.set_layout_engine("none")

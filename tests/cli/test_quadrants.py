@@ -1,5 +1,6 @@
 """`nceref quadrants`: the summary says what the runs show, files are whole, bad input is refused before training."""
 
+import io
 import json
 import re
 from contextlib import contextmanager
@@ -221,6 +222,18 @@ def test_an_animation_of_diverged_runs_ends_where_they_do():
     (run,) = replay.run(temperatures=(1e-30,), steps=250).runs
     assert [step for step, _ in shown] == [0, run.stopped - 1]
     np.testing.assert_array_equal(shown[-1][1], run.features)
+
+
+def test_each_frame_has_its_title_whole():
+    from PIL import Image
+
+    frames = [quadrants_pictures.animation([(0, np.ones((100, 2)))], title) for title in ("τ = 0.2", "τ = 0.9")]
+    first, second = (np.asarray(Image.open(io.BytesIO(frame)).convert("L"), dtype=float) for frame in frames)
+    # They differ in one letter, which is 8 points high and not cut off at the top.
+    rows, _ = np.nonzero(first != second)
+    assert len(rows)
+    assert rows.min() > 2
+    assert np.ptp(rows) >= 7
 
 
 def test_the_chosen_run_is_animated(run, tmp_path, monkeypatch):
