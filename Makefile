@@ -19,45 +19,61 @@ ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
 KATEX := 0.16.22
 AXE := 4.14.1
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex prove score score-independent score-distributed snapshot snapshot-all mutate environments generate check bench bench-chunked peers audit experiments clean
+#: make tables and make test are the way in.
+#:
+#: Every day
+#:   tables             recompute every published table and print the comparison
+#:   test               run the test suite, but for what is marked as slow
+#:   lint               ruff: rules and layout
+#:   types              mypy, and the tests of the generated signatures
+#:   generate           rewrite what is generated: losses.pyi, the list of mutants, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures
+#:   clean              remove .venv and caches
+#:
+#: The tests, further
+#:   test-slow          run what is marked as slow: kills at every write, mutants of every derivation, wide sweeps
+#:   fuzz               try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)
+#:   test-oldest        run test and test-slow with the oldest dependencies that are declared
+#:   test-newest        run both with the newest ones that there are
+#:   test-pythons       run what may depend on it with each Python from 3.11 on (PYTHONS=, those that are not on PATH)
+#:   test-machines      run what can depend on the machine under each vector extension, BLAS kernel and NumPy
+#:   machines-quick     judge the reference vectors under the highest and the lowest dispatch level of NumPy
+#:   test-peers         install released packages and judge their losses
+#:   environments       run every example of a command in every odd environment, and count the findings
+#:   mutate             change 200 places of the package, one at a time, and count how many the tests notice
+#:   references-check   compute every frozen reference of the tests anew, and compare
+#:   references         compute those whose formula or case has changed, and freeze them
+#:
+#: The verifier
+#:   score              measure the verifier on the catalogue of known bugs
+#:   score-independent  measure it on the second catalogue, which nobody who works on it has read
+#:   score-distributed  measure it on programs of several ranks, in PyTorch
+#:   snapshot           judge a tenth of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all
+#:   audit              judge released packages, and rewrite docs/audit.md
+#:
+#: The mathematics
+#:   check              check every loss against its formula and declared properties
+#:   prove              run the evidence of every claim and derive the verdicts
+#:   latex              compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX
+#:   experiments        run all experiments, rewrite docs/experiments and nceref/theory/analogues.json
+#:
+#: The site and the package
+#:   site               build the documentation into site/; needs node with npm
+#:   test-site          open the pages in a browser, where there is one
+#:   report-picture     judge the example of README.md and photograph its report, with a browser; installs PyTorch
+#:   dist               build sdist and wheel into dist/, check them, and weigh the wheel
+#:   package            the same, and try the wheel in an environment of its own
+#:
+#: Measurements
+#:   bench              measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)
+#:   bench-chunked      measure losses of Dask arrays, and add that to docs/performance.md
+#:   peers              install PyTorch, which make bench compares with
+#:   machines-tables    measure errors by machine, rewrite the tables in docs/reliability.md
+
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed snapshot snapshot-all mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make tables    recompute every published table and print the comparison"
-	@echo "make test      run the test suite, but for what is marked as slow"
-	@echo "make test-slow  run what is marked as slow: kills at every write, mutants of every derivation, wide sweeps"
-	@echo "make fuzz      try 100,000 inputs of the losses against an oracle (INPUTS=, SEED= to repeat a run)"
-	@echo "make test-oldest  run both with the oldest dependencies that are declared"
-	@echo "make test-newest  run both with the newest ones that there are"
-	@echo "make test-pythons  run what may depend on it with each Python from 3.11 on (PYTHONS=, those that are not on PATH)"
-	@echo "make test-machines  run what can depend on the machine under each vector extension, BLAS kernel and NumPy"
-	@echo "make machines-quick  judge the reference vectors under the highest and the lowest dispatch level of NumPy"
-	@echo "make machines-tables  measure errors by machine, rewrite the tables in docs/reliability.md"
-	@echo "make test-peers  install released packages and judge their losses"
-	@echo "make site      build the documentation into site/; needs node with npm"
-	@echo "make test-site  open the pages in a browser, where there is one"
-	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
-	@echo "make references  compute those whose formula or case has changed, and freeze them"
-	@echo "make check     check every loss against its formula and declared properties"
-	@echo "make prove     run the evidence of every claim and derive the verdicts"
-	@echo "make score     measure the verifier on the catalogue of known bugs"
-	@echo "make score-independent  measure it on the second catalogue, which nobody who works on it has read"
-	@echo "make score-distributed  measure it on programs of several ranks, in PyTorch"
-	@echo "make snapshot  judge a tenth of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all"
-	@echo "make environments  run every example of a command in every odd environment, and count the findings"
-	@echo "make dist      build sdist and wheel into dist/, check them, and weigh the wheel"
-	@echo "make package   the same, and try the wheel in an environment of its own"
-	@echo "make lint      ruff: rules and layout"
-	@echo "make types     mypy, and the tests of the generated signatures"
-	@echo "make latex     compile every formula of claims, losses and derivations; installs KaTeX with npm where there is no TeX"
-	@echo "make generate  rewrite what is generated: losses.pyi, the list of mutants, the schema of manifests, docs/conventions.md, the table in docs/losses.md, figures"
-	@echo "make mutate    change 200 places of the package, one at a time, and count how many the tests notice"
-	@echo "make bench     measure speed and memory, rewrite docs/performance.md (DEVICE=cuda: on a GPU)"
-	@echo "make bench-chunked  measure losses of Dask arrays, and add that to docs/performance.md"
-	@echo "make peers     install PyTorch, which make bench compares with"
-	@echo "make audit     judge the same packages, and rewrite docs/audit.md"
-	@echo "make experiments  run all experiments, rewrite docs/experiments and nceref/theory/analogues.json"
-	@echo "make clean     remove .venv and caches"
+	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 tables: $(VENV)/installed
 	$(BIN)/nceref tables
@@ -225,6 +241,10 @@ generate: $(VENV)/installed latex
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(filter-out cpu,$(DEVICE:cuda=device)) \
 		--json benchmarks/results$(ON).json --report docs/performance$(ON).md
+
+# docs/_static/report.png, which README.md shows; needs Chromium on PATH.
+report-picture: $(VENV)/installed-peers
+	$(BIN)/python -m tools.report_picture
 
 # Of arrays of Dask alone; half an hour on two cores.
 bench-chunked: $(VENV)/installed

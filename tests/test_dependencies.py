@@ -104,7 +104,7 @@ COMMANDS = """
         done["manifest"] = output("verify", "--manifest", "nceref.toml", "--json")
         done["version"] = output("--version", "--verbose")
         done["derive"] = output("derive", "tau-zero")
-        done["figures"] = output("figures", "softmax-temperature", "--out", "figures")
+        done["figures"] = output("figures", "temperature-easy-hard", "--out", "figures")
     sys.__stdout__.write(json.dumps(done))
 """
 

@@ -44,7 +44,7 @@ ALL_COMMANDS = (
     ("derive tau-zero", 0, "tau"),
     ("prove IS-3", 0, "IS-3"),
     ("check alignment", 0, "alignment"),
-    ("figures softmax-temperature --out figures", 0, ""),
+    ("figures temperature-easy-hard --out figures", 0, ""),
 )
 
 

@@ -20,7 +20,12 @@ LONGEST_ERROR = 4000
 """Characters of a message that are shown: a name in it may have any length."""
 
 figure_folder = click.option(
-    "--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder."
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False),
+    default="figures",
+    show_default=True,
+    help="Write into this folder; it is created if it does not exist.",
 )
 """Option of the commands that draw figures."""
 figure_formats = click.option(

@@ -9,8 +9,8 @@ from nceref.cli.common import FINDING, echo, figure_folder, figure_formats, show
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @figure_folder
 @figure_formats
-@click.option("--check", "only_check", is_flag=True, help="Compare with what lies there; draw nothing.")
-@click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the figures.")
+@click.option("--check", "only_check", is_flag=True, help="Compare with the files in the folder; write nothing.")
+@click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the figures; write nothing.")
 @click.pass_context
 def figures(
     context: click.Context,
@@ -21,13 +21,19 @@ def figures(
     only_check: bool,
     only_names: bool,
 ) -> None:
-    """Draw all figures, or those with a NAME, as SVG and PNG with a manifest and an index.
+    """Draw all figures, or those with a NAME.
+
+    Writes NAME.svg, NAME.png, manifest.json and an index, README.md, into ./figures or the folder of --out, and prints
+    each file that it wrote. A table's NAME stands for the figure that draws it.
 
     With --check the exit status is 1 if a figure is not what would be drawn now, 2 if there is no manifest.
     """
     from nceref.output import files
     from nceref.theory import figure_files, table_formats
 
+    if only_names and only_check:
+        msg = "--list prints names and --check compares files: give one of them"
+        raise click.UsageError(msg)
     if formats and (only_names or only_check):
         msg = f"--format says what is drawn; it goes without {'--list' if only_names else '--check'}"
         raise click.UsageError(msg)

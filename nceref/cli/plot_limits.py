@@ -34,7 +34,11 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
 def plot_limits(
     out: str, similarities: tuple[float, ...] | None, temperatures: tuple[float, ...] | None, formats: tuple[str, ...]
 ) -> None:
-    """Draw tau L against tau, L against 1 / tau, each in its proven band, and an L(tau) that has a minimum."""
+    """Draw tau L against tau, L against 1 / tau, each in its proven band, and an L(tau) that has a minimum.
+
+    Writes limit-zero, limit-infinity and limit-minimum as .svg and .png, manifest.json and an index, README.md, into
+    ./figures or the folder of --out, and prints each file that it wrote.
+    """
     from nceref.output import files
     from nceref.theory import figure_files, limits
 

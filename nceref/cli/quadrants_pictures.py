@@ -50,7 +50,8 @@ def write(
     start = {"samples": runs.runs[0].samples, "features": samples.encoded(runs.runs[0].samples, *runs.runs[0].initial)}
     content = {}
     for suffix in ("svg", "png"):
-        content[f"quadrants-start.{suffix}"] = render(quadrants_start.FIGURE, start, suffix)
+        untrained = replace(quadrants_start.FIGURE, title="Directions before training")
+        content[f"quadrants-start.{suffix}"] = render(untrained, start, suffix)
         content[f"quadrants.{suffix}"] = of_runs(quadrants.FIGURE, runs.runs, suffix)
     content["quadrants.gif"] = animation(
         snapshots_of(runs.setup, animated), f"τ = {runs.runs[animated].temperature:g}", on_progress
@@ -65,7 +66,8 @@ def of_runs(figure: Figure, runs: Sequence[Run], suffix: str) -> bytes:
     """The figure of the published runs, drawn of these runs instead."""
     columns = min(panels.COLUMNS, len(runs))
     rows = -(-len(runs) // columns)
-    return render(replace(figure, height=0.45 + 3.6 / columns * rows), panels.data(runs), suffix)
+    height = 0.6 + 3.6 / columns * rows
+    return render(replace(figure, title="Directions after training", height=height), panels.data(runs), suffix)
 
 
 def frames(setup: Setup) -> int:
@@ -135,12 +137,14 @@ def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Calla
         axes = canvas.subplots()
         marks = panels.panel(axes, shown[0][1])
         panels.legend(canvas)
+        # For which the layout leaves room.
+        axes.set_title(title)
         screen.draw()
         # Finding places for everything again in each frame would take half of the time.
         canvas.set_layout_engine("none")
         for step, features in shown:
             for label, mark in enumerate(marks):
-                mark.set_data(*features[label == samples.LABELS].T)
+                mark.set_data(*panels.places(features, label).T)
             axes.set_title(f"{title}, step {step:,}")
             screen.draw()
             # Without the fourth channel, which a GIF does not have.

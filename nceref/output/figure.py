@@ -1,6 +1,7 @@
 """What a figure is made of: its declaration, style and palette, and labels that stand beside what they name."""
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,13 +12,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 # Okabe & Ito's colors, which color-blind readers tell apart.
-BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
-PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072b2", "#d55e00", "#009e73"
+PURPLE, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
 COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 GRAY = "#767676"
+SHADE = "#ececec"
+"""Of a part of the axes that is set apart."""
 
 WIDTH = 3.4
 """Inches: half a column."""
+
+_TITLE = 0.18
+"""Inches: a line of it."""
 
 SMALL = 7.0
 """Points: the smallest letters on a figure."""
@@ -26,6 +32,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
     "font.size": 8.0,
+    "figure.titlesize": 8.0,
     "axes.titlesize": 8.0,
     "axes.labelsize": 8.0,
     "xtick.labelsize": SMALL,
@@ -43,8 +50,8 @@ _STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "figure.constrained_layout.use": True,
     "savefig.dpi": 400.0,
-    # Opaque: black letters on a page that is dark would be lost.
-    "savefig.facecolor": "white",
+    # The page is seen through the axes.
+    "axes.facecolor": "none",
     # Letters are drawn as paths, so that no font is needed to look at them, and ids are hashes of what they name.
     "svg.fonttype": "path",
     # TrueType, which publishers ask for.
@@ -55,6 +62,8 @@ _STYLE: dict[Any, Any] = {
 
 _PROGRAMS = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 """What would be a date, a version or the name of a program: left out."""
+_ON_DARK = {BLACK: "#e6e6e6", "#ffffff": "#14181e", SHADE: "#2d333b", SKY: SKY}
+"""Of what is black, white, shaded or light in an SVG on a dark page; every other color becomes lighter."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class Figure:
 
     Attributes
     ----------
+    title : str
+        What it shows, in a line that stands above it.
     source : str
         What it is drawn after, and where its formulas were read.
     claims : tuple of str
@@ -72,9 +83,11 @@ class Figure:
     draw : callable
         `draw(canvas, data)` puts it on an empty matplotlib figure in the style of the package.
     height : float
-        Inches; every figure is 3.4 wide.
+        Inches, without the title; every figure is 3.4 wide.
     command : str
         What draws it; empty: ``nceref figures NAME``.
+    aliases : tuple of str
+        Other names that it is asked for by: former ones, and those of the tables that it draws.
     """
 
     name: str
@@ -86,6 +99,7 @@ class Figure:
     draw: Callable[["Canvas", Mapping[str, Any]], None]
     height: float = 2.4
     command: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
@@ -105,8 +119,34 @@ def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
     """
     with style():
         canvas, paper = compose(figure, data), io.BytesIO()
-        canvas.savefig(paper, format=suffix, metadata=dict.fromkeys(_PROGRAMS[suffix]))
-    return paper.getvalue()
+        # Of the three, only an SVG can follow the page it stands on; black letters on a dark one would be lost.
+        ground = "none" if suffix == "svg" else "white"
+        canvas.savefig(paper, format=suffix, facecolor=ground, metadata=dict.fromkeys(_PROGRAMS[suffix]))
+    return with_dark_theme(paper.getvalue()) if suffix == "svg" else paper.getvalue()
+
+
+def with_dark_theme(svg: bytes) -> bytes:
+    """Add the colors for a dark page to an SVG of Matplotlib.
+
+    They stand in a style sheet beside the colors of the elements, which stay: a program that knows no style sheets
+    shows the picture for a white page.
+    """
+    text = svg.decode()
+    used = sorted(set(re.findall(r"(fill|stroke): (#[0-9a-f]{6})", text)))
+    # What is black has no `fill` of its own.
+    rules = [f"svg{{fill:{_ON_DARK[BLACK]}}}"]
+    rules += [f'[style*="{what}: {color}"]{{{what}:{_on_dark(color)} !important}}' for what, color in used]
+    sheet = "@media (prefers-color-scheme: dark){" + "".join(rules) + "}"
+    return text.replace("</style>", f"{sheet}</style>", 1).encode()
+
+
+def _on_dark(color: str) -> str:
+    """The shade of a color that can be read on a dark page; letters are lighter than the line they name."""
+    lines = {ink(one): one for one in (*COLORS, GRAY)}
+    white = 0.65 if color in lines else 0.4
+    channels = (int(lines.get(color, color)[i : i + 2], 16) for i in (1, 3, 5))
+    shade = "#" + "".join(f"{round((1 - white) * x + white * 255):02x}" for x in channels)
+    return _ON_DARK.get(color, shade)
 
 
 @contextmanager
@@ -126,9 +166,10 @@ def compose(figure: Figure, data: Mapping[str, Any]) -> "Canvas":
     from matplotlib.figure import Figure as Canvas
 
     # Not by pyplot, which holds on to its figures and may open a window.
-    canvas = Canvas(figsize=(WIDTH, figure.height))
+    canvas = Canvas(figsize=(WIDTH, figure.height + _TITLE))
     FigureCanvasAgg(canvas)
     figure.draw(canvas, data)
+    canvas.suptitle(figure.title, x=0.005, ha="left", weight="bold")
     return canvas
 
 

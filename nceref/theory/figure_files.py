@@ -48,8 +48,10 @@ def drawn_by(command: str) -> tuple[str, ...]:
 
 
 def chosen(names: Iterable[str] = ()) -> list[Figure]:
-    """The figures of these names, in their order and each once; all of them for none. An unknown name raises."""
-    return choose("figure", names, figures(), "nceref figures --list")
+    """The figures of these names or aliases, each once, in their order; all for none. An unknown name raises."""
+    known = figures()
+    named = {alias: figure.name for figure in known.values() for alias in figure.aliases}
+    return choose("figure", (named.get(name, name) for name in names), known, "nceref figures --list")
 
 
 def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> Iterator[Path]:

@@ -34,7 +34,7 @@ def own_case(similarities: Sequence[float], temperatures: Sequence[float] = TEMP
     named = ", ".join(f"{x:g}" for x in s[:6]) + (f" and {len(s) - 6} more" if len(s) > 6 else "")
     return Figure(
         name="limits",
-        title="Limits of the temperature",
+        title="The loss stays in its proven bands",
         caption=f"Similarities {named}; the first is that of the positive, Δ the largest of a negative minus it. The "
         "curves lie in the bands.",
         source="Source 000, (3) to (6); the bands are derived here",

@@ -1,5 +1,6 @@
 """`nceref quadrants`: the summary says what the runs show, files are whole, bad input is refused before training."""
 
+import io
 import json
 import re
 from contextlib import contextmanager
@@ -189,9 +190,20 @@ def test_every_run_has_a_panel_and_nothing_else(published, count):
     # The fourth run is at the temperature of the first.
     assert [axes.get_title() for axes in canvas.axes] == [*titles[:3], *(f"{title}, repeated" for title in titles[3:])]
     for axes, run in zip(canvas.axes, runs, strict=True):
-        drawn = np.concatenate([line.get_xydata() for line in axes.lines])
-        assert np.array_equal(drawn, run.features.astype(np.float64))
+        drawn = np.concatenate([line.get_xydata() for line in axes.lines if line.get_linestyle() == "None"])
+        features = np.concatenate([run.features[label == samples.LABELS] for label in range(4)]).astype(np.float64)
+        assert np.arctan2(*drawn.T) == pytest.approx(np.arctan2(*features.T), abs=1e-6)
+        # A ring for each class, the same in every panel.
+        assert np.hypot(*drawn.T) == pytest.approx(np.repeat([1.0, 0.87, 0.74, 0.61], 25))
         assert axes.get_xlim() == axes.get_ylim() == (-1.1, 1.1)
+
+
+def test_a_feature_without_a_direction_stands_in_the_middle():
+    features = np.ones((100, 2))
+    features[np.flatnonzero(samples.LABELS == 1)[0]] = 0
+    places = panels.places(features, 1)
+    assert not places[0].any()
+    assert np.hypot(*places[1:].T) == pytest.approx(0.87)
 
 
 def test_an_animation_ends_with_the_features_of_its_run(published):
@@ -210,6 +222,18 @@ def test_an_animation_of_diverged_runs_ends_where_they_do():
     (run,) = replay.run(temperatures=(1e-30,), steps=250).runs
     assert [step for step, _ in shown] == [0, run.stopped - 1]
     np.testing.assert_array_equal(shown[-1][1], run.features)
+
+
+def test_each_frame_has_its_title_whole():
+    from PIL import Image
+
+    frames = [quadrants_pictures.animation([(0, np.ones((100, 2)))], title) for title in ("τ = 0.2", "τ = 0.9")]
+    first, second = (np.asarray(Image.open(io.BytesIO(frame)).convert("L"), dtype=float) for frame in frames)
+    # They differ in one letter, which is 8 points high and not cut off at the top.
+    rows, _ = np.nonzero(first != second)
+    assert len(rows)
+    assert rows.min() > 2
+    assert np.ptp(rows) >= 7
 
 
 def test_the_chosen_run_is_animated(run, tmp_path, monkeypatch):

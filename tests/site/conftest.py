@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.report_picture import BROWSERS
+
 HERE = Path(__file__).parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 AXE = "node_modules/axe-core/axe.min.js"
 LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:")
 

@@ -16,9 +16,9 @@ import pytest
 from sweep import sweep
 
 from nceref import InputError
-from nceref.output.figure import COLORS, SMALL, Figure, compose, ink, render, spread, style
+from nceref.output.figure import BLUE, COLORS, SHADE, SKY, SMALL, Figure, compose, ink, render, spread, style
 from nceref.theory import figure_files, limits
-from nceref.theory.figures import class_bounds, limit_infinity, limit_zero, published_metrics
+from nceref.theory.figures import class_bounds, contrastive_vs_simple, limit_infinity, limit_zero, temperature_easy_hard
 from nceref.theory.tables.contrastive_vs_simple import LOSSES, TABLE
 from nceref.training.quadrants import samples
 
@@ -39,6 +39,8 @@ def data(name):
 @every_figure
 def test_a_figure_says_what_it_shows(figure):
     assert figure.title
+    assert "\n" not in figure.title
+    assert not figure.title.endswith(".")
     assert figure.caption.endswith(".")
     assert figure.source
     assert not figure.source.endswith(".")
@@ -71,6 +73,7 @@ def test_words_are_large_enough_whole_and_apart(figure, monkeypatch):
         canvas.canvas.draw()
     shown = list(drawn.items())
     assert len(shown) >= 4
+    assert [text.get_text() for text in drawn].count(figure.title) == 1
     for i, (text, box) in enumerate(shown):
         assert text.get_fontsize() >= SMALL
         assert min(box.x0, box.y0) >= 0, text
@@ -86,20 +89,42 @@ def overlap(a, b):
 
 
 @every_figure
-def test_committed_pictures_are_opaque_and_large(figure):
+def test_committed_pictures_can_be_read_on_white_and_on_dark(figure):
     from PIL import Image
 
-    # The first patch is the page: black letters on a page that is dark would be lost.
-    page = re.search(r'<g id="patch_1">\s*<path d="([^"]*)" style="fill: (.*?)"', _text(f"{figure.name}.svg"))
-    assert page[2] == "#ffffff"
-    width, height = (
-        float(x) for x in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', _text(f"{figure.name}.svg")).groups()
-    )
-    corners = [tuple(map(float, one.split()[-2:])) for one in page[1].split("\n")[:4]]
-    assert set(corners) == {(0, height), (width, height), (width, 0), (0, 0)}
+    svg = _text(f"{figure.name}.svg")
+    # The first patch is the page.
+    assert re.search(r'<g id="patch_1">\s*<path d="[^"]*" style="fill: none"', svg)
+    sheet, shades = on_dark(svg)
+    assert sheet.startswith("svg{fill:#")
+    assert shades.keys() == set(re.findall(r'(fill|stroke): (#[0-9a-f]{6})[;"]', svg.replace(sheet, "")))
+    for (_, color), shade in shades.items():
+        if color not in ("#ffffff", SHADE):
+            assert contrast(shade, DARK) >= 4.5, color
     with Image.open(COMMITTED / f"{figure.name}.png") as picture:
         assert picture.width == 1360
         assert picture.convert("RGBA").getchannel("A").getextrema() == (255, 255)
+
+
+DARK = "#14181e"
+"""The ground of the documentation, where it is dark."""
+
+
+def on_dark(svg):
+    """The style sheet of an SVG for a dark page, and the shade of each kind and color in it."""
+    sheet = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)[1]
+    rules = re.findall(r'\[style\*="(fill|stroke): (#\w{6})"\]\{(\w+):(#\w{6}) !important\}', sheet)
+    assert all(what == changed for what, _, changed, _ in rules)
+    return sheet, {(what, color): shade for what, color, _, shade in rules}
+
+
+def test_names_can_be_read_on_a_dark_band():
+    _, shades = on_dark(_text("limit-zero.svg"))
+    opacity = float(re.search(rf"fill: {SKY}; fill-opacity: ([\d.]+)", _text("limit-zero.svg"))[1])
+    pairs = [(int(shades["fill", SKY][i : i + 2], 16), int(DARK[i : i + 2], 16)) for i in (1, 3, 5)]
+    band = "#" + "".join(f"{round(opacity * above + (1 - opacity) * below):02x}" for above, below in pairs)
+    for name in (BLUE, SKY):
+        assert contrast(shades["fill", ink(name)], band) >= 4.5
 
 
 def _text(name):
@@ -107,7 +132,7 @@ def _text(name):
 
 
 def words_of(name, shown):
-    """What stands on a figure, panel by panel; the title first."""
+    """What stands on a figure, panel by panel; the title of the panel first."""
     with style():
         panels = compose(FIGURES[name], shown).axes
         return [[axes.get_title(), *(text.get_text() for text in axes.texts)] for axes in panels]
@@ -121,47 +146,61 @@ def test_quadrants_are_sorted_and_count_what_is_covered():
     features[3, np.flatnonzero(samples.LABELS == 2)[:3]] = 0.5
     shown = {"temperature": np.array([0.05, 0.5, 0.05, 0.001]), "features": features}
     panels = [[word for word in panel if word] for panel in words_of("quadrants", shown)]
-    assert panels == [["τ = 0.5"], ["τ = 0.05"], ["τ = 0.05, repeated"], ["τ = 0.001", "25", "22"]]
+    lengths = [f"{np.hypot(*one.T).mean():.2f}" for one in features[[1, 0, 2, 3]]]
+    titles = ["τ = 0.5", "τ = 0.05", "τ = 0.05, repeated", "τ = 0.001"]
+    assert [panel[:2] for panel in panels] == list(map(list, zip(titles, lengths, strict=True)))
+    assert [panel[2:] for panel in panels] == [[], [], [], ["25", "22"]]
 
 
-def test_published_zeros_stand_apart():
+def test_published_dots_stand_where_they_are_published():
+    shown = data("temperature-easy-hard")
     with style():
-        canvas = compose(FIGURES["softmax-temperature"], data("softmax-temperature"))
+        canvas = compose(FIGURES["temperature-easy-hard"], shown)
         canvas.canvas.draw()
-        for axes in canvas.axes:
-            dots = [
-                line.get_transform().transform(line.get_xydata()) for line in axes.lines if line.get_marker() == "o"
-            ]
-            places = np.concatenate(dots) * 72 / canvas.dpi
-            apart = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(len(places), 1)]
-            assert len(places) == 16
-            # Points; a dot is 4.5 wide.
-            assert apart.min() > 4
+        for axes, case in zip(canvas.axes, ("easy", "hard"), strict=True):
+            dots = [line for line in axes.lines if line.get_marker() == "o"]
+            tau, *published = shown[f"{case}: published"].T
+            for line, y in zip(dots, published, strict=True):
+                expected = axes.transData.transform(np.stack([tau, y], axis=1))
+                assert line.get_transform().transform(line.get_xydata()) == pytest.approx(expected)
 
 
-def test_no_marker_of_a_data_set_covers_that_of_another():
-    assert len(published_metrics.SIZES) == len(published_metrics.PAPER)
-    assert all(later < earlier for earlier, later in pairwise(published_metrics.SIZES))
+@pytest.mark.parametrize(
+    ("sizes", "members"),
+    [
+        (contrastive_vs_simple.SIZES, contrastive_vs_simple.PAPER),
+        (temperature_easy_hard.SIZES, temperature_easy_hard.TABLES["hard"].SIMILARITIES),
+    ],
+)
+def test_no_dot_covers_one_on_the_same_place(sizes, members):
+    assert len(sizes) == len(members)
+    assert all(later < earlier for earlier, later in pairwise(sizes))
 
 
-def test_names_of_class_bounds_stand_inside():
+def test_bounds_of_classes_are_shown_whole():
     with style():
         canvas = compose(FIGURES["class-bounds"], data("class-bounds"))
         canvas.canvas.draw()
         for axes in canvas.axes:
-            legend = axes.get_legend()
-            for text in (*axes.texts, *(legend.get_texts() if legend else ())):
-                inside, box = axes.get_window_extent(), text.get_window_extent()
-                assert inside.x0 <= box.x0 < box.x1 <= inside.x1
-                assert inside.y0 <= box.y0 < box.y1 <= inside.y1 + 1
+            inside = axes.get_window_extent()
+            for line in axes.lines:
+                values = axes.transData.transform(line.get_xydata())[:, 1]
+                assert inside.y0 <= values.min() < values.max() <= inside.y1
+
+
+def contrast(color, ground):
+    """As WCAG 2.1 defines it, which asks for 4.5 at level AA."""
+    lights = []
+    for one in (color, ground):
+        shares = [int(one[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    return max(lights) / min(lights)
 
 
 @sweep("color", COLORS)
 def test_names_of_curves_have_contrast_to_white(color):
-    shares = [int(ink(color)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    assert 1.05 / (luminance + 0.05) >= 4.5  # WCAG 2.1, AA
+    assert contrast(ink(color), "#ffffff") >= 4.5
 
 
 def test_names_are_spread_as_little_as_possible():
@@ -224,7 +263,7 @@ def test_the_force_peaks_where_its_formula_says():
 
 
 def test_softmax_adds_up_and_passes_through_the_published_points():
-    shown = data("softmax-temperature")
+    shown = data("temperature-easy-hard")
     for case in ("easy", "hard"):
         curves = shown[f"{case}: probabilities"]
         assert curves.sum(axis=1) == pytest.approx(1, rel=1e-14)
@@ -303,22 +342,19 @@ def test_gradient_descent_aligns_the_pairs_and_spreads_them():
 
 
 def test_published_points_are_the_printed_ones_of_the_plain_losses():
-    shown = data("published-metrics")
+    shown = data("contrastive-vs-simple")
     rows = [row for row in TABLE.rows() if row["loss"] in ("contrastive", "simple")]
     printed = [tuple(float(row[what].published) for what in ("accuracy", "uniformity", "tolerance")) for row in rows]
-    drawn = np.stack([shown[name].ravel() for name in published_metrics.MEASURES], axis=1)
+    drawn = np.stack([shown[name].ravel() for name in contrastive_vs_simple.MEASURES], axis=1)
     assert drawn.tolist() == [list(row) for row in printed]
     assert shown["temperature"].tolist() == [t for name, t in LOSSES if name == "contrastive"]
 
 
-def test_a_width_is_a_density_and_is_called_an_illustration():
-    from matplotlib.text import Text
-
+def test_a_width_is_a_standard_deviation_and_is_called_an_illustration():
     shown = data("temperature-width")
-    assert np.trapezoid(shown["density"], shown["position"], axis=1) == pytest.approx(1, abs=3e-3)
-    with style():
-        words = " ".join(t.get_text() for t in compose(FIGURES["temperature-width"], shown).findobj(Text))
-    assert "illustration" in words
+    for tau, curve in zip(shown["temperature"], shown["weight"], strict=True):
+        assert np.interp(sqrt(tau), shown["position"], curve) == pytest.approx(exp(-0.5), abs=2e-3)
+    assert FIGURES["temperature-width"].title.startswith("Illustration")
 
 
 def sample(**changes):
@@ -461,6 +497,18 @@ def test_every_flipped_byte_of_a_manifest_or_an_index_is_noticed(folder, monkeyp
     assert refused > 100
 
 
+def test_figures_answer_to_the_names_of_their_tables_and_to_former_ones():
+    from nceref.registry import names as declared
+
+    aliases = [alias for figure in FIGURES.values() for alias in figure.aliases]
+    assert len({*FIGURES, *aliases}) == len(FIGURES) + len(aliases)
+    names = ["published-metrics", "softmax-temperature", "temperature-hard", "class-bounds"]
+    chosen = [figure.name for figure in figure_files.chosen(names)]
+    assert chosen == ["contrastive-vs-simple", "temperature-easy-hard", "class-bounds"]
+    former = {"published-metrics", "softmax-temperature"}
+    assert {alias.replace("-", "_") for alias in {*aliases} - former} <= set(declared("nceref.theory.tables"))
+
+
 def test_an_unknown_name_suggests_near_ones(tmp_path):
     with pytest.raises(InputError, match="no figure named 'limit_zero'; did you mean 'limit-zero'"):
         figure_files.check(["limit_zero"], tmp_path)
@@ -526,6 +574,7 @@ def test_an_own_case_out_of_range_names_the_option(similarities, temperatures, m
         ("plot-limits --similarities 2,1", "`--similarities` must be cosines"),
         ("figures --list --format pdf", "it goes without --list"),
         ("figures --check --format pdf", "it goes without --check"),
+        ("figures --check --list", "--list prints names and --check compares files: give one of them"),
     ],
 )
 def test_wrong_options_are_named(run, words, message):
@@ -606,6 +655,96 @@ def test_nothing_is_drawn_before_it_is_asked_for():
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
 
 
+def test_the_list_is_a_line_each_at_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = run("figures", "--list")
+    assert status == 0
+    assert len(out.splitlines()) == len(FIGURES)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["figures", "plot-limits"])
+def test_help_says_where_files_are_written(run, command):
+    text = " ".join(run(command, "--help")[1].split())
+    assert "manifest.json and an index, README.md, into ./figures or the folder of --out" in text
+
+
+def _steps(values, axis=0):
+    return np.diff(values, axis=axis)
+
+
+def _directions(features):
+    return np.degrees(np.arctan2(*features.T[::-1]))
+
+
+def _mean_direction(features):
+    x, y = (features / np.hypot(*features.T)[:, None]).mean(axis=0)
+    return np.degrees(np.arctan2(y, x))
+
+
+HOLDS = {
+    "Descent on both aligns pairs and spreads them out": lambda d: (d["after"] < d["before"]).all(),
+    "Past π − m, ArcFace's target logit rises again": lambda d: (
+        _steps(d["margin"][d["angle"] > pi - 0.5]) > 0
+    ).all() and (_steps(d["margin"][d["angle"] < pi - 0.5]) < 0).all(),
+    "A smaller α can widen the gap between classes": lambda d: (
+        np.interp(d["widest"][0], d["alpha"], d["normalized"][0] - d["normalized"][-1])
+        > (d["normalized"][0] - d["normalized"][-1])[-1] + 0.05
+    ),
+    "Only SupCon as a sum favors frequent classes": lambda d: [
+        np.polyfit(np.log(d["samples"]), np.log(pull), 1)[0] > 0 for pull in d["pull"]
+    ] == [True, False, False, False],
+    "The contrastive loss is most accurate at τ = 0.3": lambda d: (
+        d["temperature"][np.argmax(d["accuracy in percent"][:, :-1], axis=1)] == 0.3
+    ).all() and (np.argmax(d["accuracy in percent"], axis=1) < len(d["temperature"])).all(),
+    "A higher temperature evens out the penalties": lambda d: all(
+        (_steps(d[case]) > -ROUNDING).all() and abs(d[case][-1] - log(3)) < 1e-3
+        for case in d if case != "temperature"
+    ),
+    "L_extra is least at P_sup = 0.71": lambda d: (
+        f"{d['minimum'][0]:.2f}" == "0.71" and d["extra loss"].min() >= d["minimum"][1]
+    ),
+    "At high temperature the loss tends to log N": lambda d: all(
+        d[f"{case}: loss"][0] == pytest.approx(log(4), rel=1e-14) for case in ("easy", "hard")
+    ),
+    "With a hard negative, the loss is least at τ = 0.56": lambda d: (
+        f"{d['minimum'][0]:.2f}" == "0.56" and d["loss"].min() >= d["minimum"][1]
+    ),
+    "At low temperature τ L tends to max(Δ, 0)": lambda d: all(
+        d[f"{case}: tau L"][0] == pytest.approx(max(limit_zero.gap(s), 0), abs=0.02)
+        for case, s in limit_zero.CASES.items()
+    ),
+    "A smaller α lowers the probability of every pair": lambda d: (_steps(d["probability"]) < 0).all(),
+    "At τ = 0.001 nearly all lie in two directions": lambda d: (
+        d["temperature"][-1] == 0.001
+        and (np.abs((_directions(d["features"][-1]) + 45 + 90) % 180 - 90) < 5).sum() >= 90
+    ),
+    "Untrained, opposite quadrants point opposite ways": lambda d: all(
+        abs(abs(_mean_direction(points[a == samples.LABELS]) - _mean_direction(points[b == samples.LABELS])) - 180) < 15
+        for points in d.values() for a, b in ((0, 2), (1, 3))
+    ),
+    "A lower temperature pushes the hardest harder": lambda d: (_steps(d["penalty"][:, -1]) < 0).all(),
+    "A negative at contact exerts no force": lambda d: not d["force"][:, 0].any(),
+    "L_supcon falls with P_sup, but only to K log K": lambda d: (
+        (_steps(d["supcon"]) < 0).all() and d["supcon"][-1] == pytest.approx(8.192 * log(8.192), rel=1e-13)
+    ),
+    "A lower temperature favors the most similar": lambda d: all(
+        (_steps(d[f"{case}: probabilities"].max(axis=1)) <= 0).all()
+        and (np.argmax(d[f"{case}: probabilities"], axis=1) == best).all()
+        for case, best in (("easy", 0), ("hard", 1))
+    ),
+    "Illustration: a lower temperature is narrower": lambda d: (
+        (_steps(d["temperature"]) > 0).all() and (_steps((d["weight"] > 0.5).sum(axis=1)) > 0).all()
+    ),
+}  # fmt: skip
+"""What each title says, of the data that are drawn."""
+
+
+@every_figure
+def test_a_title_is_true_of_what_is_drawn(figure):
+    assert HOLDS[figure.title](data(figure.name))
+
+
 def test_figures_name_claims_that_exist():
     from nceref.theory import prove
 
@@ -620,7 +759,7 @@ def test_captions_speak_of_what_the_pictures_show():
     assert ((margin < plain) == (angle < pi - 0.25)).all()
     assert "lowers the logit up to θ = π − m/2" in FIGURES["arcface-target"].caption
     assert "approaches its infimum" in FIGURES["pair-probability"].caption
-    for accuracy, *_ in published_metrics.PAPER.values():
+    for accuracy, *_ in contrastive_vs_simple.PAPER.values():
         by_loss = {key: float(x) for key, x in zip(LOSSES, accuracy, strict=True)}
         best = {
             loss: max((x, t) for (name, t), x in by_loss.items() if name == loss) for loss in ("contrastive", "hard")

@@ -6,6 +6,8 @@ from nceref.output.figure import BLUE, GRAY, SMALL, VERMILLION, Figure
 
 PAIRS = 24
 STEPS, RATE = 400, 0.1
+INNER, OUTER = 0.8, 1.0
+"""Radii at which the two views are drawn: on one circle, a pair would cover what joins it."""
 
 
 def circle(angles):
@@ -47,27 +49,26 @@ def data():
 
 
 def draw(canvas, data):
-    """Two circles, the measures in them."""
+    """A circle for each view, inside one another, the measures in them."""
     from matplotlib.lines import Line2D
 
     for axes, when in zip(canvas.subplots(1, 2), ("before", "after"), strict=True):
         x, y = data[f"x {when}"], data[f"y {when}"]
         turn = circle(np.linspace(0, 2 * np.pi, 181))
-        axes.plot(*turn.T, color=GRAY, linewidth=0.6)
-        for ends in zip(x, y, strict=True):
-            axes.plot(*np.array(ends).T, color=GRAY, linewidth=0.5)
-        axes.plot(*y.T, "o", markersize=4.5, markerfacecolor="none", markeredgecolor=VERMILLION, markeredgewidth=0.8)
-        axes.plot(*x.T, "o", markersize=2.2, color=BLUE, markeredgewidth=0)
+        for ends in zip(INNER * x, OUTER * y, strict=True):
+            axes.plot(*np.array(ends).T, color=GRAY, linewidth=0.7)
+        for view, radius, color in ((x, INNER, BLUE), (y, OUTER, VERMILLION)):
+            axes.plot(*radius * turn.T, color=GRAY, linewidth=0.3)
+            axes.plot(*radius * view.T, "o", markersize=3, color=color, markeredgewidth=0)
         axes.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12), aspect="equal", title=when)
         axes.axis("off")
         alignment, uniformity = (f"{value:.3f}".replace("-", "−") for value in data[when])
-        axes.text(0, 0, f"alignment\n{alignment}\nuniformity\n{uniformity}", ha="center", va="center", fontsize=7.5)
+        axes.text(0, 0, f"alignment\n{alignment}\nuniformity\n{uniformity}", ha="center", va="center", fontsize=SMALL)
 
     handles = [
-        Line2D([], [], linestyle="", marker="o", markersize=2.2, color=BLUE, label="a view"),
-        Line2D([], [], linestyle="", marker="o", markersize=4.5, color=VERMILLION, markerfacecolor="none",
-               markeredgewidth=0.8, label="the other view"),
-        Line2D([], [], color=GRAY, linewidth=0.9, label="distance within a pair"),
+        Line2D([], [], linestyle="", marker="o", markersize=3, color=BLUE, markeredgewidth=0, label="a view"),
+        Line2D([], [], linestyle="", marker="o", markersize=3, color=VERMILLION, markeredgewidth=0, label="the other"),
+        Line2D([], [], color=GRAY, linewidth=0.7, label="a pair; along a radius if aligned"),
     ]  # fmt: skip
     canvas.legend(
         handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL, handlelength=1.2,
@@ -77,13 +78,14 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="alignment-uniformity",
-    title="Alignment and uniformity on the circle",
+    title="Descent on both aligns pairs and spreads them out",
     caption=(
         "24 positive pairs on the unit circle before and after 400 steps of gradient descent on alignment (squared "
-        "distance) plus uniformity (t = 2); a synthetic example. Each chord joins the two views of a pair: alignment "
-        "is the mean square of its length, and tends to 0, each dot in its ring. Uniformity tends to −1.757, that of "
-        "24 evenly spaced points, which no other 24 points undercut: a mean over pairs of different points, it lies "
-        "below the −1.575 of the uniform law, and it hardly sees how evenly close neighbors are spaced."
+        "distance) plus uniformity (t = 2); a synthetic example. Both views have length 1: that one circle is drawn "
+        "inside the other parts them. Alignment is the mean squared distance of the views of a pair, and tends to 0,"
+        " where the line between them points to the center. Uniformity tends to −1.757, that of 24 evenly spaced "
+        "points, which no other 24 points undercut: a mean over pairs of different points, it lies below the −1.575 "
+        "of the uniform law, and it hardly sees how evenly close neighbors are spaced."
     ),
     source="Source 002, figure on alignment and uniformity; Wang & Isola 2020, both measures",
     claims=("NC-3", "NC-5", "WI-1", "WI-3"),

@@ -49,7 +49,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="arcface-target",
-    title="Target logit of ArcFace",
+    title="Past π − m, ArcFace's target logit rises again",
     caption=(
         "The target's logit over the scale s against the angle between an embedding and the center of its class, "
         "without a margin and with the margin m = 0.5 of ArcFace. The margin lowers the logit up to θ = π − m/2, where "

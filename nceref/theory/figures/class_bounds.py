@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.output.figure import COLORS, GRAY, SMALL, Figure, ink, write
+from nceref.output.figure import COLORS, GRAY, Figure, name_ends, write
 from nceref.theory.tables.class_bounds import POSITIVES, bounds, normalized_gap, widest_alpha
 from nceref.theory.tables.paco_optimum import CLASS_SIZES
 
@@ -25,30 +25,32 @@ def draw(canvas, data):
     """A panel for each form."""
     panels = canvas.subplots(2, 1, sharex=True)
     names = [f"{n} images" for n in CLASS_SIZES]
-    for axes, form, top in zip(panels, ("sum", "normalized"), (50, 5.2), strict=True):
-        axes.set(xscale="log", xlim=(1e-3, 1), ylim=(0, top), ylabel="bound (nats)")
+    # From the least to the largest bound the sums go over five powers of ten.
+    panels[0].set(yscale="log", ylim=(1e-3, 1e3))
+    panels[1].set(ylim=(0, 5))
+    for axes, form in zip(panels, ("sum", "normalized"), strict=True):
+        axes.set(xscale="log", xlim=(1e-3, 1), ylabel="bound (nats)")
         for curve, color in zip(data[form], COLORS, strict=False):
             axes.plot(data["alpha"], curve, color=color)
+        name_ends(axes, zip(data[form][:, -1], names, COLORS, strict=False), least=0.12)
     panels[0].set_title("sum over the positives, as printed")
     panels[1].set_title("divided by the total weight, as in the code")
-    panels[1].axvline(data["widest"][0], color=GRAY, linestyle=":", linewidth=0.9)
-    write(panels[1], "widest gap", (data["widest"][0], 5), GRAY, offset=(-3, -7), ha="right")
-    # In the first panel the smallest classes lie too close for names beside them.
-    legend = panels[0].legend(panels[0].get_lines(), names, loc="upper left", frameon=False, fontsize=SMALL)
-    for text, color in zip(legend.get_texts(), COLORS, strict=False):
-        text.set_color(ink(color))
-    for curve, name, color in zip(data["normalized"], names, COLORS, strict=False):
-        write(panels[1], name, (1, curve[-1]), color, offset=(-2, 2), ha="right")
+    widest = data["widest"][0]
+    ends = [float(np.interp(widest, data["alpha"], data["normalized"][k])) for k in (0, -1)]
+    arrow = {"arrowstyle": "<->", "color": GRAY, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
+    panels[1].annotate("", (widest, ends[0]), (widest, ends[1]), arrowprops=arrow)
+    text = f"widest gap,\n{ends[0] - ends[1]:.2f} nats\nat α = {widest:.3f}"
+    write(panels[1], text, (widest, 3), GRAY, offset=(-4, 0), ha="right", va="center")
     panels[1].set_xlabel("weight α of a positive")
     panels[1].set(xticks=(1e-3, 1e-2, 1e-1, 1), xticklabels=("0.001", "0.01", "0.1", "1"))
 
 
 FIGURE = Figure(
     name="class-bounds",
-    title="Lower bound of the loss by class",
+    title="A smaller α can widen the gap between classes",
     caption=(
         "Infimum of the PaCo loss for classes of ImageNet-LT (queue of 8192) against α. In the sum form, as printed "
-        "in the paper, the bounds of large and small classes approach each other as α decreases. In the form that the "
+        "in the paper, the difference between large and small classes shrinks as α decreases. In the form that the "
         "authors' code computes, divided by 1 + α K, they are farthest apart at 1 / √(K_head K_tail) "
         f"({normalized_gap(WIDEST):.3f} nats), of all α up to 1, and approach each other on both sides of it."
     ),

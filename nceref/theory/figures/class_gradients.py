@@ -40,7 +40,7 @@ def _slopes() -> str:
 
 FIGURE = Figure(
     name="class-gradients",
-    title="Mean gradient of a class against its frequency",
+    title="Only SupCon as a sum favors frequent classes",
     caption=(
         "Size of the gradient of an anchor's own loss by its logits (sum of absolute values), mean by class over the "
         "training of a small network on 20 drawn classes, over the mean of all classes; means over six seeds. The "

@@ -43,7 +43,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="entropy-temperature",
-    title="Entropy of the relative penalties against temperature",
+    title="A higher temperature evens out the penalties",
     caption=(
         "Entropy of the relative penalties r of K = 3 negatives. It rises with the temperature at the rate Var_r(s) / "
         "τ³, from log m, m being the number of tied hardest negatives, to log K; where all are tied it is constant. "

@@ -37,7 +37,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="extra-loss",
-    title="L_extra and its minimum",
+    title="L_extra is least at P_sup = 0.71",
     caption=(
         "L_extra(p) = −log p − α K log(1 − p), p = P_sup being the probability of all centers together, for "
         "α = 0.05 and K = 8.192 positives (a queue of 8192, one of 1000 equal classes): α K = 0.4096. It is strictly "

@@ -46,7 +46,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="limit-infinity",
-    title="The limit of infinite temperature",
+    title="At high temperature the loss tends to log N",
     caption=(
         "The InfoNCE loss of one anchor with three negatives against the reciprocal of the temperature. It tends to "
         "log N, N counting the positive, along the line log N + (mean similarity − similarity of the positive) / τ, "

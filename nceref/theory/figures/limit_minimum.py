@@ -60,7 +60,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="limit-minimum",
-    title="A temperature at which the loss is least",
+    title="With a hard negative, the loss is least at τ = 0.56",
     caption=(
         "The InfoNCE loss for the similarities 0.25 (positive), 0.5, −0.45 and −0.1. The source concludes from its "
         "table that a lower temperature means a higher loss here, but its own rows for τ = 1 and 0.5, the two colored "

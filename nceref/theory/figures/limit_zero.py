@@ -56,7 +56,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="limit-zero",
-    title="The limit of zero temperature",
+    title="At low temperature τ L tends to max(Δ, 0)",
     caption=(
         "Temperature times the InfoNCE loss of one anchor with three negatives, where the positive is the most "
         "similar (easy), where a negative is (hard), and where two negatives are as similar as the positive (tied). "

@@ -30,7 +30,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="pair-probability",
-    title="Best probability of a true pair",
+    title="A smaller α lowers the probability of every pair",
     caption=(
         "Softmax probability of each of K positives with which the loss approaches its infimum: 1 / K without "
         "centers, 1 / (1/α + K) beside a center of weight 1. Beside negatives no cosines attain it. A smaller α "

@@ -1,4 +1,4 @@
-"""What the training runs of source 003 start from: the samples, and their features before the first step."""
+"""What the training runs of source 003 start from: directions of samples, and of features before the first step."""
 
 import numpy as np
 
@@ -22,11 +22,12 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="quadrants-start",
-    title="Four quadrants before training",
+    title="Untrained, opposite quadrants point opposite ways",
     caption=(
-        "The 100 samples of the published script (seed 0), 25 from each quadrant of the plane, and their features "
-        "before the first step: an encoder of two linear layers without bias and tanh, which is odd, so that opposite "
-        "quadrants have opposite features. Regenerated bit by bit with NumPy alone."
+        "Directions of the 100 samples of the published script (seed 0), 25 from each quadrant of the plane, and of "
+        "their features before the first step: an encoder of two linear layers without bias and tanh, which is odd, "
+        "so that opposite samples have opposite features. In the middle stands the mean length. Regenerated bit by "
+        "bit with NumPy alone."
     ),
     source="Source 003, section 2, the pictures before training",
     claims=("QT-8", "QT-13"),

@@ -37,7 +37,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="relative-penalty",
-    title="Relative penalty against similarity",
+    title="A lower temperature pushes the hardest harder",
     caption=(
         "Share of the repulsion that a negative of similarity s gets, as a multiple of the mean share, where 201 "
         "negatives lie evenly on [−1, 1]. The relative penalty is a law of Boltzmann, exp(s / τ) over its sum, "

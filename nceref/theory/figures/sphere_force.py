@@ -45,7 +45,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="sphere-force",
-    title="Force of a negative on the sphere",
+    title="A negative at contact exerts no force",
     caption=(
         "Tangential force of one negative on a unit-length anchor, exp(s / τ) √(1 − s²) with s the cosine of the "
         "angle and the normalizer held fixed, each curve relative to its peak (dots) at s = (√(τ² + 4) − τ) / 2. "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nceref.output.figure import BLUE, GRAY, Figure, point, write
+from nceref.output.figure import BLUE, GRAY, SHADE, Figure, point, write
 from nceref.theory.tables.paco_optimum import (
     ALPHA,
     BALANCED,
@@ -34,7 +34,7 @@ def draw(canvas, data):
     """The curve down to the floor, and where it cannot go on."""
     axes = canvas.subplots()
     last, floor = data["probability"][-1], data["floor"][0]
-    axes.axvspan(last, 1, facecolor="#ececec", edgecolor="none")
+    axes.axvspan(last, 1, facecolor=SHADE, edgecolor="none")
     axes.plot([0, last], [floor, floor], color=GRAY, linestyle=":", linewidth=0.9)
     axes.plot(data["probability"], data["supcon"], color=BLUE)
     point(axes, (last, floor))
@@ -48,7 +48,7 @@ def draw(canvas, data):
 
 FIGURE = Figure(
     name="supcon-part",
-    title="L_supcon against P_sup, where it is valid",
+    title="L_supcon falls with P_sup, but only to K log K",
     caption=(
         "L_supcon(p) = −K log(r / (1 − p)) for α = 0.05 and K = 8.192, with each positive at its best probability "
         "r = α / (1 + α K) = 0.0355. It falls with p, as the source says, but only to K log K at p = 1 / (1 + α K): "
