@@ -76,5 +76,5 @@ def refuse_but(context: click.Context, taken: set[str], why: str) -> None:
     for option in context.command.params:
         name = option.name or ""
         if name not in taken and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            msg = f"{option.opts[0]} {why}"
+            msg = f"{option.opts[0]} {why}; or leave out {option.opts[0]}"
             raise click.UsageError(msg)

@@ -99,7 +99,7 @@ def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
 
 ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "probe.measured.structure"),
         ("the effect on training", "diagnosis.severity.severity"),
-        ("the smallest failing input", "repro.minimize.smallest")]  # fmt: skip
+        ("the smallest failing input", "verification.repro.minimize.smallest")]  # fmt: skip
 
 
 def ending(error):
@@ -119,7 +119,7 @@ def test_an_error_of_the_search_leaves_the_verdict_and_is_shown(monkeypatch, goa
     if goal != "a formula":
         # A long search in vain.
         monkeypatch.setattr("nceref.diagnosis.probe.measured.measured", lambda *given: None)
-    monkeypatch.setattr(f"nceref.verification.{place}", ending(StopIteration("no such key")))
+    monkeypatch.setattr(f"nceref.{place}", ending(StopIteration("no such key")))
     monkeypatch.delenv(RAISES)
     report = nceref.verify(strange, "info_nce", suite="quick")
     assert (report.verdict, report.exit_code) == ("differs", 1)
