@@ -97,7 +97,7 @@ def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
         nceref.verify(doubled, "info_nce", calls=-1)
 
 
-ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "probe.measured.structure"),
+ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "diagnosis.probe.measured.structure"),
         ("the effect on training", "diagnosis.severity.severity"),
         ("the smallest failing input", "verification.repro.minimize.smallest")]  # fmt: skip
 
