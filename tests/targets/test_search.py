@@ -125,7 +125,7 @@ def test_an_error_of_the_search_leaves_the_verdict_and_is_shown(monkeypatch, goa
     assert (report.verdict, report.exit_code) == ("differs", 1)
     assert report.search["ended"] == "error"
     assert report.search["error"]["type"] in ("StopIteration", "RuntimeError")
-    assert report.search["error"]["places"][0].startswith("nceref/verification/")
+    assert report.search["error"]["places"][0].startswith("nceref/")
     none = "" if report.diagnosis else "no explanation: "
     assert report.search["sentence"].startswith(f"{none}internal error, please report: ")
     assert report.search["sentence"].endswith(f", in the search for {goal}")
