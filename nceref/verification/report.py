@@ -175,6 +175,27 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
     return page
 
 
+def explanation_of(report: Report) -> str:
+    """What explains a difference, and how the whole page is printed; where nothing does, that page.
+
+    Parameters
+    ----------
+    report : Report
+
+    Returns
+    -------
+    str
+    """
+    if not report.diagnosis:
+        return f"\n{report}"
+    page = Page()
+    for diagnosis in report.diagnosis:
+        if diagnosis.first:
+            layout.print_diagnosis(page, diagnosis)
+    page.print(f"\nthe whole report: print({report.command})", wrap=False)
+    return page.text()
+
+
 _COLORS = {
     "conforms": "bold green",
     "value-only": "bold green",

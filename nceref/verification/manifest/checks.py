@@ -7,6 +7,7 @@ from functools import partial
 
 from nceref.errors import NcerefError
 from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
+from nceref.verification.conformance.group import CheckGroup, grouped
 from nceref.verification.conformance.verification import verification_of
 from nceref.verification.judge import expected_failure_of
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
@@ -23,7 +24,7 @@ class ManifestCheck:
     Attributes
     ----------
     name : str
-        Such as ``info_nce-designed-0.07-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
+        Such as ``info_nce-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
     line : int
         Of the manifest: the table of the target, the expected failure, or what is wrong.
     target : str
@@ -69,11 +70,12 @@ def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:
         yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_skip, why))
         return
     try:
-        own = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
+        *own, whole = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
     except NcerefError:
         yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_fail_unloaded, entry))
         return
-    for check in own:
+    tests: list[CheckGroup | Check] = [*grouped(own), whole]
+    for check in tests:
         yield ManifestCheck(f"{entry.name}-{check}", entry.line, entry.name, partial(check, entry.target))
     for id in entry.ids:
         line = line_of(entry.place_of(id))
