@@ -4,7 +4,6 @@ import warnings
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sweep import sweep
 from targets import plain

@@ -175,12 +175,14 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
     return page
 
 
-def explanation_of(report: Report) -> str:
+def explanation_of(report: Report, command: str = "") -> str:
     """What explains a difference, and how the whole page is printed; where nothing does, that page.
 
     Parameters
     ----------
     report : Report
+    command : str
+        What prints it; empty: the call in Python.
 
     Returns
     -------
@@ -192,8 +194,8 @@ def explanation_of(report: Report) -> str:
     for diagnosis in report.diagnosis:
         if diagnosis.first:
             layout.print_diagnosis(page, diagnosis)
-    page.print(f"\nthe whole report: print({report.command})", wrap=False)
-    return page.text()
+    page.print(f"\nthe whole report: {command or f'print({report.command})'}", wrap=False)
+    return page.text().rstrip("\n")
 
 
 _COLORS = {

@@ -29,12 +29,15 @@ class CheckGroup:
         What ids of members begin with; empty where results are expected to fail, and not checks.
     reason : str
         Why any of them may fail; empty where only what is expected of a member may.
+    command : str
+        What prints the whole report; empty: the call in Python.
     """
 
     name: str
     members: tuple[Check, ...] = field(repr=False)
     prefix: str = ""
     reason: str = ""
+    command: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         return self.name
@@ -49,7 +52,7 @@ class CheckGroup:
         if self.reason and verification.is_judged:
             outcomes = self._intended(outcomes)
         if lines := list(self._failure(outcomes)):
-            raise AssertionError("\n".join([*lines, *verification.explanation(self.name)]))
+            raise AssertionError("\n".join([*lines, *verification.explanation(self.name, self.command)]))
         end_quietly(_joined([outcome for _, outcome in outcomes]))
 
     def _intended(self, outcomes: Sequence[tuple[Check, CheckOutcome]]) -> tuple[tuple[Check, CheckOutcome], ...]:
@@ -118,15 +121,15 @@ def _joined(outcomes: Sequence[CheckOutcome]) -> CheckOutcome:
     return CheckOutcome("pass")
 
 
-def grouped(members: Iterable[Check], prefix: str = "") -> tuple[CheckGroup, ...]:
+def grouped(members: Iterable[Check], prefix: str = "", command: str = "") -> tuple[CheckGroup, ...]:
     """The checks of a target as about ten tests: the value, each gradient, identities, families of ways of calling.
 
     Parameters
     ----------
     members : iterable of Check
         As `checks` yields them, without the whole run.
-    prefix : str
-        What their ids begin with.
+    prefix, command : str
+        Of the groups.
 
     Returns
     -------
@@ -135,7 +138,7 @@ def grouped(members: Iterable[Check], prefix: str = "") -> tuple[CheckGroup, ...
     groups: dict[str, list[Check]] = {}
     for member in members:
         groups.setdefault(_name(member), []).append(member)
-    return tuple(CheckGroup(name, tuple(own), prefix) for name, own in groups.items())
+    return tuple(CheckGroup(name, tuple(own), prefix, command=command) for name, own in groups.items())
 
 
 def _name(member: Check) -> str:

@@ -105,13 +105,15 @@ class TargetVerification:
             by_case.setdefault(result.case.rpartition("/")[2], []).append(result)
         return by_case
 
-    def explanation(self, check: str, *, whole: bool = False) -> Iterator[str]:
+    def explanation(self, check: str, command: str = "", *, whole: bool = False) -> Iterator[str]:
         """What a failure shows below its own lines: why, with the first one alone.
 
         Parameters
         ----------
         check : str
             Whose failure it is.
+        command : str
+            What prints the whole report; empty: the call in Python.
         whole : bool
             Whether it is about everything, so that the page belongs to it.
 
@@ -127,7 +129,7 @@ class TargetVerification:
             yield f"the explanation is shown with the failure of {self.explained}"
             return
         self.explained = check
-        yield f"\n{report}" if whole else explanation_of(report)
+        yield f"\n{report}" if whole else explanation_of(report, command)
 
     def warn_of_one_value(self) -> None:
         """Warn once of scalars that could not vary, as the target is an object."""
@@ -137,7 +139,7 @@ class TargetVerification:
             return
         if words and not self._has_warned:
             self._has_warned = True
-            warnings.warn(f"{self.target}: {words}", OneValueWarning, stacklevel=4)
+            warnings.warn(f"{self.target}: {words}", OneValueWarning, stacklevel=3)
 
     def join(self) -> None:
         """Share the process of the file with those that join before it ends; raises `InputError` as `report` does."""
