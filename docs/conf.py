@@ -78,7 +78,7 @@ CHILDREN = {
     ),
     "tutorials/index": (
         "generated/start", "A notebook </generated/notebook>", "tutorials/numpy", "tutorials/pytorch",
-        "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/another-language",
+        "tutorials/moco", "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/another-language",
         "tutorials/mathematics",
     ),
     "guide": (

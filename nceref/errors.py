@@ -1,4 +1,4 @@
-"""The exceptions that `nceref` raises on purpose, and a warning. A failed check is a result, not an exception."""
+"""The exceptions that `nceref` raises on purpose, and warnings. A failed check is a result, not an exception."""
 
 
 class NcerefError(Exception):
@@ -39,3 +39,7 @@ class SignatureError(TargetError):
 
 class RenamedWarning(FutureWarning):
     """A name that has been replaced: it works until the next major version, and the message has the new one."""
+
+
+class OneValueWarning(UserWarning):
+    """A target is an object with a scalar of its own: the message has its value, and says how it could vary."""

@@ -1,4 +1,4 @@
-"""Conformance as a test: plain assertions, and a pytest case for every target, case of the corpus and quantity.
+"""Conformance as a test: plain assertions, and about ten pytest cases for a target.
 
 >>> import numpy as np
 >>> import nceref
@@ -8,7 +8,7 @@
 >>> assert_conforms(squared_distance, loss="alignment", normalize="none", suite="quick")
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from nceref.output.text import shown
 from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
 from nceref.verification.conformance.expected import ExpectedFailures, Reasons, UnmatchedEntry, expected_failures_of
 from nceref.verification.conformance.failure_line import failure_line
+from nceref.verification.conformance.group import CheckGroup, grouped
 from nceref.verification.conformance.target import Target, former_name, unique_names
 from nceref.verification.verifier import verify
 
@@ -50,12 +51,13 @@ def parametrize_with_checks(
     ranks: Iterable[int] = (),
     expected_failures: Reasons | None = None,
 ) -> Callable[[Any], Any]:
-    """Decorate a test with one parameter set for every target and check.
+    """Decorate a test with about ten parameter sets for every target.
 
-    The test takes the arguments ``target`` and ``check``, and calls ``check(target)``. Each target is verified once in
-    a session, by the first of its checks that runs; under pytest-xdist once in each worker, and with
+    The test takes the arguments ``target`` and ``check``, and calls ``check(target)``. The checks of a target are its
+    value, each gradient, identities, ways of calling, and the run as a whole; each is about all cases. Each target is
+    verified once in a session, by the first of its checks that runs; under pytest-xdist once in each worker, and with
     ``--dist loadgroup`` in one. A target that cannot be loaded has one check, which says why, and so has an expected
-    failure that names no check: the others run.
+    failure that names no check: the others run. For a test of each case parametrize with `checks` of a target.
 
     Parameters
     ----------
@@ -66,10 +68,11 @@ def parametrize_with_checks(
     ranks : iterable of int
         Such as ``(1, 2, 3)``: one check for each number of ranks, which runs so many processes.
     expected_failures : mapping, iterable of str or callable, optional
-        Check id, such as ``my_loss-designed-0.3-value``, or a pattern of ids with ``*``, to the reason why it fails;
-        patterns without reasons; or a function of target and check that returns a reason or None. Strict: an unexpected
-        pass fails. The id of a case, such as ``my_loss-designed-0.3``, is about all of its checks, one of which must
-        fail. The whole run passes where nothing else fails.
+        Check id to the reason why it fails; patterns without reasons; or a function of target and `Check` that returns
+        a reason or None. ``my_loss-designed-0.3-value`` is the value of a case, ``my_loss-value`` that of any case, of
+        which one must fail; ``*`` stands for any letters. Strict: an unexpected pass fails. The id of a case, such as
+        ``my_loss-designed-0.3``, is about all of its checks, one of which must fail. The whole run passes where nothing
+        else fails.
 
     Returns
     -------
@@ -107,17 +110,24 @@ def parametrize_with_checks(
 
 
 def _with_expectations(
-    target: Target, own: Iterable[Check], expected: ExpectedFailures, names: tuple[str, ...]
-) -> Iterator[Check]:
-    """The checks of a target, each with what is expected of it; the whole run comes last."""
-    held = set()
-    for check in own:
+    target: Target, own: Sequence[Check], expected: ExpectedFailures, names: tuple[str, ...]
+) -> Iterator[CheckGroup | Check]:
+    """The tests of a target, each with what is expected of it; the whole run comes last."""
+    runs = [replace(each, expectation=ExpectedOutcome(*expected.reason(target, each, names)))
+            for each in own if each.is_whole_run]  # fmt: skip
+    whole, members, held = runs[-1].expectation.reason, [], set()
+    for check in (each for each in own if not each.is_whole_run):
         reason, of_case = expected.reason(target, check, names)
-        if reason:
-            held.add((check.case, check.quantity))
-        yield replace(
-            check, expectation=ExpectedOutcome(reason, of_case, frozenset() if check.case else frozenset(held))
-        )
+        # They were a part of the whole run before they had ids: what is expected of that may be one of them.
+        reason, strict = reason or whole * (not check.case), bool(check.case) or expected.names_exactly(check, names)
+        members.append(replace(check, expectation=ExpectedOutcome(reason, of_case, strict=strict)))
+        held |= {(check.case, check.quantity)} if reason else set()
+    for group in grouped(members, names[0]):
+        if reason := expected.reason_of_group(group, names):
+            held |= {(check.case, check.quantity) for check in group.members}
+        yield replace(group, reason=reason)
+    for run in runs:
+        yield replace(run, expectation=replace(run.expectation, held=frozenset(held)))
 
 
 def _group(name: str) -> list[Any]:

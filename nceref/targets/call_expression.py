@@ -62,8 +62,10 @@ def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None 
     UnavailableError
         If it names a package that is not installed.
     """
+    # A terminal wraps a long one, and what is copied from it has the line breaks.
+    text = " ".join(text.splitlines()).strip()
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         # Besides errors of syntax: text that is no UTF-8, and parentheses that are too deep for the parser.
         msg = f"`call` must be a Python expression such as 'f(z1, z2)', got {shown(text)}: {printable(error)}"
@@ -84,4 +86,4 @@ def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None 
         if importlib.util.find_spec(package := MODULES[name].split(".")[0]) is None:
             msg = f"`call` names {name}, but {package} is not installed: pip install {package}"
             raise UnavailableError(msg)
-    return Expression(text.strip(), compile(tree, "<call>", "eval"), names, place or {})
+    return Expression(text, compile(tree, "<call>", "eval"), names, place or {})

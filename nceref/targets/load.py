@@ -4,6 +4,7 @@ import inspect
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nceref.cases.aliases import match_input
@@ -105,7 +106,7 @@ def _resolved(
     frameworks.module(framework)
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
     callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
-    fixed = _fixed(resolved, callee, bound, settings)
+    fixed, known = _fixed(resolved, callee, bound, settings)
     return ResolvedTarget(
         name=name,
         framework=framework,
@@ -114,6 +115,7 @@ def _resolved(
         binding=_sentence(callee, bound, fixed, init),
         names=bound.names,
         fixed=fixed,
+        one_value=known if _is_object(resolved) else (),
         floats=_reasons(callee, bound, fixed, floats, own[1]),
         has_reduction=callee.has_reduction,
         constructed=tuple(n for n in bound.construct.names.values() if n != "reduction"),
@@ -194,8 +196,19 @@ def _name(thing: Any) -> str:
     return printable(f"{getattr(shown, '__module__', type(thing).__module__)}.{shown.__qualname__}")
 
 
-def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[str, Any]) -> dict[str, float]:
-    """Scalars that have one value: set beforehand, or taken nowhere and known all the same."""
+def _is_object(resolved: Any) -> bool:
+    """Whether it has been constructed: an object, or a method of one."""
+    owner = getattr(resolved, "__self__", None) if inspect.isroutine(resolved) else resolved
+    return not (owner is None or inspect.isclass(owner) or inspect.ismodule(owner) or isinstance(owner, partial))
+
+
+def _fixed(
+    resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[str, Any]
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Scalars that have one value: set beforehand, or taken nowhere and known all the same.
+
+    The second are those whose value does not stem from the reference.
+    """
     scalars = {p.name: p for p in callee.loss.parameters if isinstance(p, Scalar)}
     known = {n: x for key, x in callee.presets.items() if (n := match_input(key, scalars)) and _number(x)}
     attributes = (
@@ -203,7 +216,8 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
     )
     # Attributes of one or two letters mean too many things.
     own = {n: x for key, x in attributes.items() if len(key) > 2 and (n := match_input(key, scalars)) and _number(x)}
-    out = {}
+    out: dict[str, float] = {}
+    stated: list[str] = []
     for name, p in scalars.items():
         # Handed over in every call, so that it may vary.
         if name in callee.held or (name in bound.inputs and name not in known):
@@ -213,6 +227,7 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
         values = [source[name] for source in sources if _number(source.get(name))]
         if values:
             out[name] = float(values[0])
+            stated += [name] * any(_number(source.get(name)) for source in sources[:-1])
         elif p.default is ...:
             example = f"{name}={p.typical[1]:g}"
             msg = f"{callee.name} takes `{name}` nowhere; say which value it uses: --set {example}, in Python {example}"
@@ -225,7 +240,7 @@ def _fixed(resolved: Any, callee: Callee, bound: BoundCall, settings: Mapping[st
                 msg += f"; or hand it over: --call \"f.apply({{'params': {{'{name}': {name}}}}}, {inputs})\""
             # It may take it under a name that nobody knows.
             raise SignatureError(msg)
-    return out
+    return out, tuple(stated)
 
 
 def _number(x: Any) -> bool:

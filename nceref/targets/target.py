@@ -52,6 +52,8 @@ class ResolvedTarget:
         The target's parameter to the input that it is handed, in the target's order.
     fixed : mapping
         Scalars that have one value in every call: the corpus uses it.
+    one_value : tuple of str
+        Those of `fixed` that an object was constructed with.
     floats : mapping
         Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
     has_reduction : bool
@@ -75,6 +77,7 @@ class ResolvedTarget:
     binding: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
+    one_value: tuple[str, ...] = ()
     floats: Mapping[str, str] = field(default_factory=dict)
     has_reduction: bool = False
     constructed: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases.aliases import SCALARS
+from nceref.cases.aliases import ARRAYS, SCALARS
 from nceref.cases.judge import judge
 from nceref.cases.records import Observation, Probe, Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
@@ -38,6 +38,11 @@ _OUTPUTS = (
     *("[*{}.values()][0]", "[*{}.values()][1]"),
 )
 """What makes a loss of another output: a pair of logits and labels, one of the first two numbers, in a dict as well."""
+_UNIT = "({} / ({}**2).sum(1, keepdims=True) ** 0.5)"
+_OF_MEMORY = ("{}.T", _UNIT, f"{_UNIT}.T")
+"""How an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
+_KEPT = tuple(form.replace("{}", "{}.detach()") for form in ("{}", *_OF_MEMORY)), ("{}", *_OF_MEMORY)
+"""The same for what an object keeps, which has no gradient: as tensors, and as other arrays."""
 
 
 def called_wrongly(results: Sequence[Result]) -> bool:
@@ -154,7 +159,17 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
         Empty where none runs.
     """
     runs = ""
-    for call in islice(_calls(loss, settings), MOST):
+
+    def keeps(name: str) -> bool:
+        """Whether the target has an array of that name, which a call expression returns in place of a loss."""
+        # With all inputs, so that the constructor is handed none of them.
+        inputs = ", ".join(expected_names(loss, settings))
+        try:
+            return {o.outcome.trouble for o in attempt(f"({inputs}, f.{name})[-1]")} == {"wrong-shape"}
+        except NcerefError:
+            return False
+
+    for call in islice(_calls(loss, settings, keeps), MOST):
         for text in (call, *(output.format(call) for output in _OUTPUTS)):
             observations: Sequence[Observation] = ()
             try:
@@ -177,19 +192,37 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
     return runs
 
 
-def _calls(loss: Loss, settings: Mapping[str, Any]) -> Iterator[str]:
+def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]) -> Iterator[str]:
     """Call expressions, the plainest arrays first, each with the usual ways to hand over the scalars."""
     given = given_parameters(loss, expected_names(loss, settings))
     arrays = [p.name for p in given if isinstance(p, Array) and not p.constant]
     labels = [p.name for p in given if isinstance(p, Labels)]
-    constants = [p.name for p in given if isinstance(p, Array) and p.constant]
+    constants = [p for p in given if isinstance(p, Array) and p.constant]
     scalars = [p.name for p in given if isinstance(p, Scalar) and p.default is ...]
+    names = [p.name for p in constants]
     # Labels are handed over in 64 bits; some want 32.
     for kind in ("{}", "{}.astype(np.int32)", "{}.int()") if labels else ("{}",):
-        rest = [kind.format(name) for name in labels] + constants
+        rest = [kind.format(name) for name in labels] + names
         forms = _forms(arrays) if kind == "{}" else [arrays]
         for form, spelled in product(forms, _spellings(scalars)):
             yield f"f({', '.join([*form, *rest, *spelled])})"
+    for memory in (p.name for p in constants if p.shape[0] != "N" and len(p.shape) == 2):
+        yield from _with_memory(memory, [*arrays, *labels, *names], list(_spellings(scalars)), keeps)
+
+
+def _with_memory(
+    memory: str, arguments: Sequence[str], spellings: Sequence[list[str]], keeps: Callable[[str], bool]
+) -> Iterator[str]:
+    """Calls with an array of earlier batches in another form, or in the place of what the target keeps."""
+    for form, spelled in product(_OF_MEMORY, spellings):
+        handed = [form.replace("{}", name) if name == memory else name for name in arguments]
+        yield f"f({', '.join([*handed, *spelled])})"
+    rest = [name for name in arguments if name != memory]
+    for kept in filter(keeps, (memory, *ARRAYS[memory])):
+        for forms, spelled in product(_KEPT, spellings):
+            for form in forms:
+                assigned = f"{kept}={form.replace('{}', memory)}"
+                yield f"vars(f).update({assigned}) or f({', '.join([*rest, *spelled])})"
 
 
 def _forms(arrays: list[str]) -> Iterator[list[str]]:

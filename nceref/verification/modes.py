@@ -42,6 +42,8 @@ class Mode:
         Whether there are no gradients.
     needs_reduction : bool
         Whether the target must be told the reduction.
+    family : str
+        Ways that are one test in pytest have one; empty for a way of its own.
     """
 
     words: str
@@ -51,6 +53,7 @@ class Mode:
     optional: bool = False
     value_only: bool = False
     needs_reduction: bool = False
+    family: str = ""
 
 
 def refuse_other_frameworks(optional: Iterable[str], framework: str) -> None:
@@ -100,15 +103,22 @@ def check_modes(
     # One with gradients says most, and the first one differs from the others in every respect.
     first = max(right, key=lambda o: bool(o.outcome.grads))
     others = [like for o in right if (like := _of_one_object(o.probe, first.probe, target.constructed)) is not None]
-    for name, mode in MODES.items():
-        named = name in optional if mode.optional else target.framework in mode.frameworks
-        if not named or name in without or (mode.needs_reduction and not (target.has_reduction and plain)):
+    for name in modes_of(target, optional, plain):
+        if name in without:
             continue
-        if (probe := mode.made(first.probe, others)) is not None and (plain or probe.reduction != "none"):
+        if (probe := MODES[name].made(first.probe, others)) is not None and (plain or probe.reduction != "none"):
             yield (result := _judged(name, first, replace(probe, mode=name), run))
             # Where the call itself is not what it was, no other way of calling is to blame.
             if name == "again" and result.status != "pass":
                 return
+
+
+def modes_of(target: ResolvedTarget, optional: Sequence[str] = (), plain: bool = True) -> Iterator[str]:
+    """The names of the ways in which a target may be called; parameters as for `check_modes`."""
+    for name, mode in MODES.items():
+        named = name in optional if mode.optional else target.framework in mode.frameworks
+        if named and not (mode.needs_reduction and not (target.has_reduction and plain)):
+            yield name
 
 
 def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
@@ -234,23 +244,29 @@ def _in_bfloat16(probe: Probe, others: Sequence[Probe]) -> Made:
 _ARRAYS = ("numpy", "torch")
 _ALL = ("numpy", "torch", "jax", FRAMEWORK)
 MODES: Mapping[str, Mode] = MappingProxyType({
-    "again": Mode("when it is called again after the other cases", _ALL, _same, "earlier-calls-kept"),
+    "again": Mode("when it is called again after the other cases", _ALL, _same, "earlier-calls-kept",
+                  family="repeated-calls"),
     "upstream": Mode(
-        f"with the upstream gradient {_UPSTREAM:g}", ("torch", "jax"), _upstream, "upstream-gradient-ignored"
+        f"with the upstream gradient {_UPSTREAM:g}", ("torch", "jax"), _upstream, "upstream-gradient-ignored",
+        family="upstream-gradient",
     ),
-    "strided": Mode("for arrays with gaps between their entries", _ARRAYS, _same, "memory-layout-ignored"),
-    "offset": Mode("for a part of a larger array", _ARRAYS, _same, "memory-layout-ignored"),
-    "transposed": Mode("for arrays whose columns lie together", _ARRAYS, _same, "memory-layout-ignored"),
-    "after-larger": Mode("after a call with a larger batch", _ALL, _after_larger, "earlier-calls-kept"),
+    "strided": Mode("for arrays with gaps between their entries", _ARRAYS, _same, "memory-layout-ignored",
+                    family="memory-layouts"),
+    "offset": Mode("for a part of a larger array", _ARRAYS, _same, "memory-layout-ignored", family="memory-layouts"),
+    "transposed": Mode("for arrays whose columns lie together", _ARRAYS, _same, "memory-layout-ignored",
+                       family="memory-layouts"),
+    "after-larger": Mode("after a call with a larger batch", _ALL, _after_larger, "earlier-calls-kept",
+                         family="repeated-calls"),
     "sum": Mode("with the reduction sum", _ALL, _reduced("sum"), "another-reduction-wrong",
-                needs_reduction=True),
+                needs_reduction=True, family="reductions"),
     "mean": Mode("with the reduction mean", _ALL, _reduced("mean"), "another-reduction-wrong",
-                 needs_reduction=True),
+                 needs_reduction=True, family="reductions"),
     "no-grad": Mode("within no_grad", ("torch",), _same, "no-grad-differs", value_only=True),
     "eval": Mode("as a module in evaluation mode", ("torch",), _same, "evaluation-mode-differs"),
-    "jit": Mode("compiled by jax.jit", ("jax",), _same, "compiled-differs"),
-    "vmap": Mode("within jax.vmap", ("jax",), _same, "compiled-differs"),
-    "compile": Mode("compiled by torch.compile", ("torch",), _same, "compiled-differs", optional=True),
+    "jit": Mode("compiled by jax.jit", ("jax",), _same, "compiled-differs", family="compiled"),
+    "vmap": Mode("within jax.vmap", ("jax",), _same, "compiled-differs", family="compiled"),
+    "compile": Mode("compiled by torch.compile", ("torch",), _same, "compiled-differs", optional=True,
+                    family="compiled"),
     "autocast": Mode("under autocast to bfloat16", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
     "tf32": Mode("with products in TF32", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
 })  # fmt: skip

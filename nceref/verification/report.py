@@ -175,6 +175,29 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
     return page
 
 
+def explanation_of(report: Report, command: str = "") -> str:
+    """What explains a difference, and how the whole page is printed; where nothing does, that page.
+
+    Parameters
+    ----------
+    report : Report
+    command : str
+        What prints it; empty: the call in Python.
+
+    Returns
+    -------
+    str
+    """
+    if not report.diagnosis:
+        return f"\n{report}"
+    page = Page()
+    for diagnosis in report.diagnosis:
+        if diagnosis.first:
+            layout.print_diagnosis(page, diagnosis)
+    page.print(f"\nthe whole report: {command or f'print({report.command})'}", wrap=False)
+    return page.text().rstrip("\n")
+
+
 _COLORS = {
     "conforms": "bold green",
     "value-only": "bold green",

@@ -9,7 +9,7 @@ import numpy as np
 from nceref.cases.judge import REFUSAL
 from nceref.cases.records import Observation, Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.output.words import counted
+from nceref.output.words import as_code, counted
 from nceref.spec import Array, Labels
 
 Range = tuple[float, float]
@@ -33,6 +33,8 @@ class Scope:
         Numbers of ranks; empty for one process.
     recorded : bool
         Whether answers were recorded elsewhere, so that nothing was called here.
+    one_value : mapping
+        Scalars that could not vary, as the target is an object that was constructed with them.
     """
 
     cases: int = 0
@@ -42,6 +44,7 @@ class Scope:
     not_judged: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     recorded: bool = False
+    one_value: Mapping[str, float] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """The scope in words, a line or two."""
@@ -52,10 +55,24 @@ class Scope:
         ways = "recorded outputs, so nothing was called here" if self.recorded else self._ways
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
         yield f"{ways}{rest}; nothing else was tested"
+        if self.one_value:
+            yield self.one_value_words
 
     @property
     def _ways(self) -> str:
         return f"ways of calling: {', '.join(('plain', *self.modes))}"
+
+    @property
+    def one_value_words(self) -> str:
+        """Which scalars could not vary, and what to give for that; empty where all could."""
+        if not self.one_value:
+            return ""
+        values = " and ".join(f"{name} at its one value {x:g}" for name, x in self.one_value.items())
+        names = " and ".join(map(as_code, self.one_value))
+        return (
+            f"tested {values}, as the target is an object: a wrong power or factor of it would pass; give its class,"
+            f" or a function with the argument{'s' * (len(self.one_value) > 1)} {names}"
+        )
 
     def record(self) -> dict[str, Any]:
         """The scope as plain data."""
@@ -68,6 +85,7 @@ class Scope:
             "not_judged": list(self.not_judged),
             **({"ranks": list(self.ranks)} if self.ranks else {}),
             **({"recorded": True} if self.recorded else {}),
+            **({"one_value": dict(self.one_value)} if self.one_value else {}),
         }
 
 

@@ -24,6 +24,7 @@ from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
+from nceref.verification.modes import modes_of
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, recorded_request
 from nceref.verification.scope import Scope, scope_of
@@ -333,7 +334,7 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wish
         environment=environment(request, run.target, run.forms),
         settings=request.stated,
         terms=_terms(request, runs) if request.explain else {},
-        scope=_scope(request, results, runs),
+        scope=_scope(request, run.target, results, runs),
         self_test=tuple(trial.record(each.label) for each in runs for trial in each.trials),
         ranks=tuple(rank for each in runs for rank in _ranks(each)),
     )
@@ -372,11 +373,12 @@ def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
         yield from (each.record() for each in rank_records(run.label, run.observations, contract))
 
 
-def _scope(request: Request, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
+def _scope(request: Request, target: Any, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
     observations = [o for each in runs for o in each.observations]
     scope = scope_of(observations, results, request.dtypes, graded(results)[1])
     ranks = tuple(contract.world_size for contract in request.contracts)
-    return replace(scope, ranks=ranks, recorded=request.recorded is not None)
+    one_value = {name: target.fixed[name] for name in target.one_value}
+    return replace(scope, ranks=ranks, recorded=request.recorded is not None, one_value=one_value)
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
@@ -419,8 +421,24 @@ def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tupl
         return observed(request, setups_of(request)[0], run)
 
 
-def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> tuple[Probe, ...]:
-    """The probes that `verify` would run, of the first dtype; the target is loaded, but not called.
+@dataclass(frozen=True)
+class PlannedRun:
+    """What `verify` would judge.
+
+    Attributes
+    ----------
+    probes : tuple of Probe
+        The cases of the first dtype.
+    modes : tuple of str
+        Ways of calling.
+    """
+
+    probes: tuple[Probe, ...]
+    modes: tuple[str, ...] = ()
+
+
+def planned(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> PlannedRun:
+    """What `verify` would judge; the target is loaded, but not called.
 
     Parameters
     ----------
@@ -429,10 +447,16 @@ def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **
 
     Returns
     -------
-    tuple of Probe
+    PlannedRun
     """
     request = request_of(target, loss, options)
     if target is None:
-        return probes_of(request, setups_of(request)[-1], {})
+        return PlannedRun(probes_of(request, setups_of(request)[-1], {}))
     with np.errstate(**ORDINARY), runner_of(request, child) as run:
-        return probes_of(request, setups_of(request)[-1], run.target.fixed)
+        probes = probes_of(request, setups_of(request)[-1], run.target.fixed)
+        return PlannedRun(probes, tuple(modes_of(run.target, request.modes)))
+
+
+def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> tuple[Probe, ...]:
+    """The cases of `planned`; parameters as there."""
+    return planned(target, loss, child, **options).probes

@@ -161,6 +161,108 @@ def logits_and_labels(features, temperature):
     assert "torch.nn.functional.cross_entropy(*f(torch.cat([z1, z2]), temperature=temperature))" in reason
 
 
+MOCO = """
+import numpy as np
+
+def rows(x):
+    return x / np.sqrt(np.sum(x * x, axis=1, keepdims=True))
+
+def logits(q, k, columns, T):
+    q, k = rows(q), rows(k)
+    return np.concatenate([np.sum(q * k, axis=1, keepdims=True), q @ columns], axis=1) / T
+
+def loss(s):
+    return np.mean(np.logaddexp.reduce(s, axis=1) - s[:, 0])
+
+def columns(q, k, queue, T):
+    return loss(logits(q, k, rows(queue.T).T, T))
+
+def unit_columns(q, k, queue, T):
+    return loss(logits(q, k, queue, T))
+
+def hot_positive(q, k, queue, T):
+    s = logits(q, k, queue, T)
+    return loss(np.concatenate([T * s[:, :1], s[:, 1:]], axis=1))
+
+class Kept:
+    # K is a number here, and no keys.
+    def __init__(self, K=16, T=0.07):
+        self.K, self.T, self.queue = K, T, rows(np.random.default_rng(0).normal(size=(K, 8))).T
+
+    def __call__(self, q, k):
+        return unit_columns(q, k, self.queue, self.T)
+
+class KeptRows(Kept):
+    def __init__(self, T=0.07):
+        self.T, self.memory = T, rows(np.random.default_rng(0).normal(size=(16, 8)))
+
+    def __call__(self, q, k, temperature):
+        return unit_columns(q, k, self.memory.T, temperature)
+
+class KeptHot(Kept):
+    def __call__(self, q, k):
+        return hot_positive(q, k, self.queue, self.T)
+"""
+UNIT = "(queue / (queue**2).sum(1, keepdims=True) ** 0.5)"
+RUNS = "runs, with other values than the reference's"
+SEVERAL = (
+    ("columns", "f(queries, keys, queue.T, temperature)", AGREES),
+    ("unit_columns", f"f(queries, keys, {UNIT}.T, temperature)", AGREES),
+    ("hot_positive", "f(queries, keys, queue.T, temperature)", RUNS),
+    ("Kept", f"vars(f).update(queue={UNIT}.T) or f(queries, keys)", AGREES),
+    ("KeptRows", f"vars(f).update(memory={UNIT}) or f(queries, keys, temperature=temperature)", AGREES),
+    ("KeptHot", "vars(f).update(queue=queue.T) or f(queries, keys)", RUNS),
+)
+
+
+@pytest.mark.parametrize(("target", "call", "measured"), SEVERAL, ids=[target for target, *_ in SEVERAL])
+def test_a_queue_in_columns_of_unit_length_or_kept_by_an_object_is_handed_over(tmp_path, target, call, measured):
+    (tmp_path / "queues.py").write_text(MOCO)
+    program = f"{tmp_path}/queues.py:{target}"
+    report = verify(program, "moco", suite="quick")
+    assert (report.exit_code, f'--call "{call}" {measured}' in report.reason) == (4, True), report.reason
+    # As it is copied from a terminal, with its line breaks.
+    done = verify(program, "moco", call=call.replace(" or ", " or\n"), suite="quick")
+    assert done.verdict == ("value-only" if measured == AGREES else "differs")
+    if measured != AGREES:
+        unit = verify(program, "moco", call=call.replace("queue.T", f"{UNIT}.T"), suite="quick", calls=600)
+        assert [d.id for d in unit.diagnosis if d.first] == ["temperature-missing-on-positive"]
+
+
+MODULES = """
+import torch
+import torch.nn.functional as F
+
+class MoCo(torch.nn.Module):
+    def __init__(self, dim=128, K=4096, T=0.07):
+        super().__init__()
+        self.K, self.T = K, T
+        self.register_buffer("queue", F.normalize(torch.randn(dim, K), dim=0))
+
+    def forward(self, q, k):
+        q, k = F.normalize(q, dim=1), F.normalize(k, dim=1).detach()
+        s = torch.cat([(q * k).sum(1, keepdim=True), q @ self.queue], dim=1) / self.T
+        return F.cross_entropy(s, torch.zeros(len(q), dtype=torch.long))
+
+class Hot(MoCo):
+    def forward(self, q, k):
+        q, k = F.normalize(q, dim=1), F.normalize(k, dim=1).detach()
+        s = torch.cat([(q * k).sum(1, keepdim=True), q @ self.queue / self.T], dim=1)
+        return F.cross_entropy(s, torch.zeros(len(q), dtype=torch.long))
+"""
+
+
+def test_the_queue_that_a_module_has_as_a_buffer_is_replaced(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "modules.py").write_text(MODULES)
+    unit = UNIT.replace("queue", "queue.detach()")
+    call = f"vars(f).update(queue={unit}.T) or f(queries, keys)"
+    assert f'--call "{call}" {AGREES}' in verify(f"{tmp_path}/modules.py:MoCo", "moco", suite="quick").reason
+    assert verify(f"{tmp_path}/modules.py:MoCo", "moco", suite="quick", call=call).verdict == "conforms"
+    hot = verify(f"{tmp_path}/modules.py:Hot", "moco", suite="quick", call=call)
+    assert [d.id for d in hot.diagnosis if d.first] == ["temperature-missing-on-positive"]
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("target", "message"),

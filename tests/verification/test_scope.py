@@ -66,3 +66,29 @@ def jittery():
 
 def test_a_second_call_may_differ_within_the_bound():
     assert verify(jittery(), loss="nt_xent", suite="quick").verdict == "value-only"
+
+
+OBJECTS = """
+import numpy as np
+
+class Loss:
+    def __init__(self, temperature=0.5):
+        self.temperature = temperature
+
+    def __call__(self, queries, keys):
+        q, k = (x / np.sqrt(np.sum(x * x, axis=1, keepdims=True)) for x in (queries, keys))
+        s = q @ k.T / self.temperature
+        return np.mean(np.logaddexp.reduce(s, axis=1) - np.diag(s))
+
+loss = Loss()
+"""
+
+
+def test_what_an_object_keeps_at_one_value_is_said_wherever_the_target_runs(tmp_path):
+    (tmp_path / "objects.py").write_text(OBJECTS)
+    kept = verify(f"{tmp_path}/objects.py:loss", "info_nce", suite="quick")
+    assert kept.record()["scope"]["one_value"] == {"temperature": 0.5}
+    assert "tested temperature at its one value 0.5, as the target is an object" in " ".join(str(kept).split())
+    varied = verify(f"{tmp_path}/objects.py:Loss", "info_nce", suite="quick")
+    assert varied.verdict == kept.verdict
+    assert "one_value" not in varied.record()["scope"]

@@ -91,6 +91,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "binding": _cut(target.binding),
         "names": dict(target.names),
         "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
+        "one_value": tuple(target.one_value),
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
         "constructed": tuple(target.constructed),
@@ -225,7 +226,7 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
     known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
-    _require(message, (*known, "others"))
+    _require(message, (*known, "one_value", "others"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -240,6 +241,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         binding=_text(message["binding"]),
         names={_text(n): _one_of(x, inputs) for n, x in _mapping(message["names"])},
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
+        one_value=tuple(_one_of(n, scalars) for n in _tuple(message["one_value"])),
         floats=_texts(message["floats"], scalars),
         has_reduction=has_reduction,
         constructed=tuple(_one_of(n, inputs) for n in _tuple(message["constructed"])),

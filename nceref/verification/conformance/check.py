@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from nceref.cases.invariances import INVARIANCES
 from nceref.cases.judge import OUT_OF_DATE, constants, expected_failure_of
 from nceref.cases.records import Probe, Result
 from nceref.errors import InputError, NcerefError
@@ -14,6 +15,9 @@ from nceref.verification.conformance.verification import TargetVerification, ver
 from nceref.verification.report import BROKEN_CHECKER, DIFFERS, Report
 
 _FAILING = ("fail", "error", "xpass")
+_ON_ONE_CASE = ("identity.", "mode.")
+"""Quantities that are judged on the first case where the question arises."""
+_NOTHING = "no case that it could be judged on", "none to judge on this case"
 
 
 @dataclass(frozen=True)
@@ -30,20 +34,42 @@ class ExpectedOutcome:
         For the whole run, the cases and quantities of checks that are expected to fail.
     listed : bool
         Whether the target's own expected failures have checks of their own, which fail where one of them passes.
+    strict : bool
+        Whether it must fail.
     """
 
     reason: str = ""
     of_case: bool = False
     held: frozenset[tuple[str, str]] = frozenset()
     listed: bool = False
+    strict: bool = True
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """What became of a check.
+
+    Attributes
+    ----------
+    status : str
+        ``xpass`` where it was expected to fail and passes.
+    text : str
+        What is off in one line, the reason why it fails as expected, or why there is nothing to judge.
+    failing : tuple of Result
+        The results that fail, expected or not.
+    """
+
+    status: Literal["pass", "fail", "skip", "xfail", "xpass"]
+    text: str = ""
+    failing: tuple[Result, ...] = ()
 
 
 @dataclass(frozen=True)
 class Check:
     """A quantity of one case, or with an empty `case` the run as a whole; called with a target, it asserts.
 
-    With `ranks` it is the whole run on so many ranks; without `quantity`, all of a case. A target is verified once,
-    and all of its checks read that.
+    With `ranks` it is the whole run on so many ranks; without `quantity`, all of a case. An identity, or a way of
+    calling, is judged on one case, which it does not name. A target is verified once, and all of its checks read that.
     """
 
     case: str
@@ -53,43 +79,53 @@ class Check:
     expectation: ExpectedOutcome = field(default=ExpectedOutcome(), compare=False, repr=False)
 
     def __str__(self) -> str:
-        if not self.case:
+        if self.is_whole_run:
             return f"{self.ranks}-rank{'s' * (self.ranks > 1)}" if self.ranks else "whole-run"
         quantity = self.quantity.replace("grad.", "gradient-", 1)
+        if not self.case:
+            return quantity.replace(".", "-", 1)
         return f"{self.case}-{quantity}" if quantity else self.case
+
+    @property
+    def is_whole_run(self) -> bool:
+        """Whether it is about everything."""
+        return not self.case and not self.quantity
 
     def __call__(self, target: Target) -> None:
         """Raise AssertionError unless the target passes; what cannot be judged is skipped."""
         __tracebackhide__ = True
         verification = verification_of(target, self.suite, self.ranks)
+        outcome = self.outcome(verification)
+        verification.warn_of_one_value()
+        if outcome.status == "xpass":
+            raise AssertionError(outcome.text)
+        if outcome.status == "fail":
+            details = [f"{r.id}: {r.why}" for r in outcome.failing[:3]]
+            explanation = verification.explanation(str(self), whole=self.is_whole_run)
+            raise AssertionError("\n".join([outcome.text, *details, *explanation]))
+        end_quietly(outcome)
+
+    def outcome(self, verification: TargetVerification) -> CheckOutcome:
+        """What the verification says of it."""
         failing, line = self._failure(verification)
         expected = self.expectation
-        if expected.reason and _is_judged(verification):
+        if expected.reason and verification.is_judged:
             if line:
-                import pytest
-
-                pytest.xfail(expected.reason)
-            elif self._passes_unexpectedly(verification):
-                msg = f"{self}: expected to fail ({expected.reason}), but it passes"
-                raise AssertionError(msg)
+                return CheckOutcome("xfail", expected.reason, tuple(failing))
+            if self._passes_unexpectedly(verification):
+                return CheckOutcome("xpass", f"{self}: expected to fail ({expected.reason}), but it passes")
         if line:
-            raise AssertionError(_with_page(line, failing, verification, str(self)))
-        if self.case:
-            self._leave_out(verification)
+            return CheckOutcome("fail", line, tuple(failing))
+        return CheckOutcome("pass") if self.is_whole_run else self._left_out(verification)
 
-    def _leave_out(self, verification: TargetVerification) -> None:
-        """Tell pytest of what fails as the target's own options expect it to, and of what was not judged."""
-        __tracebackhide__ = True
-        known = next((r for r in self._own(verification.report) if r.status == "xfail"), None)
-        reason = self._unjudged(verification.report)
-        if known is None and not reason:
-            return
-        import pytest
-
-        if known is None:
-            pytest.skip(reason)
-        entries = verification.options["expected_failures"]
-        pytest.xfail(str(entries[expected_failure_of(known.id, entries)]))
+    def _left_out(self, verification: TargetVerification) -> CheckOutcome:
+        """What fails as the target's own options expect it to, and what was not judged."""
+        known = tuple(r for r in self._own(verification) if r.status == "xfail")
+        if known:
+            entries = verification.options["expected_failures"]
+            return CheckOutcome("xfail", str(entries[expected_failure_of(known[0].id, entries)]), known)
+        reason = self._unjudged(verification)
+        return CheckOutcome("skip", reason) if reason else CheckOutcome("pass")
 
     def _failure(self, verification: TargetVerification) -> tuple[Sequence[Result], str]:
         """What fails, and the line that says so; empty where nothing does."""
@@ -97,27 +133,24 @@ class Check:
             report = verification.report
         except NcerefError as error:
             return (), f"{verification.target}: {error}"
-        if not self.case:
+        if self.is_whole_run:
             held = not self.expectation.reason and self._all_held(report)
             return (), "" if report.ok or held else failure_line(report)
-        if report.results and not any(map(self._is_of_case, report.results)):
+        if self.case and report.results and not verification.results_of(self.case):
             msg = f"`case` of a Check must be a case of its target that is judged, got {shown(self.case)}"
             raise InputError(msg)
-        own = self._own(report)
+        own = self._own(verification)
         failing = [r for r in own if r.status in _FAILING and not self._is_listed(r)]
         # A checker that passes wrong answers says nothing, and so does one that could not run the target.
         mute = report.exit_code == BROKEN_CHECKER or (not own and not report.results)
         return failing, failure_line(report, () if mute else failing) if failing or mute else ""
 
-    def _own(self, report: Report) -> list[Result]:
-        return [r for r in report.results if self._is_of_case(r) and self._is_about(r)]
-
-    def _is_of_case(self, result: Result) -> bool:
-        return result.case.rpartition("/")[2] == self.case
+    def _own(self, verification: TargetVerification) -> list[Result]:
+        return [r for r in verification.results_of(self.case) if self._is_about(r)]
 
     def _is_about(self, result: Result) -> bool:
-        if not self.quantity:
-            return True
+        if not self.quantity or not self.case:
+            return not self.quantity or result.quantity == self.quantity
         # Without an answer there is no gradient either.
         behavior = result.quantity.startswith("behavior.") and (self.quantity == "value" or result.status == "error")
         return behavior or result.quantity in (self.quantity, f"{self.quantity}.finite")
@@ -135,43 +168,32 @@ class Check:
             return True
         quantity = result.quantity.removesuffix(".finite")
         quantity = "value" if quantity.startswith("behavior.") else quantity
-        return (result.case.rpartition("/")[2], quantity) in self.expectation.held
+        case = "" if quantity.startswith(_ON_ONE_CASE) else result.case.rpartition("/")[2]
+        return (case, quantity) in self.expectation.held
 
     def _passes_unexpectedly(self, verification: TargetVerification) -> bool:
         if not self.expectation.of_case:
-            return not (self.case and self._unjudged(verification.report))
+            return self.expectation.strict and not (not self.is_whole_run and self._unjudged(verification))
         # One check speaks for its case.
         whole = Check(self.case, self.suite, self.ranks)
         return self.quantity == "value" and not whole._failure(verification)[1]
 
-    def _unjudged(self, report: Report) -> str:
+    def _unjudged(self, verification: TargetVerification) -> str:
         """Why there is nothing to judge, or empty."""
-        own = self._own(report)
+        own = self._own(verification)
         if any(r.status not in ("skip", "inconclusive") for r in own):
             return ""
-        return next((r.why for r in own), "there is none to judge on this case")
+        return next((r.why for r in own), f"there is {_NOTHING[bool(self.case)]}")
 
 
-def _is_judged(verification: TargetVerification) -> bool:
-    """Whether there are results: what cannot be run, or a checker that is broken, is no failure that was expected."""
-    try:
-        report = verification.report
-    except NcerefError:
-        return False
-    return bool(report.results) and report.exit_code != BROKEN_CHECKER
+def end_quietly(outcome: CheckOutcome) -> None:
+    """Tell pytest of what was not judged, and of what fails as expected; anything else returns."""
+    __tracebackhide__ = True
+    if outcome.status not in ("skip", "xfail"):
+        return
+    import pytest
 
-
-def _with_page(line: str, failing: Sequence[Result], verification: TargetVerification, check: str) -> str:
-    """The message of a failure: the whole report with the first one of a target, and only then."""
-    details = [f"{r.id}: {r.why}" for r in failing[:3]]
-    if verification.printed:
-        return "\n".join([line, *details, f"the report is shown with the failure of {verification.printed}"])
-    try:
-        page = str(verification.report)
-    except NcerefError:
-        return line
-    verification.printed = check
-    return "\n".join([line, *details, "", page])
+    (pytest.skip if outcome.status == "skip" else pytest.xfail)(outcome.text)
 
 
 def checks(target: Target, suite: str = "standard", ranks: Iterable[int] = ()) -> Iterator[Check]:
@@ -187,7 +209,8 @@ def checks(target: Target, suite: str = "standard", ranks: Iterable[int] = ()) -
     Yields
     ------
     Check
-        In the order of the corpus: the value of a case, then its gradients; the whole run comes last.
+        In the order of the corpus: the value of a case, then its gradients; identities, ways of calling, and last the
+        whole run.
     """
     if numbers := tuple(ranks):
         yield from (Check("", suite, count) for count in numbers)
@@ -196,12 +219,18 @@ def checks(target: Target, suite: str = "standard", ranks: Iterable[int] = ()) -
     if not isinstance(given, Target):
         msg = f"`target` must be a Target, got {shown(given)}"
         raise InputError(msg)
-    judged = [probe for probe in verification_of(target, suite).probes if not probe.skip or probe.must_refuse]
+    verification = verification_of(target, suite)
+    judged = [probe for probe in verification.planned.probes if not probe.skip or probe.must_refuse]
     names = [p.name for p in judged[0].loss.parameters] if judged else []
     anywhere = {name for probe in judged for name in probe.grads}
     for probe in judged:
         yield Check(probe.id, suite, quantity="value")
         yield from (Check(probe.id, suite, quantity=f"grad.{n}") for n in names if _has_gradient(probe, n, anywhere))
+    for identity in INVARIANCES:
+        if any(identity.concerns(probe) for probe in judged if not probe.skip):
+            yield Check("", suite, quantity=f"identity.{identity.name}")
+    for name in verification.planned.modes:
+        yield Check("", suite, quantity=f"mode.{name}")
     yield Check("", suite)
 
 

@@ -23,6 +23,7 @@ class ExpectedFailures:
     given: Mapping[str, str]
     function: Callable[[Target, Check], str | None] | None = None
     matched: set[str] = field(default_factory=set)
+    _of_groups: set[str] = field(default_factory=set)
 
     def reason(self, target: Target, check: Check, names: Iterable[str]) -> tuple[str, bool]:
         """Why a check fails, and whether any check of its case may.
@@ -51,9 +52,33 @@ class ExpectedFailures:
         self.matched.update(entry for entry, _ in entries)
         return (self.given[entries[0][0]] or _NO_REASON, entries[0][1]) if entries else ("", False)
 
+    def names_exactly(self, check: Check, names: Iterable[str]) -> bool:
+        """Whether the id of a check is listed as it is, not by a pattern or a function; parameters as for `reason`."""
+        return not {f"{name}-{check}" for name in names}.isdisjoint(map(current, self.given))
+
+    def reason_of_group(self, group: object, names: Iterable[str]) -> str:
+        """Why a group of checks fails, where an entry is about the group; empty otherwise.
+
+        Parameters
+        ----------
+        group : object
+            Whose text is its id. An entry that its members have, or other checks, is about these.
+        names : iterable of str
+            What the target is called in ids.
+
+        Returns
+        -------
+        str
+        """
+        ids = [f"{name}-{group}" for name in names]
+        own = [entry for entry in self.given if entry not in self.matched or current(entry) in ids]
+        entries = [entry for entry in own if any(fnmatchcase(id, current(entry)) for id in ids)]
+        self._of_groups.update(entries)
+        return self.given[entries[0]] or _NO_REASON if entries else ""
+
     def unmatched(self) -> Iterator[str]:
         """The entries that no check has."""
-        yield from (entry for entry in self.given if entry not in self.matched)
+        yield from (entry for entry in self.given if entry not in self.matched | self._of_groups)
 
 
 def _answer(given: Any) -> str:

@@ -2,19 +2,20 @@
 
 import atexit
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nceref.cases.records import Probe
-from nceref.errors import SignatureError, TargetError
+from nceref.cases.records import Result
+from nceref.errors import NcerefError, OneValueWarning, SignatureError, TargetError
 from nceref.targets.command_line import is_command
 from nceref.targets.runner import child_runner
 from nceref.verification.conformance.target import Target
-from nceref.verification.report import Report
+from nceref.verification.report import BROKEN_CHECKER, Report, explanation_of
 from nceref.verification.request import Request
-from nceref.verification.verifier import corpus_of, request_of, verify_with, written_call
+from nceref.verification.verifier import PlannedRun, planned, request_of, verify_with, written_call
 
 
 @dataclass(eq=False)
@@ -44,21 +45,25 @@ class TargetVerification:
     target : Target
     options : mapping
         Of `nceref.verify`, those of the target and those of its checks.
-    printed : str
-        The check whose failure has shown the page; empty before that.
+    explained : str
+        The check whose failure has shown the explanation; empty before that.
     """
 
     target: Target
     options: Mapping[str, Any]
-    printed: str = ""
+    explained: str = ""
+    _has_warned: bool = field(default=False, init=False)
     _key: tuple[Any, ...] | None = field(default=None, init=False)
     _trouble: TargetError | None = field(default=None, init=False)
 
     @cached_property
-    def probes(self) -> tuple[Probe, ...]:
-        """The cases; the target is loaded, but not called. Raises as `nceref.verify` does, and `TargetError`."""
+    def planned(self) -> PlannedRun:
+        """What is going to be judged; the target is loaded, but not called.
+
+        Raises as `nceref.verify` does, and `TargetError`.
+        """
         try:
-            return corpus_of(self.target.function, self.target.loss or None, self._child(), **self.options)
+            return planned(self.target.function, self.target.loss or None, self._child(), **self.options)
         except SignatureError:
             # The report says how it could be called.
             raise
@@ -79,6 +84,62 @@ class TargetVerification:
         finally:
             self._leave()
         return replace(report, command=written_call(function, loss, self.options))
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are results: what cannot be run, or a checker that is broken, is no failure to expect."""
+        try:
+            report = self.report
+        except NcerefError:
+            return False
+        return bool(report.results) and report.exit_code != BROKEN_CHECKER
+
+    def results_of(self, case: str) -> Sequence[Result]:
+        """The results of a case in all formats; of an empty one, all."""
+        return self._by_case.get(case, ()) if case else self.report.results
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[Result]]:
+        by_case: dict[str, list[Result]] = {}
+        for result in self.report.results:
+            by_case.setdefault(result.case.rpartition("/")[2], []).append(result)
+        return by_case
+
+    def explanation(self, check: str, command: str = "", *, whole: bool = False) -> Iterator[str]:
+        """What a failure shows below its own lines: why, with the first one alone.
+
+        Parameters
+        ----------
+        check : str
+            Whose failure it is.
+        command : str
+            What prints the whole report; empty: the call in Python.
+        whole : bool
+            Whether it is about everything, so that the page belongs to it.
+
+        Yields
+        ------
+        str
+        """
+        try:
+            report = self.report
+        except NcerefError:
+            return
+        if self.explained:
+            yield f"the explanation is shown with the failure of {self.explained}"
+            return
+        self.explained = check
+        yield f"\n{report}" if whole else explanation_of(report, command)
+
+    def warn_of_one_value(self) -> None:
+        """Warn once of scalars that could not vary, as the target is an object."""
+        try:
+            words = self.report.scope.one_value_words
+        except NcerefError:
+            return
+        if words and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(f"{self.target}: {words}", OneValueWarning, stacklevel=3)
 
     def join(self) -> None:
         """Share the process of the file with those that join before it ends; raises `InputError` as `report` does."""

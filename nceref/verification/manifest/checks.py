@@ -8,9 +8,10 @@ from functools import partial
 from nceref.cases.judge import expected_failure_of
 from nceref.errors import NcerefError
 from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
+from nceref.verification.conformance.group import CheckGroup, grouped
 from nceref.verification.conformance.verification import verification_of
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
-from nceref.verification.manifest.run import missing_package, outdated, report_of
+from nceref.verification.manifest.run import command_of, missing_package, outdated, report_of
 from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, Report
 
 _LISTED = ExpectedOutcome(listed=True)
@@ -23,7 +24,7 @@ class ManifestCheck:
     Attributes
     ----------
     name : str
-        Such as ``info_nce-designed-0.07-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
+        Such as ``info_nce-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
     line : int
         Of the manifest: the table of the target, the expected failure, or what is wrong.
     target : str
@@ -51,7 +52,7 @@ def checks_of(manifest: Manifest) -> Iterator[ManifestCheck]:
         In the order of the file; what is wrong beside the targets comes last.
     """
     for entry in manifest.targets:
-        yield from _of_problems(entry.name, entry.problems) if entry.target is None else _of_target(entry)
+        yield from _of_problems(entry.name, entry.problems) if entry.target is None else _of_target(manifest, entry)
     yield from _of_problems("", manifest.problems)
 
 
@@ -63,17 +64,18 @@ def _of_problems(name: str, problems: tuple[str, ...]) -> Iterator[ManifestCheck
         yield ManifestCheck(f"{of}line-{line}", line, name, partial(_fail, problem))
 
 
-def _of_target(entry: ManifestTarget) -> Iterator[ManifestCheck]:
+def _of_target(manifest: Manifest, entry: ManifestTarget) -> Iterator[ManifestCheck]:
     assert entry.target is not None
     if why := missing_package(entry):
         yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_skip, why))
         return
     try:
-        own = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
+        *own, whole = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
     except NcerefError:
         yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_fail_unloaded, entry))
         return
-    for check in own:
+    tests: list[CheckGroup | Check] = [*grouped(own, command=command_of(manifest, entry.name)), whole]
+    for check in tests:
         yield ManifestCheck(f"{entry.name}-{check}", entry.line, entry.name, partial(check, entry.target))
     for id in entry.ids:
         line = line_of(entry.place_of(id))

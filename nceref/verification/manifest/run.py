@@ -116,7 +116,7 @@ def verify_manifest(
     results = []
     for entry, each, sentence in zip(entries, verifications, refused, strict=True):
         report = report_of(entry, each, sentence)
-        command = shlex.join([*_command(manifest), *(["--only", entry.name] if entry in manifest.targets else [])])
+        command = command_of(manifest, entry.name if entry in manifest.targets else "")
         if report.exit_code == TARGET_FAILED:
             problems = entry.problems or (report.reason,)
         else:
@@ -128,8 +128,21 @@ def verify_manifest(
     return tuple(results)
 
 
-def _command(manifest: Manifest) -> list[str]:
-    return ["nceref", "verify", *([] if manifest.path == FILE else ["--manifest", manifest.path])]
+def command_of(manifest: Manifest, only: str = "") -> str:
+    """What judges a manifest, or one of its targets.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    only : str
+        Name of the target; empty for all.
+
+    Returns
+    -------
+    str
+    """
+    of = [] if manifest.path == FILE else ["--manifest", manifest.path]
+    return shlex.join(["nceref", "verify", *of, *(["--only", only] if only else [])])
 
 
 def _refusal(entry: ManifestTarget, verification: TargetVerification | None) -> str:
