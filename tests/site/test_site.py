@@ -63,6 +63,26 @@ def test_every_page_opens_without_an_error_and_fits_a_phone(open_page, address):
     assert {f"generated/{name}.html" for name in pages()} <= {*PAGES}
 
 
+SIDEWAYS = """() => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true
+    const blocks = [...document.querySelectorAll("article pre")].filter(one => one.clientWidth)
+    return [blocks.length, blocks.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent.slice(0, 80))]
+}"""
+"""How many blocks of code a page shows, and those that are wider than it."""
+
+
+def test_no_block_of_code_scrolls_sideways(open_page, address):
+    page = open_page(f"{address}/index.html", viewport={"width": 1280, "height": 900})
+    seen = 0
+    for name in PAGES:
+        if not name.startswith(APART):
+            page.goto(f"{address}/{name}")
+            blocks, wide = page.evaluate(SIDEWAYS)
+            assert wide == [], name
+            seen += blocks
+    assert seen > 500
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_pages_fit_their_window_and_are_accessible(open_page, accessibility_faults, address, window, screenshots, name):
     title, options = window

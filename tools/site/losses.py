@@ -1,5 +1,7 @@
 """The page of a loss, from its declaration and from what the rest of the package says of it."""
 
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,6 +21,8 @@ from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
 
 Rows = Sequence[tuple[str, ...]]
+COLUMNS = 88
+"""Of a program on a page, so that it fits beside the lists of links."""
 
 
 def page(loss: LossFunction) -> str:
@@ -147,5 +151,11 @@ def _bug(program: Program) -> str:
     seen = f" Seen in {link}." if link else ""
     return (
         f"**{program.id}.** {escaped(program.sentence)}{seen}\n\n"
-        f"<details><summary>Code of {program.id}</summary>\n\n```python\n{source(program).strip()}\n```\n\n</details>"
+        f"<details><summary>Code of {program.id}</summary>\n\n```python\n{_laid_out(source(program))}\n```\n\n</details>"
     )
+
+
+def _laid_out(code: str) -> str:
+    """A program in lines of the width of a page."""
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(COLUMNS), "-"]
+    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout.strip()
