@@ -17,6 +17,7 @@ import nceref  # noqa: E402 - of this clone
 from nceref.theory import prove  # noqa: E402
 from tools.site.links import relinked  # noqa: E402
 from tools.site.pages import KATEX, places  # noqa: E402
+from tools.site.subjects import by_subject  # noqa: E402
 from tools.site.words import SPLIT_QUERY, words  # noqa: E402
 
 project, author, copyright = "nceref", "the nceref developers", "the nceref developers"
@@ -100,9 +101,9 @@ PLACES = places()
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give a page its children, its links as they are on the site, and the table of losses its pages."""
+    """Give a page its children, the names and links that the site has, and the table of losses its pages."""
     path = PurePosixPath("docs") / f"{name}.md"
-    text = relinked(source[0], path, path, PLACES)
+    text = by_subject(relinked(source[0], path, path, PLACES))
     text = text.replace("<!-- {.readers} -->", "{.readers}")
     if name == "losses":
         text = re.sub(r"^\| (`(\w+)\([^|]*`) \|", r"| [\1](generated/losses/\2.md) |", text, flags=re.MULTILINE)

@@ -11,6 +11,10 @@ if (table) {
   const [VERDICT, SOURCE] = [3, 4]
   for (const row of rows) counts.set(text(row, VERDICT), (counts.get(text(row, VERDICT)) || 0) + 1)
 
+  // The explorer knows ids of claims, and not the pages that have them.
+  const asked = rows.find(row => `#${text(row, 0)}`.toLowerCase() === location.hash.toLowerCase())
+  if (asked) location.replace(asked.querySelector("a").href)
+
   const field = (name, control) => {
     const label = document.createElement("label")
     label.append(name + " ", control)

@@ -123,12 +123,12 @@ def test_claims_have_all_of_the_words(open_page, address, words):
 SEARCHES = {
     "supcon_in": "supcon_in",
     "segmentation fault": "A loss in another language",
-    "0.71": "Source 004: L_extra",
+    "0.71": "PaCo note: L_extra",
     "6.2364": "nt_xent",
     "continuous integration": "My library's CI",
     "NT-Xent collapse": "nt_xent",
     "InfoNCE": "info_nce",
-    "WL-13": "Source 000: the temperature from 0",
+    "WL-13": "Wang & Liu note: the temperature from 0",
 }
 """What one looks for, and the beginning of the title of a page among the first four."""
 
@@ -139,6 +139,14 @@ def test_the_search_finds(open_page, address, words, title):
     page.get_by_text("Search finished").wait_for()
     first = page.locator("#search-results > ul > li > a").all_inner_texts()[:4]
     assert any(one.startswith(title) for one in first), first
+
+
+def test_the_explorer_leads_to_a_claim_and_back(open_page, address):
+    page = open_page(f"{address}/explorer/index.html#preset=hard")
+    page.get_by_role("link", name="QT-5").click()
+    page.wait_for_url("**/generated/claims/source_003.html#qt-5")
+    page.locator("#qt-5").get_by_role("link", name="Negative nearest").click()
+    page.wait_for_url("**/explorer/index.html#preset=hard")
 
 
 def test_pages_are_complete_without_a_script(open_page, address):

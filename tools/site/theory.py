@@ -6,6 +6,9 @@ from nceref.theory import derivation, table_formats
 from nceref.theory.derivation import Derivation
 from nceref.theory.table import Table
 
+DIGITS = 6
+"""Significant digits of a computed number on the site; the verdicts are those of all digits."""
+
 
 def derivations() -> str:
     """The list of topics."""
@@ -26,5 +29,6 @@ def derived(topic: Derivation) -> str:
 def tables() -> str:
     """The published tables beside recomputed numbers; those without a published number are elsewhere."""
     every = discover("nceref.theory.tables", "TABLE", Table).values()
-    shown = [table_formats.render(table, "markdown") for table in every if table.name not in ("conventions", "losses")]
+    own_page = ("conventions", "losses")
+    shown = [table_formats.render(table, "markdown", DIGITS) for table in every if table.name not in own_page]
     return "# Published tables, computed again\n\n`nceref tables` prints them.\n\n" + "\n".join(shown)
