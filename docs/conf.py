@@ -52,7 +52,7 @@ html_title = "nceref"
 html_static_path = ["_static", "generated/assets"]
 html_extra_path = ["generated/static"]
 html_favicon = "_static/icon.svg"
-html_css_files = ["site.css"]
+html_css_files = ["palette.css", "site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 # Else the theme reports an error on the console.
 html_context = {"default_mode": "auto"}

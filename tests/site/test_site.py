@@ -66,7 +66,8 @@ def test_every_page_opens_without_an_error_and_fits_a_phone(open_page, address):
 SIDEWAYS = """() => {
     for (const folded of document.querySelectorAll("details")) folded.open = true
     const blocks = [...document.querySelectorAll("article pre")].filter(one => one.clientWidth)
-    return [blocks.length, blocks.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent.slice(0, 80))]
+    const wide = blocks.filter(one => one.scrollWidth > one.clientWidth)
+    return [blocks.length, wide.map(one => one.textContent.slice(0, 80))]
 }"""
 """How many blocks of code a page shows, and those that are wider than it."""
 
@@ -139,6 +140,14 @@ def test_the_search_finds(open_page, address, words, title):
     page.get_by_text("Search finished").wait_for()
     first = page.locator("#search-results > ul > li > a").all_inner_texts()[:4]
     assert any(one.startswith(title) for one in first), first
+
+
+def test_rows_of_the_claims_are_low(open_page, address):
+    page = open_page(f"{address}/generated/claims/index.html", viewport={"width": 1280, "height": 900})
+    heights = page.eval_on_selector_all("#claims ~ * tbody tr", "rows => rows.map(row => row.offsetHeight)")
+    assert max(heights) <= 80
+    wide = "one => one.scrollWidth - one.clientWidth"
+    assert page.eval_on_selector("#claims ~ .pst-scrollable-table-container", wide) <= 0
 
 
 def test_the_explorer_leads_to_a_claim_and_back(open_page, address):

@@ -1,7 +1,7 @@
 """The pages of the claims: a table of all of them, and one page for each chapter."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def index() -> str:
         (
             linked(claim.id, ""),
             escaped(claim.title),
-            ", ".join(f"[{name}](../losses/{name}.md)" for name in losses_of(claim)),
+            _few(losses_of(claim)),
             _verdict(claim),
             escaped(claim.source),
             marks(claim).strip(),
@@ -69,9 +69,21 @@ def index() -> str:
         "[What the sources say](../../claims.md) has those that may surprise.\n\n"
         "Evidence: S with symbols, N with 50 digits, P on random instances. Losses: those that it names, or that "
         "rest on it.\n\n"
-        f"<details><summary>What the sources are</summary>\n\n{_list(_sources().values())}\n\n{_numbered()}\n\n</details>\n\n"
+        "<details><summary>What the sources are</summary>\n\n"
+        f"{_list(_sources().values())}\n\n{_numbered()}\n\n</details>\n\n"
         f'<div id="claims"></div>\n\n{table}\n'
     )
+
+
+def _few(losses: Sequence[str]) -> str:
+    """Links to the first losses; the filter finds a row by all of them."""
+    shown = ", ".join(f"[{name}](../losses/{name}.md)" for name in losses[:_SHOWN])
+    rest = losses[_SHOWN:]
+    return shown + (f", {len(rest)} more <span hidden>{' '.join(rest)}</span>" if rest else "")
+
+
+_SHOWN = 2
+"""Losses in a row of the table: with all of them, a row would be as high as the window."""
 
 
 def _numbered() -> str:
@@ -164,11 +176,10 @@ def _claim(claim: Claim) -> str:
 @cache
 def _scenes() -> Mapping[str, str]:
     """Links to the scenes of the explorer that name a claim, by its id."""
-    scenes = re.findall(r'^  (\w+): \{\n.*?title: "(.*?)".*?(?:source: "(.*?)"|^  \},)', _PRESETS.read_text(encoding="utf-8"),
-                        re.MULTILINE | re.DOTALL)  # fmt: skip
+    scene = re.compile(r'^  (\w+): \{\n.*?title: "(.*?)".*?(?:source: "(.*?)"|^  \},)', re.MULTILINE | re.DOTALL)
     return {
         one: f'<a href="../../explorer/index.html#preset={name}">{title}</a>'
-        for name, title, source in scenes
+        for name, title, source in scene.findall(_PRESETS.read_text(encoding="utf-8"))
         for one in _ids().findall(source)
     }
 

@@ -151,7 +151,8 @@ def _bug(program: Program) -> str:
     seen = f" Seen in {link}." if link else ""
     return (
         f"**{program.id}.** {escaped(program.sentence)}{seen}\n\n"
-        f"<details><summary>Code of {program.id}</summary>\n\n```python\n{_laid_out(source(program))}\n```\n\n</details>"
+        f"<details><summary>Code of {program.id}</summary>\n\n"
+        f"```python\n{_laid_out(source(program))}\n```\n\n</details>"
     )
 
 

@@ -1,6 +1,7 @@
 """The notes among the sources by their subject: the declarations number them, and nobody remembers numbers."""
 
 import re
+from itertools import pairwise
 
 SUBJECTS = {
     "000": "Wang & Liu note",
@@ -29,7 +30,7 @@ def by_subject(text: str) -> str:
     'Temperature guide: as the PaCo note has it'
     """
     ends = [0, *(place for block in _FENCE.finditer(text) for place in block.span()), len(text)]
-    parts = [text[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    parts = [text[start:end] for start, end in pairwise(ends)]
     return "".join(part if number % 2 else _NUMBERED.sub(_named, part) for number, part in enumerate(parts))
 
 
