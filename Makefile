@@ -34,7 +34,7 @@ help:
 	@echo "make machines-quick  judge the reference vectors under the highest and the lowest dispatch level of NumPy"
 	@echo "make machines-tables  measure errors by machine, rewrite the tables in docs/reliability.md"
 	@echo "make test-peers  install released packages and judge their losses"
-	@echo "make site      build the documentation into site/; needs node with npm"
+	@echo "make site      build the documentation into site/; needs node with npm (PYODIDE=folder: serve Python from the site)"
 	@echo "make test-site  open the pages in a browser, where there is one"
 	@echo "make references-check  compute every frozen reference of the tests anew, and compare"
 	@echo "make references  compute those whose formula or case has changed, and freeze them"
@@ -141,6 +141,10 @@ test-peers: $(VENV)/installed-peers
 		tests/verification/test_own_parameters.py tests/verification/ranks tests/test_readme.py tests/training/quadrants \
 		tests/test_torch.py tests/test_jax.py
 	$(BIN)/nceref verify --manifest nceref/verification/peers/nceref.toml
+
+# The folder of a release of Pyodide; without it, the page that verifies loads Python from Pyodide's own address.
+PYODIDE ?=
+site test-site: export NCEREF_PYODIDE := $(or $(PYODIDE),$(NCEREF_PYODIDE))
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
 site: $(VENV)/installed-site

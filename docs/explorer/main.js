@@ -288,6 +288,8 @@ function drawnTo(event) {
   set({ temperature: Number(panels.temperatureAt(x).toPrecision(3)) });
 }
 
+// On the front page there are the scenes and the circle alone.
+document.documentElement.classList.toggle("circle", location.search === "?circle");
 build();
 follow();
 document.documentElement.classList.add("ready");

@@ -20,6 +20,12 @@ from nceref.verification.bugs.bug import Program, bugs
 from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
 
+DOORS = {
+    "NumPy": "from nceref import losses",
+    "PyTorch": "import nceref.torch",
+    "JAX": "import nceref.jax",
+}
+"""How a program of each framework gets the losses."""
 Rows = Sequence[tuple[str, ...]]
 COLUMNS = 88
 """Of a program on a page, so that it fits beside the lists of links."""
@@ -31,7 +37,7 @@ def page(loss: LossFunction) -> str:
     sections = {
         "": f"{escaped(declared.summary)}\n\n$$\n{declared.latex}\n$$\n\n{escaped(declared.notes)}",
         "Check your implementation": _check(loss),
-        "Call": f"```python\n{_call(loss)}\n```\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
+        "Call": f"{_calls(loss)}\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
         "Value": _value(loss),
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "What it reads": _readings(loss),
@@ -67,8 +73,18 @@ def _check(loss: LossFunction) -> str:
     )
 
 
-def _call(loss: LossFunction) -> str:
-    return "\n".join(textwrap.wrap(f"losses.{call(loss)}", 72, subsequent_indent="    ", break_on_hyphens=False))
+def _calls(loss: LossFunction) -> str:
+    """The same call in each framework, as a list that becomes tabs."""
+    return "{.tabs}\n" + "\n".join(
+        f"- {name}\n\n" + textwrap.indent(f"```python\n{door}\n\n{_call(loss, door.split()[-1])}\n```\n", "  ")
+        for name, door in DOORS.items()
+    )
+
+
+def _call(loss: LossFunction, module: str) -> str:
+    # PyTorch and JAX ask for gradients in their own way.
+    written = call(loss) if module == "losses" else call(loss).replace(", compute=True", "")
+    return "\n".join(textwrap.wrap(f"{module}.{written}", 72, subsequent_indent="    ", break_on_hyphens=False))
 
 
 def _inputs(loss: LossFunction) -> Rows:
