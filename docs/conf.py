@@ -79,8 +79,7 @@ CHILDREN = {
     ),
     "tutorials/index": (
         "generated/start", "A notebook </generated/notebook>", "tutorials/numpy", "tutorials/pytorch",
-        "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/another-language",
-        "tutorials/mathematics",
+        "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/mathematics",
     ),
     "guide": (
         "verify", "report", "bounds", "security", "score", "other-languages", "commands", "ranks", "vectors",

@@ -42,7 +42,7 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert "## Known bugs" in text
-    assert (r"\frac{\partial}{\partial" in text) == (name in SLOPES)
+    assert (r"\frac{\partial L}{\partial" in text) == (name in SLOPES)
     assert declared.gradient.split(",")[0].split(";")[0] in text
 
 

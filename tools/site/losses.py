@@ -68,8 +68,8 @@ def _table(header: Sequence[str], rows: Rows) -> str:
 def _check(loss: LossFunction) -> str:
     return (
         f"```console\n$ nceref verify my_losses.py:my_loss --loss {loss.name}\n```\n\n"
-        "compares value and gradients of a function of your own, in NumPy, PyTorch or JAX, with this page, and names "
-        "what is different. [Judging an implementation](../../verify.md) has what a target may be."
+        "This compares value and gradients of your function, in NumPy, PyTorch or JAX, with this page, and names "
+        "what differs. [Judging an implementation](../../verify.md) has what a target may be."
     )
 
 
@@ -114,8 +114,8 @@ def _readings(loss: LossFunction) -> str:
     return (
         f"For {_settings(expected)}; {expected.conventions}.\n\n"
         f"{_table(('situation', 'reads', 'formula', 'why'), shown)}\n\n"
-        f"```console\n$ {_command(loss, expected)}\n```\n\nprints this for the sizes of your run, and says with "
-        "`--value` what a number that you see means."
+        f"```console\n$ {_command(loss, expected)}\n```\n\nThis prints the table for the sizes of your run; with "
+        "`--value` it says what a number that you see means."
     )
 
 
