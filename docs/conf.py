@@ -97,10 +97,24 @@ CHILDREN = {
 }  # fmt: skip
 """The pages below a page. They stand here, as on a code host a table of contents would be a block of code."""
 PLACES = places()
+_HARD = ("hard", "negatives", "mining")
+_LEARNED = ("learnable", "learned", "temperature", "logit_scale")
+KEYWORDS = {
+    "ranks": ("DDP", "DistributedDataParallel", "all_gather", "gather", "multi", "GPU", "distributed"),
+    "tutorials/pytorch": (*_LEARNED, "nn.Module", "autograd"),
+    "generated/losses/clip": _LEARNED,
+    "generated/losses/siglip": _LEARNED,
+    "generated/losses/hcl": _HARD,
+    "generated/losses/hard_contrastive": _HARD,
+    "generated/losses/cross_entropy": ("label", "smoothing"),
+    "generated/losses/moco": ("queue", "momentum", "memory", "bank"),
+    "tutorials/ci": ("GitHub", "Actions", "pytest"),
+}
+"""Words that readers look for and that a page has in others, or in passing: the search knows each of them."""
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give a page its children, the names and links that the site has, and the table of losses its pages."""
+    """Give a page its children, its keywords, the names and links that the site has, and the table of losses its pages."""
     path = PurePosixPath("docs") / f"{name}.md"
     text = by_subject(relinked(source[0], path, path, PLACES))
     text = text.replace("<!-- {.readers} -->", "{.readers}")
@@ -109,6 +123,8 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     if name in CHILDREN:
         entries = "\n".join(entry if "<" in entry else f"/{entry}" for entry in CHILDREN[name])
         text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{entries}\n```\n"
+    if name in KEYWORDS:
+        text = f"---\nmyst:\n  html_meta:\n    keywords: {', '.join(KEYWORDS[name])}\n---\n\n{text}"
     source[0] = text
 
 

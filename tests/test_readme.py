@@ -242,5 +242,5 @@ def test_every_command_is_described():
 )
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)#:]+)[)#]", text) + re.findall(r'src="([^"]+)"', text)
+    targets = re.findall(r"\]\(([^)#:]+)[)#]", text) + re.findall(r'src="([^"?]+)', text)
     assert [target for target in targets if not (page.parent / target).exists()] == []

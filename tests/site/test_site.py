@@ -129,6 +129,10 @@ SEARCHES = {
     "continuous integration": "My library's CI",
     "NT-Xent collapse": "nt_xent",
     "InfoNCE": "info_nce",
+    "DDP": "A loss on several ranks",
+    "learnable temperature": "My loss in PyTorch",
+    "hard negatives": "hcl",
+    "label smoothing": "cross_entropy",
     "WL-13": "Wang & Liu note: the temperature from 0",
 }
 """What one looks for, and the beginning of the title of a page among the first four."""
