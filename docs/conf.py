@@ -114,7 +114,7 @@ KEYWORDS = {
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give a page its children, its keywords, the names and links that the site has, and the table of losses its pages."""
+    """Give a page its children, keywords, the names and links of the site, and the table of losses its pages."""
     path = PurePosixPath("docs") / f"{name}.md"
     text = by_subject(relinked(source[0], path, path, PLACES))
     text = text.replace("<!-- {.readers} -->", "{.readers}")

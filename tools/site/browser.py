@@ -1,4 +1,4 @@
-"""The page that verifies in the browser, ready to be served: its files, the wheels that it runs, losses and examples."""
+"""The page that verifies in the browser, ready to be served: files, the wheels that it runs, losses, examples."""
 
 import json
 import os
