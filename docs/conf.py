@@ -17,7 +17,7 @@ import nceref  # noqa: E402 - of this clone
 from nceref.theory import prove  # noqa: E402
 from tools.site.links import relinked  # noqa: E402
 from tools.site.pages import KATEX, places  # noqa: E402
-from tools.site.subjects import by_subject  # noqa: E402
+from tools.site.subjects import SUBJECTS, by_subject  # noqa: E402
 from tools.site.words import SPLIT_QUERY, words  # noqa: E402
 
 project, author, copyright = "nceref", "the nceref developers", "the nceref developers"
@@ -152,5 +152,7 @@ class SearchWords(SearchEnglish):
 def setup(app: Sphinx) -> None:
     """Connect both, and the words of the search."""
     app.add_search_language(SearchWords)
+    # What `prepare` knows beside the text of a page: with another, every page is read anew.
+    app.add_config_value("prepared_with", repr((CHILDREN, KEYWORDS, PLACES, SUBJECTS)), "env")
     app.connect("source-read", prepare)
     app.connect("doctree-read", compile_formulas)

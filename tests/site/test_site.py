@@ -131,7 +131,7 @@ SEARCHES = {
     "InfoNCE": "info_nce",
     "DDP": "A loss on several ranks",
     "learnable temperature": "My loss in PyTorch",
-    "hard negatives": "hcl",
+    "hard negatives": "hard_contrastive",
     "label smoothing": "cross_entropy",
     "WL-13": "Wang & Liu note: the temperature from 0",
 }
