@@ -1,6 +1,7 @@
 """The page that verifies in the browser, without one: its broken losses, and what the site serves with it."""
 
 import json
+import runpy
 
 import pytest
 
@@ -29,6 +30,19 @@ def test_an_example_has_the_bug_that_its_title_names(name):
     report = nceref.verify(f"{browser.EXAMPLES / name}.py:{name}", loss=name, suite="quick")
     assert report.verdict == "differs"
     assert report.diagnosis[0].id == EXPLANATIONS[name]
+
+
+def test_the_page_gets_the_verdict_and_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judge = runpy.run_path(str(browser.SOURCE / "judge.py"))["judge"]
+    said = []
+    answer = json.loads(judge(browser.examples()[0]["source"], "", "nt_xent", "quick", said.append))
+    assert (answer["verdict"], answer["reason"]) == ("differs", "the value fails on 28 of 28 cases")
+    (first,) = answer["explanations"]
+    assert first["id"] == "self-contrast-kept"
+    assert first["lead"].startswith("your loss equals the reference with ")
+    assert first["fix"] == "Mask the anchor itself out of its denominator, with -inf in the logits."
+    assert said[0] == "Case 1 of 28"
 
 
 FILES = ("pyodide.js", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip", "numpy-2.2.5-cp313-wasm32.whl")

@@ -154,6 +154,38 @@ def test_rows_of_the_claims_are_low(open_page, address):
     assert page.eval_on_selector("#claims ~ .pst-scrollable-table-container", wide) <= 0
 
 
+FRAMES = """[...document.querySelectorAll("iframe.part")].map(frame => [frame.clientHeight,
+    frame.contentDocument.body.scrollHeight, getComputedStyle(frame.contentDocument.documentElement).colorScheme])"""
+"""Of each part of another page on the front page: its height, that of what it shows, and its theme."""
+
+
+def test_the_front_page_has_a_broken_loss_and_the_circle(open_page, address):
+    page = open_page(f"{address}/index.html", viewport={"width": 1280, "height": 900}, color_scheme="light")
+    box, circle = (page.frame_locator(f"iframe[title='{title}']") for title in ("Verify a loss", "Points on a circle"))
+    assert "def nt_xent(z1, z2, temperature):" in box.locator("#source").input_value()
+    top = page.locator("iframe.part").first.bounding_box()["y"]
+    assert max(top, box.locator("#run").bounding_box()["y"]) < 900
+    page.locator("iframe.part").last.scroll_into_view_if_needed()
+    assert circle.locator(".point").count() == 6
+    assert not circle.locator(".readings").is_visible()
+    page.wait_for_function(f"{FRAMES}.every(([height, inside]) => inside <= height)")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(f"{FRAMES}.every(([, , scheme]) => scheme === 'dark')")
+
+
+def test_tabs_are_chosen_by_mouse_and_keyboard_and_remembered(open_page, address):
+    page = open_page(f"{address}/generated/losses/nt_xent.html")
+    code = page.locator("[role=tabpanel]:not([hidden]) pre")
+    assert code.inner_text().startswith("from nceref import losses\n")
+    page.get_by_role("tab", name="PyTorch").click()
+    assert code.inner_text().startswith("import nceref.torch\n")
+    page.keyboard.press("ArrowRight")
+    assert code.inner_text().startswith("import nceref.jax\n")
+    assert page.evaluate("document.activeElement.textContent") == "JAX"
+    page.goto(f"{address}/generated/losses/clip.html")
+    assert code.inner_text().startswith("import nceref.jax\n")
+
+
 def test_the_explorer_leads_to_a_claim_and_back(open_page, address):
     page = open_page(f"{address}/explorer/index.html#preset=hard")
     page.get_by_role("link", name="QT-5").click()

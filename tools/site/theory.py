@@ -30,5 +30,10 @@ def tables() -> str:
     """The published tables beside recomputed numbers; those without a published number are elsewhere."""
     every = discover("nceref.theory.tables", "TABLE", Table).values()
     own_page = ("conventions", "losses")
-    shown = [table_formats.render(table, "markdown", DIGITS) for table in every if table.name not in own_page]
-    return "# Published tables, computed again\n\n`nceref tables` prints them.\n\n" + "\n".join(shown)
+    shown = [
+        f"({table.name})=\n{table_formats.render(table, 'markdown', DIGITS)}\n"
+        f"```console\n$ nceref tables {table.name}\n```\n"
+        for table in every
+        if table.name not in own_page
+    ]
+    return "# Published tables, computed again\n\n`nceref tables` prints all of them.\n\n" + "\n".join(shown)
