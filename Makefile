@@ -57,7 +57,7 @@ AXE := 4.14.1
 #:   experiments        run all experiments, rewrite docs/experiments and nceref/theory/analogues.json
 #:
 #: The site and the package
-#:   site               build the documentation into site/; needs node with npm
+#:   site               build the documentation into site/; needs node with npm (PYODIDE=folder: serve Python from the site)
 #:   test-site          open the pages in a browser, where there is one
 #:   report-picture     judge the example of README.md and photograph its report, with a browser; installs PyTorch
 #:   dist               build sdist and wheel into dist/, check them, and weigh the wheel
@@ -165,6 +165,10 @@ test-peers: $(VENV)/installed-peers
 		tests/targets/test_own_parameters.py tests/diagnosis/ranks tests/test_readme.py tests/training/quadrants \
 		tests/test_torch.py tests/test_jax.py
 	$(BIN)/nceref verify --manifest nceref/verification/audit/nceref.toml
+
+# The folder of a release of Pyodide; without it, the page that verifies loads Python from Pyodide's own address.
+PYODIDE ?=
+site test-site: export NCEREF_PYODIDE := $(or $(PYODIDE),$(NCEREF_PYODIDE))
 
 # Sphinx reads docs and what is generated from declarations; KaTeX sets the formulas. Anything that is wrong ends the build.
 site: $(VENV)/installed-site

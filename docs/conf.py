@@ -17,6 +17,7 @@ import nceref  # noqa: E402 - of this clone
 from nceref.theory import prove  # noqa: E402
 from tools.site.links import relinked  # noqa: E402
 from tools.site.pages import KATEX, places  # noqa: E402
+from tools.site.subjects import SUBJECTS, by_subject  # noqa: E402
 from tools.site.words import SPLIT_QUERY, words  # noqa: E402
 
 project, author, copyright = "nceref", "the nceref developers", "the nceref developers"
@@ -51,7 +52,7 @@ html_title = "nceref"
 html_static_path = ["_static", "generated/assets"]
 html_extra_path = ["generated/static"]
 html_favicon = "_static/icon.svg"
-html_css_files = ["site.css"]
+html_css_files = ["palette.css", "site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 # Else the theme reports an error on the console.
 html_context = {"default_mode": "auto"}
@@ -78,8 +79,7 @@ CHILDREN = {
     ),
     "tutorials/index": (
         "generated/start", "A notebook </generated/notebook>", "tutorials/numpy", "tutorials/pytorch",
-        "tutorials/moco", "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/another-language",
-        "tutorials/mathematics",
+        "tutorials/moco", "tutorials/training", "tutorials/ci", "tutorials/maintainers", "tutorials/mathematics",
     ),
     "guide": (
         "verify", "report", "bounds", "security", "score", "other-languages", "commands", "ranks", "vectors",
@@ -97,18 +97,34 @@ CHILDREN = {
 }  # fmt: skip
 """The pages below a page. They stand here, as on a code host a table of contents would be a block of code."""
 PLACES = places()
+_HARD = ("hard", "negatives", "mining")
+_LEARNED = ("learnable", "learned", "temperature", "logit_scale")
+KEYWORDS = {
+    "ranks": ("DDP", "DistributedDataParallel", "all_gather", "gather", "multi", "GPU", "distributed"),
+    "tutorials/pytorch": (*_LEARNED, "nn.Module", "autograd"),
+    "generated/losses/clip": _LEARNED,
+    "generated/losses/siglip": _LEARNED,
+    "generated/losses/hcl": _HARD,
+    "generated/losses/hard_contrastive": _HARD,
+    "generated/losses/cross_entropy": ("label", "smoothing"),
+    "generated/losses/moco": ("queue", "momentum", "memory", "bank"),
+    "tutorials/ci": ("GitHub", "Actions", "pytest"),
+}
+"""Words that readers look for and that a page has in others, or in passing: the search knows each of them."""
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give a page its children, its links as they are on the site, and the table of losses its pages."""
+    """Give a page its children, keywords, the names and links of the site, and the table of losses its pages."""
     path = PurePosixPath("docs") / f"{name}.md"
-    text = relinked(source[0], path, path, PLACES)
+    text = by_subject(relinked(source[0], path, path, PLACES))
     text = text.replace("<!-- {.readers} -->", "{.readers}")
     if name == "losses":
         text = re.sub(r"^\| (`(\w+)\([^|]*`) \|", r"| [\1](generated/losses/\2.md) |", text, flags=re.MULTILINE)
     if name in CHILDREN:
         entries = "\n".join(entry if "<" in entry else f"/{entry}" for entry in CHILDREN[name])
         text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{entries}\n```\n"
+    if name in KEYWORDS:
+        text = f"---\nmyst:\n  html_meta:\n    keywords: {', '.join(KEYWORDS[name])}\n---\n\n{text}"
     source[0] = text
 
 
@@ -136,5 +152,7 @@ class SearchWords(SearchEnglish):
 def setup(app: Sphinx) -> None:
     """Connect both, and the words of the search."""
     app.add_search_language(SearchWords)
+    # What `prepare` knows beside the text of a page: with another, every page is read anew.
+    app.add_config_value("prepared_with", repr((CHILDREN, KEYWORDS, PLACES, SUBJECTS)), "env")
     app.connect("source-read", prepare)
     app.connect("doctree-read", compile_formulas)

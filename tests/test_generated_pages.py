@@ -14,7 +14,7 @@ from nceref.theory import derivation, prove
 from nceref.theory.chain import BrokenError, equal
 from nceref.verification.audit import known
 from tools import notebook
-from tools.site import gradients, links, words
+from tools.site import gradients, links, subjects, words
 from tools.site.pages import ROOT, pages, places
 from tools.site.slopes import SLOPES
 
@@ -42,7 +42,7 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert "## Known bugs" in text
-    assert (r"\frac{\partial}{\partial" in text) == (name in SLOPES)
+    assert (r"\frac{\partial L}{\partial" in text) == (name in SLOPES)
     assert declared.gradient.split(",")[0].split(";")[0] in text
 
 
@@ -149,3 +149,24 @@ def test_broken_links_of_a_site_are_named(tmp_path):
         "one.html: gone.png leads nowhere",
         "one.html: two.html#gone leads nowhere",
     ]
+
+
+SUBJECTS = {
+    "Source 003: as source 004 has it": "Temperature guide: as the PaCo note has it",
+    "| source 000; Wang & Liu 2021 | source 000 |": "| Wang & Liu note; Wang & Liu 2021 | Wang & Liu note |",
+    "source 002's listing": "the Loss-NCE note's listing",
+    "- **source 001** (IS)": "- **softmax note** (IS)",
+    "`--source 004`\n```text\nSource 004, section\n```\n": "`--source 004`\n```text\nSource 004, section\n```\n",
+}
+
+
+@pytest.mark.parametrize("text", SUBJECTS)
+def test_a_page_names_the_notes_by_their_subject(text):
+    assert subjects.by_subject(text) == SUBJECTS[text]
+
+
+def test_numbers_have_six_digits_and_scenes_are_linked():
+    assert not re.findall(r"\b[1-9]\d*\.\d{6,}|\b0\.0*[1-9]\d{6,}", PAGES["tables"]())
+    text = PAGES["claims/source_003"]()
+    assert ": published: d(L, t) \\< 0; but 0.0783991 against 0, " in text
+    assert '<a href="../../explorer/index.html#preset=hard">Negative nearest</a>' in text

@@ -11,6 +11,10 @@ if (table) {
   const [VERDICT, SOURCE] = [3, 4]
   for (const row of rows) counts.set(text(row, VERDICT), (counts.get(text(row, VERDICT)) || 0) + 1)
 
+  // The explorer knows ids of claims, and not the pages that have them.
+  const asked = rows.find(row => `#${text(row, 0)}`.toLowerCase() === location.hash.toLowerCase())
+  if (asked) location.replace(asked.querySelector("a").href)
+
   const field = (name, control) => {
     const label = document.createElement("label")
     label.append(name + " ", control)
@@ -70,3 +74,61 @@ for (const toggle of document.querySelectorAll("nav summary")) {
 for (const button of document.querySelectorAll(".search-button-field")) {
   button.ariaLabel = button.textContent.trim().replace(/\s+/g, " ")
 }
+
+// A part of another page is as high as what it shows, and has the theme that was chosen here.
+for (const frame of document.querySelectorAll("iframe.part")) {
+  const fit = () => {
+    const {documentElement, body} = frame.contentDocument
+    const dress = () => { documentElement.style.colorScheme = getComputedStyle(document.documentElement).colorScheme }
+    new ResizeObserver(() => { frame.style.height = `${Math.ceil(body.getBoundingClientRect().height) + 2}px` }).observe(body)
+    new MutationObserver(dress).observe(document.documentElement, {attributeFilter: ["data-theme"]})
+    dress()
+  }
+  frame.addEventListener("load", fit)
+  if (frame.contentDocument?.readyState === "complete" && frame.contentDocument.URL !== "about:blank") fit()
+}
+
+// The same program in several frameworks: a list whose entries begin with a name becomes tabs. What is chosen is chosen
+// on every page.
+const CHOSEN = "nceref-framework"
+const lists = [...document.querySelectorAll("ul.tabs")].map((list, number) => {
+  const bar = document.createElement("div")
+  bar.className = "tabs"
+  bar.setAttribute("role", "tablist")
+  list.setAttribute("role", "presentation")
+  const tabs = [...list.children].map((panel, place) => {
+    const name = panel.firstElementChild.textContent.trim()
+    panel.firstElementChild.remove()
+    const tab = Object.assign(document.createElement("button"), {type: "button", textContent: name, id: `tab-${number}-${place}`})
+    tab.setAttribute("role", "tab")
+    panel.id = `panel-${number}-${place}`
+    panel.setAttribute("role", "tabpanel")
+    panel.setAttribute("aria-labelledby", tab.id)
+    tab.setAttribute("aria-controls", panel.id)
+    tab.addEventListener("click", () => choose(name))
+    return {name, tab, panel}
+  })
+  bar.addEventListener("keydown", event => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key]
+    if (!step) return
+    const next = tabs.at((tabs.findIndex(({tab}) => tab === document.activeElement) + step) % tabs.length)
+    choose(next.name)
+    next.tab.focus()
+  })
+  bar.append(...tabs.map(({tab}) => tab))
+  list.before(bar)
+  return tabs
+})
+
+function choose(name) {
+  localStorage.setItem(CHOSEN, name)
+  for (const tabs of lists) {
+    const shown = tabs.find(tab => tab.name === name) ?? tabs[0]
+    for (const one of tabs) {
+      one.panel.hidden = one !== shown
+      one.tab.setAttribute("aria-selected", String(one === shown))
+      one.tab.tabIndex = one === shown ? 0 : -1
+    }
+  }
+}
+if (lists.length) choose(localStorage.getItem(CHOSEN) ?? lists[0][0].name)

@@ -67,5 +67,6 @@ def judge(source, name, loss, suite, say):
         report = verify_with(f"{FILE}:{name or names[-1]}", loss, on_progress=count, suite=suite)
     except NcerefError as error:
         return json.dumps({"error": str(error), "line": None, "printed": text})
-    answer = {"verdict": report.verdict, "reason": report.reason, "printed": text}
+    first = [{"id": d.id, "lead": d.lead.text, "fix": d.fix} for d in report.diagnosis if d.first]
+    answer = {"verdict": report.verdict, "reason": report.reason, "printed": text, "explanations": first}
     return json.dumps({**answer, "html": report.to_html(), "json": report.to_json()})

@@ -2,17 +2,9 @@
 
 import { PYODIDE } from "./pyodide.js";
 
-const EXAMPLE = `import numpy as np
+// On the front page it is a box: a loss, Run, and the verdict.
+document.documentElement.classList.toggle("box", location.search === "?box");
 
-def my_nt_xent(z1, z2, temperature):
-    z = np.concatenate([z1, z2])
-    z = z / np.linalg.norm(z, axis=1, keepdims=True)
-    logits = z @ z.T / temperature
-    n = len(z1)
-    partner = np.roll(np.arange(2 * n), n)
-    log_sum = np.log(np.sum(np.exp(logits), axis=1))
-    return np.mean(log_sum - logits[np.arange(2 * n), partner])
-`;
 const HERE = new URL(".", location.href).href;
 const RELEASE = new URL(PYODIDE, HERE).href;
 const get = (id) => document.getElementById(id);
@@ -47,21 +39,32 @@ function finish() {
   get("status").textContent = "";
 }
 
-function show({ verdict, reason, bad, printed = "", html = "", json = "" }) {
+function show({ verdict, reason, bad, explanations = [], printed = "", html = "", json = "" }) {
   const result = get("result");
   result.hidden = false;
   result.className = bad ? "bad" : "";
   get("verdict").textContent = verdict;
   get("sentence").textContent = reason;
+  get("explanations").replaceChildren(...explanations.flatMap(explained));
   get("printed").hidden = !printed;
   get("printed").querySelector("pre").textContent = printed;
   get("save").hidden = get("report").hidden = !html;
   if (html) {
     offer("page", html, "text/html");
     offer("data", json, "application/json");
-    get("report").src = get("page").href;
+    get("report").src = get("whole").href = get("page").href;
   }
   get("verdict").focus();
+}
+
+function explained({ id, lead, fix }) {
+  const lines = [[id, lead], ...(fix ? [["Fix", fix]] : [])];
+  return lines.map(([name, text]) => {
+    const [line, start] = ["p", "strong"].map((tag) => document.createElement(tag));
+    start.textContent = name;
+    line.append(start, ` ${text}`);
+    return line;
+  });
 }
 
 // As high as the report, which has parts that open; its links to other sites open beside this page.
@@ -98,7 +101,15 @@ function heard({ data }) {
   if (data.kind === "status") get("status").textContent = data.text;
   else if (data.kind === "ready") judge();
   else if (data.kind === "answer") { finish(); answered(data.answer); }
+  else if (data.kind === "unloaded") unloaded();
   else end(`Python could not go on: ${data.text}`);
+}
+
+// What a browser says of a script that it cannot load helps nobody.
+function unloaded() {
+  end(`Python could not be loaded from ${new URL(RELEASE).host}. Check the network, or judge the loss in a terminal: ` +
+    `nceref verify FILE:FUNCTION --loss ${get("loss").value}`);
+  get("verdict").textContent = "Not judged";
 }
 
 function judge() {
@@ -121,9 +132,18 @@ async function run(event) {
     worker = await started();
     worker.onmessage = heard;
     worker.onerror = (error) => end(`Python could not go on: ${error.message}`);
-  } catch (error) {
-    end(`Python could not be started: ${error.message}`);
+  } catch {
+    unloaded();
   }
+}
+
+function choose() {
+  const { loss, source } = contents.examples[get("example").value];
+  get("source").value = source;
+  get("loss").value = loss;
+  get("name").value = "";
+  get("result").hidden = true;
+  describe();
 }
 
 function describe() {
@@ -133,9 +153,10 @@ function describe() {
 
 contents = await (await fetch(`${HERE}contents.json`)).json();
 get("loss").append(...Object.keys(contents.losses).map((name) => new Option(name, name, name === "nt_xent", name === "nt_xent")));
-get("source").value = EXAMPLE;
+get("example").append(...contents.examples.map(({ title }, at) => new Option(title, at)));
+choose();
+get("example").addEventListener("change", choose);
 get("loss").addEventListener("change", describe);
 get("form").addEventListener("submit", run);
 get("report").addEventListener("load", fit);
 get("stop").addEventListener("click", () => end("You have stopped it."));
-describe();

@@ -2,12 +2,14 @@
 
 const send = (kind, data) => postMessage({ kind, ...data });
 let judge;
+let loaded = false;
 
 async function start({ pyodide, site, wheels }) {
   send("status", { text: "Python is loading …" });
   importScripts(`${pyodide}pyodide.js`);
   const python = await loadPyodide({ indexURL: pyodide, stdout: () => {}, stderr: () => {} });
   await python.loadPackage("numpy", { messageCallback: () => {} });
+  loaded = true;
   for (const name of wheels) {
     python.unpackArchive(await (await fetch(`${site}wheels/${name}`)).arrayBuffer(), "wheel");
   }
@@ -31,6 +33,6 @@ onmessage = async ({ data }) => {
     }
   } catch (error) {
     // Of a traceback, what was raised.
-    send("failed", { text: String(error.message ?? error).trim().split("\n").at(-1) });
+    send(loaded ? "failed" : "unloaded", { text: String(error.message ?? error).trim().split("\n").at(-1) });
   }
 };

@@ -7,7 +7,7 @@ import { decode, encode } from "./link.js";
 import { evaluate, stepped, valueAt } from "./model.js";
 import * as panels from "./panels.js";
 import { presets } from "./presets.js";
-import { html } from "./shapes.js";
+import { html, linked } from "./shapes.js";
 import { exchanged, needs, numbers, opened, suited } from "./state.js";
 
 const find = (id) => document.getElementById(id);
@@ -134,7 +134,7 @@ function showPreset() {
   find("preset-title").textContent = title;
   find("look").textContent = look;
   find("unit").textContent = state.loss === "simple" ? "" : "nats";
-  find("source").textContent = source;
+  find("source").replaceChildren(...linked(source));
   find("loss").value = state.loss;
   find("summary").textContent = summary;
   if (find("formula").dataset.loss !== state.loss) {
@@ -288,6 +288,8 @@ function drawnTo(event) {
   set({ temperature: Number(panels.temperatureAt(x).toPrecision(3)) });
 }
 
+// On the front page there are the scenes and the circle alone.
+document.documentElement.classList.toggle("circle", location.search === "?circle");
 build();
 follow();
 document.documentElement.classList.add("ready");

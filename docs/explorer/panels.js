@@ -5,7 +5,7 @@ import { ownPoints } from "./caption.js";
 import { catalogue } from "./catalogue.js";
 import { shares, spread, valueAt } from "./model.js";
 import { presets } from "./presets.js";
-import { html, icon, named, svg } from "./shapes.js";
+import { html, icon, linked, named, svg } from "./shapes.js";
 
 /** A number as people write it: four decimals, or powers of ten where these say nothing. */
 export function shown(x) {
@@ -74,7 +74,7 @@ function bar({ p, point, own, count, source }) {
   const fill = html("span", { class: kind, style: `width:${(100 * p).toFixed(2)}%` });
   const number = html("span", { class: "number", "data-value": p }, shown(p));
   const hidden = html("span", { class: "hidden" }, `${named(point)}: `);
-  const printed = source ? [html("span", { class: "printed", title: "as source 003 prints it" }, source)] : [];
+  const printed = source ? [html("span", { class: "printed", title: "as the temperature guide prints it" }, source)] : [];
   return html("li", {}, hidden, name, html("span", { class: "track" }, fill), number, ...printed);
 }
 
@@ -192,7 +192,7 @@ export function limitsInWords(element, { limits }, { view }) {
   element.replaceChildren(
     html("p", { class: "cold" }, html("span", {}, "τ → 0"), "τ L → ", number(limits.low)),
     html("p", { class: "hot" }, html("span", {}, "τ → ∞"), count, number(limits.high)),
-    ...(limits.room ? [html("p", { class: "hint" }, BANDS[view])] : []),
+    ...(limits.room ? [html("p", { class: "hint" }, ...linked(BANDS[view]))] : []),
   );
 }
 

@@ -23,7 +23,7 @@ function anchorWith([positive, ...negatives]) {
 
 const samples = (label, ...angles) => angles.map((angle) => one("s", label, angle));
 
-// Temperature, softmax and loss as source 003 prints them.
+// Temperature, softmax and loss as the temperature guide prints them.
 const EASY = [
   [1, ["0.3684", "0.2869", "0.1425", "0.2022"], "0.9986"],
   [0.5, ["0.4861", "0.2948", "0.0727", "0.1464"], "0.7214"],
@@ -56,7 +56,7 @@ export const presets = {
     temperature: 0.5,
     published: EASY,
     look: "The positive is the nearest already. Lower τ: the softmax sharpens, the loss goes to 0, and the arrows with it.",
-    source: "Source 003, first table; claims QT-2, QT-4",
+    source: "Temperature guide, first table; claims QT-2, QT-4",
   },
   hard: {
     ...defaults,
@@ -65,7 +65,7 @@ export const presets = {
     temperature: 0.5,
     published: HARD,
     look: "A negative is nearest, and at low τ only that one is pushed. The source reads from its table that the loss rises as τ falls; its own numbers fall from 1 to 0.5, and the curve has its minimum at 0.5629.",
-    source: "Source 003, second table; claims QT-3, QT-5",
+    source: "Temperature guide, second table; claims QT-3, QT-5",
   },
   dead: {
     ...defaults,
@@ -84,7 +84,7 @@ export const presets = {
     temperature: 0.05,
     rate: 1,
     look: "Directions of 100 samples, before and after the published training. In its picture τ = 0.05 spreads them best; on the circle, which is all that the loss sees, 0.99 is as even.",
-    source: "Source 003, sections 2 and 3, replayed (nceref quadrants); claims QT-9, QT-12",
+    source: "Temperature guide, sections 2 and 3, replayed (nceref quadrants); claims QT-9, QT-12",
     replayed: quadrants,
     variants: {
       untrained: { title: "untrained", points: features("untrained"), temperature: 0.05 },
@@ -106,7 +106,7 @@ export const presets = {
     rate: 0.5,
     about: ["alpha"],
     look: "Press Play: with K = 8 positives and α = 0.05, the centers end with 1/(1 + αK) = 0.71 of the probability. Another α, or another K, has another optimum.",
-    source: "Source 004, which has K = 8.192; claims PC-5, PC-9, PC-10, PC-11",
+    source: "PaCo note, which has K = 8.192; claims PC-5, PC-9, PC-10, PC-11",
     optimum: true,
   },
   margin: {

@@ -36,6 +36,12 @@ const ROLES = { q: "", k: "partner ", n: "negative ", s: "", c: "center " };
 /** A name that a screen reader can say: "blue circle", "partner orange square". */
 export const named = ({ role, label }) => `${ROLES[role]}${COLORS[label]} ${NAMES[label]}`;
 
+/** A text with links from the ids of claims to what they say, on the site that the explorer is part of. */
+export const linked = (text) =>
+  text.split(/\b([A-Z]{2,4}-\d+)\b/).map((part, i) =>
+    i % 2 ? html("a", { href: `../generated/claims/index.html#${part.toLowerCase()}` }, part) : part,
+  );
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An SVG element with attributes and children. */

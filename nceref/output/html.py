@@ -160,7 +160,7 @@ def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str
     -------
     str
     """
-    style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    style = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in ("palette", "html"))
     head = element(
         "head",
         element("meta", charset="utf-8"),

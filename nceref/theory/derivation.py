@@ -268,12 +268,18 @@ def tex(expression: Any) -> str:
     class Printer(LatexPrinter):  # type: ignore[misc]
         def _print_Derivative(self, x: Any) -> str:  # noqa: N802 - SymPy looks for this name
             # Set for derivatives alone: SymPy glues the same word to the variable of an integral.
+            if x.expr.is_Symbol and x.derivative_count == 1:
+                return rf"\frac{{\partial {self._print(x.expr)}}}{{\partial {self._print(x.variables[0])}}}"
             before = self._settings["diff_operator_latex"]
             self._settings["diff_operator_latex"] = r"\partial"
             try:
                 return str(super()._print_Derivative(x))
             finally:
                 self._settings["diff_operator_latex"] = before
+
+        def _as_ordered_terms(self, x: Any, order: str | None = None) -> list[Any]:
+            # A sum begins with what is added, as people write it.
+            return sorted(super()._as_ordered_terms(x, order), key=lambda term: term.could_extract_minus_sign())
 
     return str(Printer().doprint(expression))
 

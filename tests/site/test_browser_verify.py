@@ -1,7 +1,6 @@
 """The page that verifies in the browser: in a real one, with the Pyodide that NCEREF_PYODIDE names."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -48,13 +47,11 @@ def plain(tmp_path_factory, serve):
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, serve):
-    """The address of the page, with Pyodide beside it."""
-    if not (pyodide := os.environ.get("NCEREF_PYODIDE")):
-        pytest.skip("NCEREF_PYODIDE names no folder with Pyodide and its NumPy")
+    """The address of the page, with the Pyodide that it is served with."""
+    if not os.environ.get(browser.PYODIDE):
+        pytest.skip(f"{browser.PYODIDE} names no folder with Pyodide and its NumPy")
     folder = tmp_path_factory.mktemp("site")
     browser.write(folder / "browser")
-    (folder / "pyodide").symlink_to(Path(pyodide).resolve(), target_is_directory=True)
-    (folder / "browser" / "pyodide.js").write_text('export const PYODIDE = "../pyodide/";\n', encoding="utf-8")
     return f"{serve(folder)}/browser/"
 
 
@@ -81,9 +78,32 @@ def test_without_python_it_says_so(plain, open_page):
     page = open_page(plain)
     page.route("**/pyodide.js", lambda route: route.fulfill(status=404))
     (verdict, sentence), faults = judged(page, RIGHT), open_page.faults
-    assert verdict == "Stopped"
-    assert sentence.startswith("Python could not go on: ")
+    assert verdict == "Not judged"
+    assert sentence == (
+        "Python could not be loaded from cdn.jsdelivr.net. Check the network, or judge the loss in a terminal: "
+        "nceref verify FILE:FUNCTION --loss alignment"
+    )
     faults.clear()
+    assert page.is_enabled("#run")
+
+
+def test_an_example_brings_its_loss(plain, open_page):
+    page = open_page(plain)
+    page.select_option("#example", label="CLIP: images look for texts, but texts not for images")
+    assert page.input_value("#loss") == "clip"
+    assert "def clip(image, text, logit_scale):" in page.input_value("#source")
+    assert "logit_scale" in page.text_content("#about-loss")
+
+
+def test_the_box_of_the_front_page_is_readable(plain, open_page, window, accessibility_faults):
+    _, options = window
+    page = open_page(f"{plain}?box", bypass_csp=True, **options)
+    page.wait_for_function("document.getElementById('source').value")
+    assert not page.is_visible("h1")
+    assert not page.is_visible("#suite")
+    assert page.is_visible("#example")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert accessibility_faults(page) == []
 
 
 def test_losses_are_judged(address, open_page, accessibility_faults, screenshots):
@@ -91,6 +111,7 @@ def test_losses_are_judged(address, open_page, accessibility_faults, screenshots
     example = page.input_value("#source")
     assert judged(page, example, "nt_xent") == ("DIFFERS", "the value fails on 28 of 28 cases")
     report = page.frame_locator("#report").locator("body")
+    assert page.text_content("#explanations").startswith("self-contrast-kept your loss equals the reference with ")
     for words in ("self-contrast-kept", "this system starts no processes"):
         report.get_by_text(words).first.wait_for(state="attached")
     assert report.locator("a[href^=http]").first.get_attribute("target") == "_blank"

@@ -63,6 +63,27 @@ def test_every_page_opens_without_an_error_and_fits_a_phone(open_page, address):
     assert {f"generated/{name}.html" for name in pages()} <= {*PAGES}
 
 
+SIDEWAYS = """() => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true
+    const blocks = [...document.querySelectorAll("article pre")].filter(one => one.clientWidth)
+    const wide = blocks.filter(one => one.scrollWidth > one.clientWidth)
+    return [blocks.length, wide.map(one => one.textContent.slice(0, 80))]
+}"""
+"""How many blocks of code a page shows, and those that are wider than it."""
+
+
+def test_no_block_of_code_scrolls_sideways(open_page, address):
+    page = open_page(f"{address}/index.html", viewport={"width": 1280, "height": 900})
+    seen = 0
+    for name in PAGES:
+        if not name.startswith(APART):
+            page.goto(f"{address}/{name}")
+            blocks, wide = page.evaluate(SIDEWAYS)
+            assert wide == [], name
+            seen += blocks
+    assert seen > 500
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_pages_fit_their_window_and_are_accessible(open_page, accessibility_faults, address, window, screenshots, name):
     title, options = window
@@ -103,12 +124,16 @@ def test_claims_have_all_of_the_words(open_page, address, words):
 SEARCHES = {
     "supcon_in": "supcon_in",
     "segmentation fault": "A loss in another language",
-    "0.71": "Source 004: L_extra",
+    "0.71": "PaCo note: L_extra",
     "6.2364": "nt_xent",
     "continuous integration": "My library's CI",
     "NT-Xent collapse": "nt_xent",
     "InfoNCE": "info_nce",
-    "WL-13": "Source 000: the temperature from 0",
+    "DDP": "A loss on several ranks",
+    "learnable temperature": "My loss in PyTorch",
+    "hard negatives": "hard_contrastive",
+    "label smoothing": "cross_entropy",
+    "WL-13": "Wang & Liu note: the temperature from 0",
 }
 """What one looks for, and the beginning of the title of a page among the first four."""
 
@@ -119,6 +144,54 @@ def test_the_search_finds(open_page, address, words, title):
     page.get_by_text("Search finished").wait_for()
     first = page.locator("#search-results > ul > li > a").all_inner_texts()[:4]
     assert any(one.startswith(title) for one in first), first
+
+
+def test_rows_of_the_claims_are_low(open_page, address):
+    page = open_page(f"{address}/generated/claims/index.html", viewport={"width": 1280, "height": 900})
+    heights = page.eval_on_selector_all("#claims ~ * tbody tr", "rows => rows.map(row => row.offsetHeight)")
+    assert max(heights) <= 80
+    wide = "one => one.scrollWidth - one.clientWidth"
+    assert page.eval_on_selector("#claims ~ .pst-scrollable-table-container", wide) <= 0
+
+
+FRAMES = """[...document.querySelectorAll("iframe.part")].map(frame => [frame.clientHeight,
+    frame.contentDocument.body.scrollHeight, getComputedStyle(frame.contentDocument.documentElement).colorScheme])"""
+"""Of each part of another page on the front page: its height, that of what it shows, and its theme."""
+
+
+def test_the_front_page_has_a_broken_loss_and_the_circle(open_page, address):
+    page = open_page(f"{address}/index.html", viewport={"width": 1280, "height": 900}, color_scheme="light")
+    box, circle = (page.frame_locator(f"iframe[title='{title}']") for title in ("Verify a loss", "Points on a circle"))
+    assert "def nt_xent(z1, z2, temperature):" in box.locator("#source").input_value()
+    top = page.locator("iframe.part").first.bounding_box()["y"]
+    assert max(top, box.locator("#run").bounding_box()["y"]) < 900
+    page.locator("iframe.part").last.scroll_into_view_if_needed()
+    assert circle.locator(".point").count() == 6
+    assert not circle.locator(".readings").is_visible()
+    page.wait_for_function(f"{FRAMES}.every(([height, inside]) => inside <= height)")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(f"{FRAMES}.every(([, , scheme]) => scheme === 'dark')")
+
+
+def test_tabs_are_chosen_by_mouse_and_keyboard_and_remembered(open_page, address):
+    page = open_page(f"{address}/generated/losses/nt_xent.html")
+    code = page.locator("[role=tabpanel]:not([hidden]) pre")
+    assert code.inner_text().startswith("from nceref import losses\n")
+    page.get_by_role("tab", name="PyTorch").click()
+    assert code.inner_text().startswith("import nceref.torch\n")
+    page.keyboard.press("ArrowRight")
+    assert code.inner_text().startswith("import nceref.jax\n")
+    assert page.evaluate("document.activeElement.textContent") == "JAX"
+    page.goto(f"{address}/generated/losses/clip.html")
+    assert code.inner_text().startswith("import nceref.jax\n")
+
+
+def test_the_explorer_leads_to_a_claim_and_back(open_page, address):
+    page = open_page(f"{address}/explorer/index.html#preset=hard")
+    page.get_by_role("link", name="QT-5").click()
+    page.wait_for_url("**/generated/claims/source_003.html#qt-5")
+    page.locator("#qt-5").get_by_role("link", name="Negative nearest").click()
+    page.wait_for_url("**/explorer/index.html#preset=hard")
 
 
 def test_pages_are_complete_without_a_script(open_page, address):

@@ -115,7 +115,8 @@ def test_nothing_is_loaded(doubled):
     style = "".join(re.findall("<style>(.*?)</style>", text, re.DOTALL))
     assert "url(" not in style
     assert "@import" not in style
-    assert "prefers-color-scheme: dark" in style
+    assert "color-scheme: light dark" in style
+    assert "--ink: light-dark(" in style
 
 
 def test_text_of_others_is_text():

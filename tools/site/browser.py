@@ -1,6 +1,7 @@
-"""The page that verifies in the browser, ready to be served: its files, the wheels that it runs and the losses."""
+"""The page that verifies in the browser, ready to be served: files, the wheels that it runs, losses, examples."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,13 @@ from nceref.losses import all_losses
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "docs" / "browser"
+EXAMPLES = SOURCE / "examples"
 DEPENDENCIES = ("array-api-compat",)
 """What nceref imports to judge a loss, beside NumPy, which comes with Pyodide."""
+PYODIDE = "NCEREF_PYODIDE"
+"""The environment variable that names a folder with a release of Pyodide, to be served from the site."""
+_SERVED = ("pyodide*", "python_stdlib.zip", "numpy-*.whl")
+"""What the page needs of a release, which has hundreds of packages."""
 
 
 def write(folder: Path) -> None:
@@ -29,12 +35,31 @@ def write(folder: Path) -> None:
         check=True,
     )
     _write_contents(folder)
+    if release := os.environ.get(PYODIDE):
+        write_pyodide(Path(release), folder)
+
+
+def write_pyodide(release: Path, folder: Path) -> None:
+    """Serve Python and NumPy from the site.
+
+    Parameters
+    ----------
+    release, folder : Path
+        With a release of Pyodide, and with the page. A release without Python or NumPy ends the build.
+    """
+    (folder / "pyodide").mkdir()
+    for pattern in _SERVED:
+        if not (files := list(release.glob(pattern))):
+            sys.exit(f"{PYODIDE} must name a folder with a release of Pyodide; {release} has no {pattern}")
+        for file in files:
+            shutil.copy(file, folder / "pyodide")
+    (folder / "pyodide.js").write_text('export const PYODIDE = "pyodide/";\n', encoding="utf-8")
 
 
 def write_page(folder: Path) -> None:
     """Write the page alone; parameters as for `write`."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(SOURCE, folder)
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns(EXAMPLES.name))
     _write_contents(folder)
 
 
@@ -43,8 +68,21 @@ def _write_contents(folder: Path) -> None:
     wheels = sorted(path.name for path in folder.glob("wheels/*.whl"))
     declared = [loss.declaration for loss in all_losses().values()]
     losses = {loss.name: {"summary": loss.summary, "inputs": [p.name for p in loss.parameters]} for loss in declared}
-    content = json.dumps({"wheels": wheels, "losses": losses}, indent=1)
+    content = json.dumps({"wheels": wheels, "losses": losses, "examples": examples()}, indent=1)
     (folder / "contents.json").write_text(content, encoding="utf-8")
+
+
+def examples() -> list[dict[str, str]]:
+    """Broken losses to choose from: the first line of a file says what is wrong, its name which loss it should be.
+
+    Returns
+    -------
+    list of dict
+        ``title``, ``loss`` and ``source`` of each; that of SimCLR comes first.
+    """
+    files = sorted(EXAMPLES.glob("*.py"), key=lambda path: (path.stem != "nt_xent", path.stem))
+    parts = [(path.stem, *path.read_text(encoding="utf-8").split("\n", 1)) for path in files]
+    return [{"title": title.removeprefix("# "), "loss": loss, "source": source} for loss, title, source in parts]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The pages of the claims: a table of all of them, and one page for each chapter."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from nceref.output.markdown import escaped, markdown_table
 from nceref.spec import Loss
 from nceref.theory import derivation, prove
 from nceref.theory.claim import Chapter, Claim
+from tools.site.subjects import SUBJECTS
+from tools.site.theory import DIGITS
 
 
 @cache
@@ -53,7 +55,7 @@ def index() -> str:
         (
             linked(claim.id, ""),
             escaped(claim.title),
-            ", ".join(f"[{name}](../losses/{name}.md)" for name in losses_of(claim)),
+            _few(losses_of(claim)),
             _verdict(claim),
             escaped(claim.source),
             marks(claim).strip(),
@@ -67,9 +69,27 @@ def index() -> str:
         "[What the sources say](../../claims.md) has those that may surprise.\n\n"
         "Evidence: S with symbols, N with 50 digits, P on random instances. Losses: those that it names, or that "
         "rest on it.\n\n"
-        f"<details><summary>What the sources are</summary>\n\n{_list(_sources().values())}\n\n</details>\n\n"
+        "<details><summary>What the sources are</summary>\n\n"
+        f"{_list(_sources().values())}\n\n{_numbered()}\n\n</details>\n\n"
         f'<div id="claims"></div>\n\n{table}\n'
     )
+
+
+def _few(losses: Sequence[str]) -> str:
+    """Links to the first losses; the filter finds a row by all of them."""
+    shown = ", ".join(f"[{name}](../losses/{name}.md)" for name in losses[:_SHOWN])
+    rest = losses[_SHOWN:]
+    return shown + (f", {len(rest)} more <span hidden>{' '.join(rest)}</span>" if rest else "")
+
+
+_SHOWN = 2
+"""Losses in a row of the table: with all of them, a row would be as high as the window."""
+
+
+def _numbered() -> str:
+    """The numbers of the notes, which the command line has."""
+    names = (f"`--source {number}` is the {name}" for number, name in SUBJECTS.items())
+    return f"For `nceref claims`: {', '.join(names)}."
 
 
 def losses_of(claim: Claim) -> list[str]:
@@ -134,9 +154,10 @@ def _claim(claim: Claim) -> str:
         "Published": escaped(claim.published),
         "Holds": escaped(claim.repaired),
         "Given": escaped(facts["given"]),
-        "Against it": escaped(facts["counterexample"]),
+        "Against it": escaped(_short(facts["counterexample"])),
         "Derived in": _derivation(claim),
         "Missing evidence": escaped(claim.no_evidence),
+        "In the explorer": _scenes().get(claim.id, ""),
     }
     said = "\n".join(f"{name}\n: {linked(text, '')}\n" for name, text in lines.items() if text)
     evidence = "\n".join(f"- **{kind}**: {escaped(how)}" for kind, how in facts["carried out"].items())
@@ -150,6 +171,25 @@ def _claim(claim: Claim) -> str:
         _numbers(claim, facts),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+@cache
+def _scenes() -> Mapping[str, str]:
+    """Links to the scenes of the explorer that name a claim, by its id."""
+    scene = re.compile(r'^  (\w+): \{\n.*?title: "(.*?)".*?(?:source: "(.*?)"|^  \},)', re.MULTILINE | re.DOTALL)
+    return {
+        one: f'<a href="../../explorer/index.html#preset={name}">{title}</a>'
+        for name, title, source in scene.findall(_PRESETS.read_text(encoding="utf-8"))
+        for one in _ids().findall(source)
+    }
+
+
+_PRESETS = Path(__file__).parents[2] / "docs" / "explorer" / "presets.js"
+
+
+def _short(text: str) -> str:
+    """A text with six significant digits of its numbers."""
+    return re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.{DIGITS}g}", text or "")
 
 
 def _verdict(claim: Claim) -> str:
@@ -176,7 +216,7 @@ def _numbers(claim: Claim, facts: Mapping[str, Any]) -> str:
     """Published numbers beside computed ones; those of a table have a page of their own."""
     own = len(facts["cells"]) - len(claim.values)
     rows = [
-        (escaped(value.what), value.published, computed or "-", cell)
+        (escaped(value.what), value.published, _short(computed) or "-", cell)
         for value, computed, cell in zip(claim.values, facts["computed"][own:], facts["cells"][own:], strict=True)
     ]
     table = markdown_table(("number", "published", "computed", "verdict"), rows) if rows else ""

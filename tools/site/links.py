@@ -78,5 +78,7 @@ def broken(site: Path) -> Iterator[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
             target = target / "index.html" if target.is_dir() else target
             names = read[target].names | {"", "top"} if target in read else None
-            if not target.is_file() or (names is not None and unquote(parts.fragment) not in names):
+            # With "=" it is a state that a script reads, and no id.
+            is_state = "=" in parts.fragment
+            if not target.is_file() or (names is not None and not is_state and unquote(parts.fragment) not in names):
                 yield f"{path.relative_to(site)}: {address} leads nowhere"

@@ -1,5 +1,7 @@
 """The page of a loss, from its declaration and from what the rest of the package says of it."""
 
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,7 +20,15 @@ from nceref.theory.tables import conventions
 from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
 
+DOORS = {
+    "NumPy": "from nceref import losses",
+    "PyTorch": "import nceref.torch",
+    "JAX": "import nceref.jax",
+}
+"""How a program of each framework gets the losses."""
 Rows = Sequence[tuple[str, ...]]
+COLUMNS = 88
+"""Of a program on a page, so that it fits beside the lists of links."""
 
 
 def page(loss: LossFunction) -> str:
@@ -27,7 +37,7 @@ def page(loss: LossFunction) -> str:
     sections = {
         "": f"{escaped(declared.summary)}\n\n$$\n{declared.latex}\n$$\n\n{escaped(declared.notes)}",
         "Check your implementation": _check(loss),
-        "Call": f"```python\n{_call(loss)}\n```\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
+        "Call": f"{_calls(loss)}\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
         "Value": _value(loss),
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "What it reads": _readings(loss),
@@ -58,13 +68,23 @@ def _table(header: Sequence[str], rows: Rows) -> str:
 def _check(loss: LossFunction) -> str:
     return (
         f"```console\n$ nceref verify my_losses.py:my_loss --loss {loss.name}\n```\n\n"
-        "compares value and gradients of a function of your own, in NumPy, PyTorch or JAX, with this page, and names "
-        "what is different. [Judging an implementation](../../verify.md) has what a target may be."
+        "This compares value and gradients of your function, in NumPy, PyTorch or JAX, with this page, and names "
+        "what differs. [Judging an implementation](../../verify.md) has what a target may be."
     )
 
 
-def _call(loss: LossFunction) -> str:
-    return "\n".join(textwrap.wrap(f"losses.{call(loss)}", 72, subsequent_indent="    ", break_on_hyphens=False))
+def _calls(loss: LossFunction) -> str:
+    """The same call in each framework, as a list that becomes tabs."""
+    return "{.tabs}\n" + "\n".join(
+        f"- {name}\n\n" + textwrap.indent(f"```python\n{door}\n\n{_call(loss, door.split()[-1])}\n```\n", "  ")
+        for name, door in DOORS.items()
+    )
+
+
+def _call(loss: LossFunction, module: str) -> str:
+    # PyTorch and JAX ask for gradients in their own way.
+    written = call(loss) if module == "losses" else call(loss).replace(", compute=True", "")
+    return "\n".join(textwrap.wrap(f"{module}.{written}", 72, subsequent_indent="    ", break_on_hyphens=False))
 
 
 def _inputs(loss: LossFunction) -> Rows:
@@ -94,8 +114,8 @@ def _readings(loss: LossFunction) -> str:
     return (
         f"For {_settings(expected)}; {expected.conventions}.\n\n"
         f"{_table(('situation', 'reads', 'formula', 'why'), shown)}\n\n"
-        f"```console\n$ {_command(loss, expected)}\n```\n\nprints this for the sizes of your run, and says with "
-        "`--value` what a number that you see means."
+        f"```console\n$ {_command(loss, expected)}\n```\n\nThis prints the table for the sizes of your run; with "
+        "`--value` it says what a number that you see means."
     )
 
 
@@ -147,5 +167,12 @@ def _bug(program: Program) -> str:
     seen = f" Seen in {link}." if link else ""
     return (
         f"**{program.id}.** {escaped(program.sentence)}{seen}\n\n"
-        f"<details><summary>Code of {program.id}</summary>\n\n```python\n{source(program).strip()}\n```\n\n</details>"
+        f"<details><summary>Code of {program.id}</summary>\n\n"
+        f"```python\n{_laid_out(source(program))}\n```\n\n</details>"
     )
+
+
+def _laid_out(code: str) -> str:
+    """A program in lines of the width of a page."""
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(COLUMNS), "-"]
+    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout.strip()

@@ -6,6 +6,9 @@ from nceref.theory import derivation, table_formats
 from nceref.theory.derivation import Derivation
 from nceref.theory.table import Table
 
+DIGITS = 6
+"""Significant digits of a computed number on the site; the verdicts are those of all digits."""
+
 
 def derivations() -> str:
     """The list of topics."""
@@ -26,5 +29,11 @@ def derived(topic: Derivation) -> str:
 def tables() -> str:
     """The published tables beside recomputed numbers; those without a published number are elsewhere."""
     every = discover("nceref.theory.tables", "TABLE", Table).values()
-    shown = [table_formats.render(table, "markdown") for table in every if table.name not in ("conventions", "losses")]
-    return "# Published tables, computed again\n\n`nceref tables` prints them.\n\n" + "\n".join(shown)
+    own_page = ("conventions", "losses")
+    shown = [
+        f"({table.name})=\n{table_formats.render(table, 'markdown', DIGITS)}\n"
+        f"```console\n$ nceref tables {table.name}\n```\n"
+        for table in every
+        if table.name not in own_page
+    ]
+    return "# Published tables, computed again\n\n`nceref tables` prints all of them.\n\n" + "\n".join(shown)

@@ -1,12 +1,12 @@
 """What a reader sees first: the verdict, what is wrong, what to change, and how to repeat the run."""
 
-import re
 import shlex
 from collections.abc import Iterator
 
 from nceref.cases.records import Diagnosis
 from nceref.losses import all_losses
-from nceref.output.html import Markup, element, escape, join, thread, unbroken
+from nceref.output.html import Markup, element, join, thread, unbroken
+from nceref.output.mathml import formula
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest
 from nceref.verification.page import EFFECT, IF_MEANT
@@ -90,7 +90,7 @@ def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
         yield element("ul", [element("li", unbroken(f"{capital(str(each))}.")) for each in others])
     if diagnosis.formula:
         pairs = (("yours", diagnosis.formula), ("reference", diagnosis.reference))
-        terms = [(element("dt", name), element("dd", element("code", _marked(text)))) for name, text in pairs if text]
+        terms = [(element("dt", name), element("dd", formula(text))) for name, text in pairs if text]
         yield element("dl", terms, class_="formulas")
     named = [element("code", diagnosis.id)]
     if diagnosis.threads:
@@ -98,12 +98,6 @@ def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
     yield element("p", *named, class_="dim small")
     if diagnosis.intend:
         yield element("p", f"{capital(IF_MEANT)}: ", element("code", diagnosis.intend), class_="small")
-
-
-def _marked(formula: str) -> Markup:
-    """A formula whose ``<<...>>`` are what differs."""
-    parts = re.split("<<(.*?)>>", formula)
-    return join(element("mark", part) if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def _repeat(view: ReportView) -> Iterator[Markup]:
@@ -138,7 +132,7 @@ def _facts(view: ReportView) -> Markup:
     facts = {
         "Target": element("code", report.target),
         "Reference": join([element("code", report.loss), f": {declared.declaration.summary}" if declared else ""]),
-        "Formula": element("code", declared.declaration.text) if declared else None,
+        "Formula": formula(declared.declaration.text) if declared else None,
         "Held to": settings,
         "Arguments": about.get("arguments"),
         "Run": f"{how}{ranks}",

@@ -27,6 +27,7 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | 
 COMMANDS = {
     title: re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", text, re.MULTILINE) for title, text in SECTIONS.items()
 }
+FILES = re.findall(r"```(?:c|python)\n(?:# |/\* )(\w+\.\w+)[^\n]*\n(.*?)```", PAGE, re.DOTALL)
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -41,6 +42,8 @@ def outcome_of(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reader")
     for example in EXAMPLES.glob("vectors_*/*"):
         shutil.copy(example, folder)
+    for name, text in FILES:
+        (folder / name).write_text(text, encoding="utf-8")
     command = folder / "bin" / "nceref"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m nceref "$@"\n', encoding="utf-8")
@@ -71,7 +74,7 @@ def test_commands_of_the_page_print_what_it_shows(outcome_of, title):
 
 
 def test_the_page_has_commands_and_the_lines_that_are_sent():
-    assert [len(commands) for commands in COMMANDS.values()] == [5, 4, 1, 0]
+    assert [len(commands) for commands in COMMANDS.values()] == [5, 4, 1, 2, 0]
     assert protocol.hello("info_nce", ["float64"]) in PAGE
     assert protocol.line("bye", {}) in PAGE
     for line in re.findall(r'^\{"(?:hello|result|error|unsupported|bye)".*\}$', PAGE, re.MULTILINE):
